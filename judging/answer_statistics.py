@@ -1,17 +1,19 @@
-"""Statistics of the answers themselves, people's and each agent's, whatever judges said of them (2025 paper, Table S5).
+"""The answers themselves, whatever judges made of them: statistics (2025 paper, Table S5), and captions by BLEU and
+CIDEr-D beside detectability (Fig. 8).
 
-By task, of each answer (of a conversation, each message of the judged speaker), the numbers of
-:mod:`agents.answer_numbers`.
-
-An agent's difference from people is told as Cohen's d (the difference of the means in pooled standard deviations) and
-as Cliff's delta (Cliff 1993): the probability that an answer of the agent's has more than one of people's, less the
-probability that it has less.
+Captions are compared in small letters and without punctuation, with people's captions as references. People's own,
+each beside the others of its picture, are the ceiling; they have a reference less, so that agents are measured beside
+all references and beside all but one.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,53 +21,99 @@ from numpy.typing import NDArray
 
 from agents.answer_numbers import cliffs_delta, cohens_d, numbers, rounding
 from agents.stimuli import TASKS
+from judging.measures import ALL, Score
+from judging.tables import Table
 from judging.verdicts import PEOPLE, Answers
 
+CAPTIONS = "image_captioning"
+USUAL = 5  # people's captions of a picture in COCO
+LEAST_AGENTS = 3
+LONGEST = 4  # of n-grams
+SIGMA = 6.0
+Words = Sequence[str]
+Grams = Counter[tuple[str, ...]]
+Pair = tuple[Words, Sequence[Words]]  # a caption, its references
 
-def answer_statistics(answers: Answers) -> list[dict[str, Any]]:
-    """By task (``asked``), ``statistic`` and ``of`` (people, then each agent): ``number`` of answers, ``mean``, ``sd``
-    (of a sample; None of fewer than two), and for agents ``d``, ``delta`` and ``direction`` (more, less, or as people).
-    Both are None where people gave no answers, ``d`` also where nothing varies or fewer than two answers were given.
 
-    ``answers`` are those of :func:`judging.verdicts.read_answers`. A message that stands in several excerpts of one
-    conversation counts once.
-    """
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A number of people's or an agent's answers; ``sd`` is a sample's. Beside people: Cohen's d, Cliff's delta (from
+    -1, always less, to 1), and ``direction`` (more, less, or as people)."""
+
+    task: str
+    statistic: str
+    of: str
+    number: int
+    mean: float
+    sd: float | None
+    d: float | None = None
+    delta: float | None = None
+    direction: str | None = None
+
+
+@dataclass(slots=True)
+class CaptionScore:
+    """BLEU-4 of the corpus, 0 to 100, and the mean CIDEr-D, 0 to 10; None where there are too few references."""
+
+    of: str
+    captions: int
+    bleu: float | None = None
+    cider_d: float | None = None
+    bleu_one_left_out: float | None = None
+    cider_d_one_left_out: float | None = None
+
+
+@dataclass(slots=True)
+class Correlation:
+    """Of a measure with detectability over ``agents`` agents; ``why`` there is none, or no p."""
+
+    judge: str
+    measure: str
+    agents: int
+    pearson: float | None = None
+    pearson_p: float | None = None
+    spearman: float | None = None
+    spearman_p: float | None = None
+    why: str | None = None
+
+
+@dataclass(slots=True)
+class CaptionMeasures:
+    """``note`` says how many references there are."""
+
+    note: str
+    agents: Table[CaptionScore]
+    correlations: Table[Correlation]
+
+
+def answer_statistics(answers: Answers) -> Table[Statistic]:
+    """The statistics by task, of people, then of each agent. A message that stands in several excerpts of one
+    conversation counts once. ``answers`` are those of :func:`judging.verdicts.read_answers`."""
     rows = []
-    for asked in TASKS:
+    for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for answer in _without_shorter_excerpts([label for label in answers if label["asked"] == asked]):
+        for answer in _longest_excerpts([answer for answer in answers if answer["asked"] == task]):
             group = PEOPLE if answer["truth"] == "human" else answer["agent"]
-            for name, value in numbers(asked, answer["answer"], answer["speaker"]):
+            for name, value in numbers(task, answer["answer"], answer["speaker"]):
                 values[name][group].append(value)
         for name, by in values.items():
+            people = np.array(by.get(PEOPLE, []))
             for group in sorted(by, key=lambda label: (label != PEOPLE, label)):
-                group_values = np.array(by[group])
-                row = {
-                    "asked": asked,
-                    "statistic": name,
-                    "of": group,
-                    "number": len(group_values),
-                    "mean": float(group_values.mean()),
-                }
-                row |= {"sd": float(group_values.std(ddof=1)) if len(group_values) > 1 else None}
-                row |= _effects(group_values, np.array(by.get(PEOPLE, []))) if group != PEOPLE else NO_EFFECTS
-                rows.append(row)
-    return rows
+                sample = np.array(by[group])
+                sd = float(sample.std(ddof=1)) if len(sample) > 1 else None
+                effects = _effects(sample, people) if group != PEOPLE and len(people) else ()
+                rows.append(Statistic(task, name, group, len(sample), float(sample.mean()), sd, *effects))
+    return Table(rows)
 
 
-NO_EFFECTS: Mapping[str, Any] = {"d": None, "delta": None, "direction": None}
-
-
-def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> Mapping[str, Any]:
-    if not len(people):
-        return NO_EFFECTS
+def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[float | None, float, str]:
     difference = float(agent.mean() - people.mean())
     is_other = abs(difference) > rounding(agent, people)
     direction = ("more" if difference > 0 else "less") if is_other else "as people"
-    return {"d": cohens_d(agent, people), "delta": cliffs_delta(agent, people), "direction": direction}
+    return cohens_d(agent, people), cliffs_delta(agent, people), direction
 
 
-def _without_shorter_excerpts(answers: Answers) -> Answers:
+def _longest_excerpts(answers: Answers) -> Answers:
     """Without the excerpts of a conversation that are the beginning of another of the same speaker's."""
     kept: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
     longest = []
@@ -77,3 +125,153 @@ def _without_shorter_excerpts(answers: Answers) -> Answers:
             longer.append(messages)
         longest.append(answer)
     return longest
+
+
+def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasures | None:
+    """The measures of people and of each agent, and their correlation with detectability by judge; None where there
+    are no captions."""
+    written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
+    for answer in answers:
+        if answer["asked"] == CAPTIONS:
+            of = PEOPLE if answer["truth"] == "human" else answer["agent"]
+            written[of][answer["stimulus"]].append(plain_words(answer["answer"]["text"]))
+    if not written:
+        return None
+    references = written.pop(PEOPLE, {})
+    cider = CiderD(references.values())
+    rows: list[CaptionScore] = []
+    if references:
+        row = CaptionScore(PEOPLE, sum(map(len, references.values())))
+        left_out = [pair for captions in references.values() for pair in _each_beside_the_others(captions)]
+        row.bleu_one_left_out, row.cider_d_one_left_out = _measured(left_out, cider)
+        rows.append(row)
+    for of, captions in sorted(written.items()):
+        pairs = [
+            (words, references[on]) for on, of_picture in captions.items() if on in references for words in of_picture
+        ]
+        left_out = [(words, others) for words, all_of in pairs for _, others in _each_beside_the_others(all_of)]
+        row = CaptionScore(of, len(pairs), *_measured(pairs, cider))
+        row.bleu_one_left_out, row.cider_d_one_left_out = _measured(left_out, cider)
+        rows.append(row)
+    note = _note([len(captions) for captions in references.values()])
+    return CaptionMeasures(note, Table(rows), Table(_correlations(rows, [*scores])))
+
+
+def plain_words(text: str) -> Words:
+    """The words of a caption in small letters, without punctuation but for apostrophes and hyphens inside a word."""
+    return re.findall(r"\w+(?:['’-]\w+)*", text.lower())
+
+
+def bleu(pairs: Sequence[Pair]) -> float:
+    """BLEU-4 of a corpus, 0 to 100."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    captions = [" ".join(words) for words, _ in pairs]
+    references = [[" ".join(reference) for reference in of_caption] for _, of_caption in pairs]
+    streams = [list(stream) for stream in zip_longest(*references)]  # None: has no such reference
+    return float(BLEU(tokenize="none", force=True).corpus_score(captions, streams).score)  # words are parted already
+
+
+class CiderD:
+    """CIDEr-D (Vedantam, Zitnick and Parikh 2015, section 5), 0 to 10, with the weights of n-grams in ``references``:
+    of each picture, people's captions in words.
+
+    A caption is a vector of its n-grams' frequencies times log(pictures / pictures whose captions have the n-gram), for
+    each n from 1 to 4. With h of the caption, r of a reference, and l(.) their numbers of words,
+
+        CIDEr-D = 10 / 4 sum_n mean_r exp(-(l(h) - l(r))^2 / (2 6^2)) (min(h, r) . r) / (|h| |r|)
+
+    Words are not stemmed, as in the evaluation program of COCO, which takes bigrams for words in l.
+    """
+
+    def __init__(self, references: Iterable[Sequence[Words]]) -> None:
+        pictures, self._pictures_with = 0, Grams()
+        for captions in references:
+            pictures += 1
+            self._pictures_with.update({gram for words in captions for grams in ngrams(words) for gram in grams})
+        self._log_pictures = math.log(pictures) if pictures else 0.0
+
+    def score(self, words: Words, references: Sequence[Words]) -> float:
+        """The score of one caption beside ``references``, of which there is at least one."""
+        caption = [self._weighted(grams) for grams in ngrams(words)]
+        total = 0.0
+        for reference in references:
+            near = math.exp(-((len(words) - len(reference)) ** 2) / (2 * SIGMA**2))
+            others = [self._weighted(grams) for grams in ngrams(reference)]
+            total += near * sum(_clipped_cosine(first, second) for first, second in zip(caption, others, strict=True))
+        return 10 * total / (LONGEST * len(references))
+
+    def _weighted(self, grams: Grams) -> dict[tuple[str, ...], float]:
+        log, number = self._log_pictures, self._pictures_with
+        return {gram: times * (log - math.log(max(1, number[gram]))) for gram, times in grams.items()}
+
+
+def ngrams(words: Words) -> list[Grams]:
+    """How often each n-gram occurs, for n from 1 to 4."""
+    return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in range(1, LONGEST + 1)]
+
+
+def _clipped_cosine(first: Mapping[tuple[str, ...], float], second: Mapping[tuple[str, ...], float]) -> float:
+    lengths = math.hypot(*first.values()) * math.hypot(*second.values())
+    product = sum(min(first[gram], second[gram]) * second[gram] for gram in first.keys() & second)
+    return product / lengths if lengths else 0.0
+
+
+def _each_beside_the_others(captions: Sequence[Words]) -> Iterator[Pair]:
+    if len(captions) > 1:
+        for at, words in enumerate(captions):
+            yield words, [*captions[:at], *captions[at + 1 :]]
+
+
+def _measured(pairs: Sequence[Pair], cider: CiderD) -> tuple[float | None, float | None]:
+    if not pairs:
+        return None, None
+    return bleu(pairs), float(np.mean([cider.score(words, references) for words, references in pairs]))
+
+
+def _note(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "No person's caption is among the trials, so that captions cannot be measured."
+    note = f"References: {sum(numbers):,} captions by people of {len(numbers):,} pictures, {min(numbers)} to "
+    note += f"{max(numbers)} of each."
+    if min(numbers) < USUAL:
+        note += f" COCO has {USUAL} of each picture; with fewer both measures are lower, and less certain."
+    if len(numbers) == 1:
+        note += " Of a single picture CIDEr-D is 0: no words set it apart from others."
+    if max(numbers) == 1:
+        note += " No picture has two, so that people's own captions cannot be measured."
+    return note
+
+
+def _correlations(rows: Sequence[CaptionScore], scores: Sequence[Score]) -> list[Correlation]:
+    correlations = []
+    of_captions = [score for score in scores if score.task == CAPTIONS and score.agent != ALL]
+    for judge in dict.fromkeys(score.judge for score in of_captions):
+        detectability = {score.agent: score.detectability.value for score in of_captions if score.judge == judge}
+        for measure in ("bleu", "cider_d"):
+            both = [(getattr(row, measure), detectability.get(row.of)) for row in rows]
+            points = np.array([pair for pair in both if None not in pair], dtype=float).reshape(-1, 2)
+            points = points[~np.isnan(points).any(axis=1)]
+            correlations.append(_correlated(points, Correlation(judge, measure, len(points))))
+    return correlations
+
+
+def _correlated(points: NDArray[np.float64], row: Correlation) -> Correlation:
+    """The ``row`` with the correlations of the two columns of ``points``."""
+    from scipy.stats import pearsonr, spearmanr
+
+    if len(points) < LEAST_AGENTS:
+        row.why = f"no test: it needs {LEAST_AGENTS} agents"
+        return row
+    points = np.column_stack([np.round(column / (rounding(column) or 1)) for column in points.T])  # ties are ties
+    if not np.ptp(points, axis=0).all():
+        row.why = "no test: all agents have the same value"
+        return row
+    pearson, spearman = pearsonr(*points.T), spearmanr(*points.T)
+    row.pearson, row.spearman = float(pearson.statistic), float(spearman.statistic)
+    row.pearson_p, row.spearman_p = float(pearson.pvalue), float(spearman.pvalue)
+    for name, value in (("pearson_p", row.pearson), ("spearman_p", row.spearman)):
+        if 1 - abs(value) <= rounding(np.ones(1)):
+            setattr(row, name, None)
+            row.why = "no test: the agents lie on one line, so that nothing is left to vary"
+    return row

@@ -1,65 +1,58 @@
-"""Whether a trial set gives truth away by anything but what was answered: a classifier that is given only metadata.
+"""Whether a trial set gives truth away by anything but the answers.
 
-Two classifiers see each trial without reading the answer. One is given what a set should hide and does hide if it is
-made well: the order of trials and files, names, sizes of pictures and of everything beside the answer. The other is
-given what no format can hide, because the answer has it: its length, how many words, labels, fixations or messages,
-capitals and punctuation, bytes and frames of a clip. The first must be at chance; what the second reaches, every judge
-can reach without understanding anything.
-
-Each is a logistic regression over scaled features, asked by cross-validation in folds that share no stimulus.
+Two logistic regressions see each trial without reading its answer, in folds that share no stimulus. ``hidden`` is what
+a set should hide: order, names, sizes. ``shown`` is what no format can hide: length, capitals, fixations, size of a
+clip. The first must be at chance; what the second reaches, every judge can reach without understanding anything.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import random
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.cue_numbers import length, metadata, punctuation
-from judging.splits import grouped_folds
+from judging.features import length, metadata, punctuation
 
 FOLDS = 10
-LEAST = 40  # trials of each kind; below that nothing could be told
-Features = NDArray[np.float64]
+LEAST = 40  # trials of each kind; with fewer nothing can be concluded
+Trial = Mapping[str, Any]
 
 
-def tell(folder: Path, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], seed: int) -> list[dict[str, Any]]:
-    """By task, what the two classifiers reach: (trial, row of the key) of every trial are given.
-
-    Each entry has ``asked``, ``trials``, and for ``hidden`` and ``shown`` the detectability with its 95 % interval
-    (null where there are too few trials). Catch trials, repeats and control pairs are left out. Needs scikit-learn.
-    """
+def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int) -> list[dict[str, Any]]:
+    """By task the detectability that the two reach, with its 95 % interval; null of too few trials. ``rows`` are the
+    set's trials with their rows of the key; catch trials, repeats and control pairs are left out."""
     entries = []
     order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
-    for asked in dict.fromkeys(trial["asked"] for trial, _ in rows):
-        rows_of_task = [
+    for task in dict.fromkeys(trial["asked"] for trial, _ in rows):
+        of_task = [
             (trial, key)
             for trial, key in rows
-            if trial["asked"] == asked and not key["catch"] and not key["repeat_of"]
+            if trial["asked"] == task and not key["catch"] and not key["repeat_of"]
             if key["truth"] != key.get("beside_truth")
         ]
-        is_machine = np.array([key["truth"] == "machine" for _, key in rows_of_task])
-        entry: dict[str, Any] = {"asked": asked, "trials": len(rows_of_task), "hidden": None, "shown": None}
-        groups = [trial["shown"] for trial, _ in rows_of_task]
+        is_machine = np.array([key["truth"] == "machine" for _, key in of_task])
+        entry: dict[str, Any] = {"asked": task, "trials": len(of_task), "hidden": None, "shown": None}
+        groups = [trial["shown"] for trial, _ in of_task]
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
-            hidden = np.array(
-                [metadata(folder, trial, order[trial["id"]]) for trial, _ in rows_of_task], dtype=np.float64
-            )
-            shown = np.array([_of_the_answer(folder, trial) for trial, _ in rows_of_task], dtype=np.float64)
-            entry["hidden"] = detected(hidden, is_machine, groups, seed)
-            entry["shown"] = detected(shown, is_machine, groups, seed)
+            hidden = [metadata(folder, trial, order[trial["id"]]) for trial, _ in of_task]
+            visible = [_numbers(folder, trial) for trial, _ in of_task]
+            entry["hidden"] = detected(np.array(hidden, dtype=np.float64), is_machine, groups, seed)
+            entry["shown"] = detected(np.array(visible, dtype=np.float64), is_machine, groups, seed)
         entries.append(entry)
     return entries
 
 
-def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int) -> dict[str, float]:
-    """Detectability, the mean of p(H|H) and p(M|M), of what a logistic regression says of each item that it was not
-    trained on, with a 95 % interval: normal, answers to one stimulus being alike, and as much wider as Nadeau and
-    Bengio (2003) have it because the folds' models are trained on nearly the same items."""
+def detected(
+    features: NDArray[np.float64], is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int
+) -> dict[str, float]:
+    """Detectability of items [n, features] by cross-validation, with a 95 % interval: normal, over stimuli, widened for
+    folds with nearly the same training items (Nadeau and Bengio 2003)."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -82,7 +75,27 @@ def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence
     return {"detectability": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
 
 
-def _of_the_answer(folder: Path, trial: Mapping[str, Any]) -> list[float]:
+def grouped_folds(groups: Sequence[Hashable], classes: Sequence[Hashable], folds: int, seed: int) -> NDArray[np.int64]:
+    """The fold (from 0) of each item, all items of a group (a stimulus) in one fold. Groups with the same classes in
+    the same numbers are shuffled and dealt in turn. Raises ValueError if there are fewer groups than folds."""
+    kinds: dict[Hashable, Counter[Hashable]] = {}
+    for group, cls in zip(groups, classes, strict=True):
+        kinds.setdefault(group, Counter())[cls] += 1
+    if not 2 <= folds <= len(kinds):
+        raise ValueError(f"{folds} folds of {len(kinds)} groups")
+    strata: dict[frozenset[tuple[Hashable, int]], list[Hashable]] = {}
+    for group, counts in kinds.items():
+        strata.setdefault(frozenset(counts.items()), []).append(group)
+    chance = random.Random(seed)
+    fold_of: dict[Hashable, int] = {}
+    for members in strata.values():
+        chance.shuffle(members)
+        for group in members:  # goes on where the last kind ended, so that small kinds do not all fall to fold 0
+            fold_of[group] = len(fold_of) % folds
+    return np.array([fold_of[group] for group in groups], dtype=np.int64)
+
+
+def _numbers(folder: Path, trial: Trial) -> list[float]:
     from PIL import Image as PILImage
 
     size, frames = 0, 0
@@ -93,6 +106,6 @@ def _of_the_answer(folder: Path, trial: Mapping[str, Any]) -> list[float]:
     numbers = [*length(trial), *punctuation(trial)]
     if "beside" in trial:
         other = {"answer": trial["beside"]}
-        pairs = zip(numbers, [*length(other), *punctuation(other)], strict=True)
-        numbers = [first - second for first, second in pairs]
+        both = zip(numbers, [*length(other), *punctuation(other)], strict=True)
+        numbers = [first - second for first, second in both]
     return [*numbers, size, frames]

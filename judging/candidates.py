@@ -1,12 +1,6 @@
-"""The answers of runs that may become trials, as a judge may see them.
+"""The answers of runs that may become trials, as a judge may see them: in one form for people's and machines'.
 
-A judge sees of an answer what people's answers have as well, in one form for all: colours, labels and words in small
-letters, the first three labels, fixations as whole pixels of the picture shown, text without the space around it, the
-speakers of a conversation as A (who speaks first) and B. What only machines' answers have (scores, palettes, boxes,
-token counts, times) is not shown.
-
-One answer is one trial; of a conversation each speaker of each excerpt is one: the first 3, 6, 9 … messages, as in the
-papers (2025 paper, Methods, "Conversation").
+Of a conversation each speaker of each excerpt is a candidate (2025 paper, Methods, "Conversation").
 """
 
 from __future__ import annotations
@@ -15,26 +9,28 @@ import hashlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 from pydantic import ValidationError
 
-from agents.answers import BY_TASK, ConversationAnswer
+from agents.answers import BY_TASK, ConversationAnswer, Message
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import TASKS, Asked, ShownAnswer
 from agents.tasks import SHORT
-from judging.dialogues import Letter, Line, heard, is_person
+from serving.conversations.scenario import speaker_name
 from serving.runs.reader import RunFolder
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 
 Truth = Literal["human", "machine"]
+Letter = Literal["A", "B"]
 LABELS = 3
-PEOPLE_OF_PAIR = "people"  # the column that says which conversation of people a pair has
+PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of a pair
 MORE_THAN_TWO = "more than two speakers"
 
 Record = dict[str, Any]
@@ -43,10 +39,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One stimulus as it was shown: its row in the run ``folder`` that has it. ``size`` is its picture's (width,
-    height), None where no run has the picture."""
+    """A stimulus: its row in the run ``folder`` that has it, and its picture's (width, height), if a run has that."""
 
-    asked: Asked
+    task: Asked
     id: str
     row: Row
     folder: Path
@@ -55,25 +50,20 @@ class Shown:
 
     def image(self, name: str = "image") -> Image | None:
         """The picture that the row calls ``name``, or None. Nothing is read yet."""
-        given = self.row.get(name)
-        if self.root is None or not isinstance(given, str):
-            return None
-        return Image(given, root=self.root)
+        file = self.row.get(name)
+        return Image(file, root=self.root) if self.root is not None and isinstance(file, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One answer, or one speaker of one excerpt of a conversation, that may become a trial.
+    """One answer, or one speaker of an excerpt of a conversation, that may become a trial.
 
-    ``agent`` is who answered, for a speaker that speaker; ``record`` names the record: run, agent, sample. ``length``
-    is the number of messages of an excerpt, ``delays`` the seconds before each. ``is_catch``: a catch trial, a
-    machine's answer by design, or (``is_swapped``) a scanpath on another picture, whose truth is who looked. A pair has
-    a conversation ``beside``; its ``length`` is in turns that are shown, and
-    ``turns`` are those of the machine's conversation with what it wrote itself. ``columns``, by which scores may be
-    told, are known beside those of the stimulus.
+    ``record`` is its run, agent and sample; ``length`` the messages of an excerpt, ``delays`` the seconds before each.
+    ``is_swapped``: a scanpath on another picture, whose truth is who looked. A pair has a conversation ``beside``; its
+    ``length`` is in visible turns, ``turns`` count what the machine wrote beforehand too.
     """
 
-    shown: Shown
+    stimulus: Shown
     agent: str
     truth: Truth
     is_catch: bool
@@ -88,35 +78,45 @@ class Candidate:
     is_swapped: bool = False
 
     def known_by(self) -> set[str]:
-        """What a judge knows again who sees it twice: its stimulus; of a pair also the people's conversation, which
-        thereby shows that it is theirs."""
-        return {self.shown.id, *(value for name, value in self.columns.items() if name == PEOPLE_OF_PAIR)}
+        """What a judge who sees it twice recognizes: the stimulus and, of a pair, the people's conversation."""
+        return {self.stimulus.id, *(value for name, value in self.columns.items() if name == PEOPLE_OF_PAIR)}
 
-    def said(self) -> bytes:
-        """What was said, small differences in writing apart: equal for answers that a judge takes for the same."""
+    def content(self) -> bytes:
+        """Equal for answers to a stimulus that a judge takes for the same."""
         plain = self.answer.model_dump(exclude_none=True)
         if "text" in plain:
             plain["text"] = " ".join(str(plain["text"]).casefold().split()).rstrip(".")
-        beside = None if self.beside is None else self.beside.answer.model_dump(exclude_none=True)
-        return orjson.dumps([self.shown.asked, self.shown.id, self.speaker, plain, *([beside] if beside else [])])
+        parts = [self.stimulus.task, self.stimulus.id, self.speaker, plain]
+        return orjson.dumps(
+            parts if self.beside is None else [*parts, self.beside.answer.model_dump(exclude_none=True)]
+        )
 
 
 @dataclass(slots=True)
 class Candidates:
-    """What the runs hold, and what was passed over, by why; ``common`` says how many stimuli stand in several runs."""
+    """``passed_over`` counts answers by why they are none; ``common`` says how many stimuli stand in several runs."""
 
-    found: list[Candidate] = field(default_factory=list)
+    answers: list[Candidate] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
     common: list[str] = field(default_factory=list)
+
+
+class Line(NamedTuple):
+    """A message. ``agent`` is empty for what the stimulus contains; ``delay`` is seconds, None where unknown."""
+
+    speaker: Letter
+    text: str
+    agent: str
+    delay: float | None
 
 
 def read_candidates(
     runs: Sequence[Path], people: Sequence[Path], tasks: Iterable[str], lengths: Sequence[int]
 ) -> Candidates:
-    """The candidates among the answers of :func:`read_answered`, which says what it raises."""
+    """The candidates among the answers that :func:`read_answered` reads."""
     candidates = Candidates()
-    for record, shown in read_answered(runs, people, tasks, candidates.passed_over, candidates.common):
-        candidates.found.extend(_candidates(record, shown, lengths, candidates.passed_over))
+    for record, stimulus in read_answered(runs, people, tasks, candidates.passed_over, candidates.common):
+        candidates.answers += _candidates(record, stimulus, lengths, candidates.passed_over)
     return candidates
 
 
@@ -127,85 +127,80 @@ def read_answered(
     passed_over: Counter[str],
     common: list[str] | None = None,
 ) -> Iterator[tuple[Record, Shown]]:
-    """The answers in all ``runs``, and people's in ``people``, with what each is about. Raises InputError for what is
-    no run folder.
+    """The answers in ``runs``, and people's in ``people``, with their stimuli; the last record of a key counts.
 
-    The last record of a key counts; failed and rejected answers are passed over. Stimuli of several folders meet by the
-    rule of :class:`serving.runs.stimulus_lookup.StimulusLookup`; ``common`` takes sentences on how many do. Raises
-    InputError where two folders have the same answers.
+    Raises InputError for what is no run folder, and where two folders have the same answers.
     """
-    wanted = set(tasks)
-    seen: set[bytes] = set()
-    folders = [RunFolder(path) for path in runs]
-    whole = {path.resolve() for path in runs}  # people's answers are among them
-    of_people = [RunFolder(path) for path in people if path.resolve() not in whole]
-    every = [*folders, *of_people]
-    about: list[dict[Hashable, str]] = [{} for _ in every]
-    with StimulusLookup(*every) as stimuli:
-        known: dict[tuple[str, str], Shown] = {}
-        for folder, names in zip(every, about, strict=True):
+    wanted, seen = set(tasks), set[bytes]()
+    all_answers = {path.resolve() for path in runs}
+    of_people = [RunFolder(path) for path in people if path.resolve() not in all_answers]
+    folders = [*map(RunFolder, runs), *of_people]
+    names: list[dict[Hashable, str]] = [{} for _ in folders]
+    known: dict[tuple[str, str], Shown] = {}
+    with StimulusLookup(*folders) as stimuli:
+        for folder, names_of_folder in zip(folders, names, strict=True):
             for name in [*folder.agents(), *folder.imports()]:
                 for record in folder.latest(name):
                     if record["task"] not in wanted or (folder in of_people and record["kind"] != "human"):
                         continue
-                    if (digest := _identity(record)) in seen:
+                    if (identity := _identity(record)) in seen:
                         raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
-                    seen.add(digest)
+                    seen.add(identity)
                     if record["status"] != "ok":
                         passed_over[str(record["status"])] += 1
                         continue
-                    shown = _shown(record, every, stimuli, known)
-                    names.setdefault((shown.asked, shown.id), record["stimulus"])
-                    yield record, shown
-        if common is not None and len(every) > 1:
-            common += common_stimuli([str(folder.path) for folder in every], about)
+                    stimulus = _stimulus(record, folders, stimuli, known)
+                    names_of_folder.setdefault((stimulus.task, stimulus.id), record["stimulus"])
+                    yield record, stimulus
+        if common is not None and len(folders) > 1:
+            common += common_stimuli([str(folder.path) for folder in folders], names)
             common += stimuli.differing()
 
 
 def _identity(record: Record) -> bytes:
-    """Of one answer, wherever its record stands."""
     source = (record["provenance"] or {}).get("digest")
     names = ("task", "agent", "stimulus", "sample", "seed", "created", "raw")
     return hashlib.blake2b(orjson.dumps([source, *(record[name] for name in names)]), digest_size=16).digest()
 
 
-def _shown(
+def _stimulus(
     record: Record, folders: Sequence[RunFolder], stimuli: StimulusLookup, known: dict[tuple[str, str], Shown]
 ) -> Shown:
-    asked, name = record["task"], record["stimulus"]
-    if (shown := known.get((asked, name))) is None:
-        if (found := stimuli.find(asked, name)) is None:
-            # imported answers know a cue by itself, and a picture by its file's name alone
-            row = {"id": name, "task": asked, **({"cue": name} if asked == "word_association" else {})}
-            shown = Shown(asked, name, row, folders[0].path, None, None)
-        else:
-            number, row = found
-            shown = known.get((asked, row["id"])) or _with_picture(asked, row, folders[number])
-            known[asked, row["id"]] = shown
-        known[asked, name] = shown
-    return shown
+    task, name = record["task"], record["stimulus"]
+    if (task, name) in known:
+        return known[task, name]
+    if (place := stimuli.find(task, name)) is None:
+        # Imported answers know a cue by itself, and a picture by its file's name alone.
+        row = {"id": name, "task": task, **({"cue": name} if task == "word_association" else {})}
+        stimulus = Shown(task, name, row, folders[0].path, None, None)
+    else:
+        number, row = place
+        stimulus = known.get((task, row["id"])) or _with_picture(task, row, folders[number])
+        known[task, row["id"]] = stimulus
+    known[task, name] = stimulus
+    return stimulus
 
 
-def _with_picture(asked: Asked, row: Row, folder: RunFolder) -> Shown:
-    root = folder.root or folder.path
-    shown = Shown(asked, row["id"], row, folder.path, root, None)
-    image = shown.image()
-    if image is None:
-        return shown
+def _with_picture(task: Asked, row: Row, folder: RunFolder) -> Shown:
+    stimulus = Shown(task, row["id"], row, folder.path, folder.root or folder.path, None)
+    if (image := stimulus.image()) is None:
+        return stimulus
     header = image.header()
-    return Shown(asked, row["id"], row, folder.path, root, (header.width, header.height))
+    return replace(stimulus, size=(header.width, header.height))
 
 
-def _candidates(record: Record, shown: Shown, lengths: Sequence[int], passed_over: Counter[str]) -> Iterator[Candidate]:
+def _candidates(
+    record: Record, stimulus: Shown, lengths: Sequence[int], passed_over: Counter[str]
+) -> Iterator[Candidate]:
     key = (record["run"], record["agent"], record["sample"])
     is_catch = record["kind"] == "control"
     with naming(record):
         answer: Any = BY_TASK[record["task"]].model_validate(record["answer"])
         if isinstance(answer, ConversationAnswer):
-            yield from _speakers(answer, shown, key, is_catch, lengths, passed_over)
+            yield from _speakers(answer, stimulus, key, is_catch, lengths, passed_over)
             return
-        seen = _seen(shown, answer)
-    if seen is None:
+        visible = _visible(stimulus, answer)
+    if visible is None:
         passed_over["empty"] += 1
         return
     truth: Truth = "human" if record["kind"] == "human" else "machine"
@@ -216,7 +211,7 @@ def _candidates(record: Record, shown: Shown, lengths: Sequence[int], passed_ove
             passed_over["swapped scanpaths that do not say who looked; generate them again"] += 1
             return
         truth = whose
-    yield Candidate(shown, record["agent"], truth, is_catch, key, seen, is_swapped=is_swapped)
+    yield Candidate(stimulus, record["agent"], truth, is_catch, key, visible, is_swapped=is_swapped)
 
 
 @contextmanager
@@ -229,14 +224,14 @@ def naming(record: Record) -> Iterator[None]:
         raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {reason}") from None
 
 
-def _seen(shown: Shown, answer: Any) -> ShownAnswer | None:
+def _visible(stimulus: Shown, answer: Any) -> ShownAnswer | None:
     """The part of an answer that a judge sees; None if there is nothing to see."""
-    match shown.asked:
+    match stimulus.task:
         case "color_estimation":
             word = answer.color.strip().lower()
             return ShownAnswer(color=word) if word else None
         case "object_detection":
-            labels = [label for one in answer.labels if (label := one.strip().lower())][:LABELS]
+            labels = [label.strip().lower() for label in answer.labels if label.strip()][:LABELS]
             return ShownAnswer(labels=labels) if labels else None
         case "image_captioning":
             text = " ".join(answer.text.split())
@@ -244,7 +239,7 @@ def _seen(shown: Shown, answer: Any) -> ShownAnswer | None:
         case "word_association":
             word = answer.word.strip().lower()
             return ShownAnswer(word=word) if word else None
-    width, height = shown.size or answer.frame
+    width, height = stimulus.size or answer.frame
     across, down = width / answer.frame[0], height / answer.frame[1]
     points = [(float(round(x * across)), float(round(y * down))) for x, y in answer.fixations]
     return ShownAnswer(fixations=points, frame=(width, height)) if points else None
@@ -252,19 +247,18 @@ def _seen(shown: Shown, answer: Any) -> ShownAnswer | None:
 
 def _speakers(
     answer: ConversationAnswer,
-    shown: Shown,
+    stimulus: Shown,
     key: tuple[str, str, int],
     is_catch: bool,
     lengths: Sequence[int],
     passed_over: Counter[str],
 ) -> Iterator[Candidate]:
-    """Both speakers of every excerpt. The messages that the stimulus gives, its history and its opener, are shown and
-    nobody is judged by them: a speaker who says nothing else in an excerpt is no trial of it."""
-    lines = heard(answer, shown.row)
+    """Both speakers of every excerpt; who only repeats the stimulus's messages is not judged."""
+    lines = messages_of(answer, stimulus.row)
     if lines is None:
         passed_over[MORE_THAN_TWO] += 1
         return
-    some = False
+    is_empty = True
     for length in lengths:
         if length > len(lines):
             break
@@ -272,26 +266,82 @@ def _speakers(
         for letter in dict.fromkeys(line.speaker for line in lines):
             agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
             if agent is not None:
-                some = True
+                is_empty = False
                 truth: Truth = "human" if is_person(agent) else "machine"
                 delays = [line.delay for line in excerpt]
-                yield Candidate(shown, agent, truth, is_catch, key, as_shown(excerpt), letter, length, delays=delays)
-    if not some:
+                yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), letter, length, delays=delays)
+    if is_empty:
         passed_over["shorter than the shortest excerpt"] += 1
 
 
+def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:
+    """The messages of a conversation about the stimulus ``row``, its history first; None if more than two speak."""
+    messages = [(*speaker_and_text, "", None) for speaker_and_text in _history(row)]
+    before: float | None = None
+    for message in answer.messages:
+        agent = "" if message.finish == "opener" else message.agent
+        messages.append((message.speaker, message.text, agent, _delay(message, before)))
+        before = message.at
+    letters = _letters([speaker for speaker, *_ in messages])
+    if letters is None:
+        return None
+    return [Line(letters[speaker], text, agent, delay) for speaker, text, agent, delay in messages]
+
+
+def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Sequence[Line]]:
+    """The turns that one agent wrote beforehand; of two who did, the first's. A new topic begins a turn."""
+    speakers = [speaker for speaker, _ in _history(row)]
+    letters = _letters([*speakers, *(message.speaker for message in answer.messages)]) or {}
+    messages = [
+        message for message in answer.pseudo if message.agent == answer.pseudo[0].agent and message.speaker in letters
+    ]
+    written = [
+        turn
+        for _, of_topic in groupby(messages, key=lambda message: message.topic)
+        for turn in turns([Line(letters[message.speaker], message.text, "", None) for message in of_topic])
+    ]
+    wanted = row.get("pseudo")
+    return written[: wanted["topics"] * wanted["turns"]] if wanted else written
+
+
+def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
+    """The messages by turns: what a speaker says before the other does."""
+    begins = [at for at, line in enumerate(lines) if at == 0 or line.speaker != lines[at - 1].speaker]
+    return [lines[begin:end] for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True)]
+
+
+def is_person(agent: str) -> bool:
+    """Whether a speaker is a person."""
+    return agent.partition(":")[0] == "human"
+
+
 def as_shown(lines: Sequence[Line]) -> ShownAnswer:
-    """The messages as a judge sees them, each on one line, whoever wrote it."""
+    """The messages as a judge sees them, each on one line."""
     return ShownAnswer.model_validate(
-        {"messages": [{"speaker": one.speaker, "text": " ".join(one.text.split())} for one in lines]}
+        {"messages": [{"speaker": line.speaker, "text": " ".join(line.text.split())} for line in lines]}
     )
 
 
-def tasks_given(given: str | None) -> tuple[Asked, ...]:
-    """The tasks of ``--task``, parted by commas; all of them if it is not given. Raises InputError."""
-    if given is None:
+def _history(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(speaker_name(line["speaker"], row.get("names")), line["text"]) for line in row.get("history") or ()]
+
+
+def _delay(message: Message, before: float | None) -> float | None:
+    if message.delay_s is not None or message.at is None or before is None:
+        return message.delay_s
+    return message.at - before
+
+
+def _letters(speakers: Sequence[str]) -> dict[str, Letter] | None:
+    names = list(dict.fromkeys(speakers))
+    return dict(zip(names, ("A", "B"), strict=False)) if len(names) <= 2 else None
+
+
+def parse_tasks(text: str | None) -> tuple[Asked, ...]:
+    """The tasks of ``--task``, parted by commas; all of them without it. Raises InputError."""
+    if text is None:
         return TASKS
-    names = [SHORT.get(name.strip(), name.strip()) for name in given.split(",") if name.strip()]
+    names = [SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in TASKS]
     if unknown or not names:
         raise InputError(

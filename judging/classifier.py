@@ -1,8 +1,4 @@
-"""Judges that are classifiers of what the papers' judges were given (see :mod:`judging.features`).
-
-The papers' own judges differ (see :mod:`judging.judges` for the presets): their text says linear, their code has the
-radial kernel of ``SVC()``.
-"""
+"""Judges that are classifiers of features like the papers' (:mod:`judging.features`)."""
 
 from __future__ import annotations
 
@@ -19,13 +15,14 @@ from agents.errors import UnavailableError
 from agents.language.minilm import PACKAGE
 from agents.pretrained import download_torchvision
 from agents.stimuli import TASKS, Asked
-from judging import embeddings, features, pictures
-from judging.paper_judges import instead
+from judging import embeddings, features
+from judging.features import Features
+from judging.published import differences_from_paper
 from judging.trained import TrainedJudge, TrainedSettings
 
 
 class ClassifierSettings(TrainedSettings):
-    """What the classifier is, what it is given, and how its folds are made."""
+    """What the classifier is, what it gets, and how its folds are made."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -42,21 +39,20 @@ class ClassifierSettings(TrainedSettings):
     pooling: embeddings.Pooling = "mean"
     """What of the text's states is its embedding: their mean, or the first (BERT's [CLS])."""
     pictures: Literal["none", "deep", "early"] = "none"
-    """Of colours: the features of the picture that are given beside the word; see judging.pictures."""
+    """Of colours: the features of the picture beside the word, by ResNet18's last layer or its first block."""
     picture_weights: str = "published"
     """ResNet18's weights: torchvision's on ImageNet ("published"), or a local .pth or .safetensors file."""
-    path: features.Path = "first10"
+    path: features.ScanpathPart = "first10"
     """Of scanpaths the first ten fixations, shorter ones not being judged; or fifteen, what lacks being (1, 1)."""
 
 
 class ClassifierJudge(TrainedJudge[ClassifierSettings]):
-    """One verdict for each trial, of the model that was trained without its fold."""
+    """A classifier of features like the papers'."""
 
     judges = TASKS
     Settings = ClassifierSettings
     packages = ("sklearn", "torch", "transformers")
     memory = 3 * GIB
-    batch_size = 1 << 16  # all verdicts are found at once, by one worker
     settings: ClassifierSettings
     _embedder: embeddings.Embedder | None = None
 
@@ -80,7 +76,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return None
 
     def _needs_pictures(self) -> bool:
-        """Whether features of pictures are used: of colours alone, if it is known what is to be judged."""
+        """Pictures' features are of colours alone, if it is known what is to be judged."""
         chosen = self.settings
         if chosen.pictures == "none" or chosen.trials is None:
             return chosen.pictures != "none"
@@ -89,30 +85,34 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
 
     def provenance(self) -> dict[str, Any]:
         chosen = self.settings.model_dump()
-        told = {asked: list(instead("2025", asked, chosen)) for asked in TASKS}
-        return {**super().provenance(), "instead_of_the_papers": {asked: why for asked, why in told.items() if why}}
+        why = {task: list(differences_from_paper("2025", task, chosen)) for task in TASKS}
+        return {**super().provenance(), "instead_of_the_papers": {task: why[task] for task in TASKS if why[task]}}
 
     def _picture_weights(self) -> Path:
-        given = self.settings.picture_weights
-        return pictures.published() if given == "published" else Path(given).expanduser()
+        path = self.settings.picture_weights
+        return embeddings.published_resnet() if path == "published" else Path(path).expanduser()
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         path = self._picture_weights()
-        if self.settings.pictures == "none" or path != pictures.published():
+        if self.settings.pictures == "none" or path != embeddings.published_resnet():
             return ()
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             download_torchvision(path)
         return [checkpoints.Download(path.name, path, path.stat().st_size, None, "BSD-3-Clause")]
 
-    def features(self, asked: Asked, trials: Sequence[dict[str, Any]], device: str) -> features.Features:
+    def features(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
         chosen = self.settings
-        if asked == "attention_prediction":
+        if task == "attention_prediction":
             return features.features(trials, None, None, chosen.path)
         if self._embedder is None:
             self._embedder = embeddings.Embedder(chosen.checkpoint, chosen.pooling, device)
-        seen = self._pictures(device) if asked == "color_estimation" else None
-        return features.features(trials, self._embedder, seen, chosen.path)
+        pictures = None
+        if task == "color_estimation" and chosen.pictures != "none":
+            assert chosen.trials is not None
+            root = chosen.trials.parent
+            pictures = embeddings.PictureFeatures(self._picture_weights(), chosen.pictures, root, device)
+        return features.features(trials, self._embedder, pictures, chosen.path)
 
     def new_model(self) -> Any:
         from sklearn.ensemble import RandomForestClassifier
@@ -127,10 +127,3 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         else:
             model = SVC(kernel=chosen.kernel, class_weight=weight)
         return make_pipeline(StandardScaler(), model) if chosen.scaled else model
-
-    def _pictures(self, device: str) -> pictures.PictureFeatures | None:
-        chosen = self.settings
-        if chosen.pictures == "none":
-            return None
-        assert chosen.trials is not None
-        return pictures.PictureFeatures(self._picture_weights(), chosen.pictures, chosen.trials.parent, device)

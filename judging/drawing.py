@@ -1,17 +1,14 @@
-"""Which answers become trials, and in which order a judge sees them: half people's, the rest equally over the agents.
+"""Which answers become trials, and in which order a judge sees them: half people's, the rest equally the agents'.
 
-2022 paper, section 3, and 2025 paper, L698-702: "half of the trials" are people's, the others are drawn "with equal
-probability" from the agents. Here the shares are exact instead, with what does not divide drawn by the seed: equal
-probability gives a judge of 25 trials 12.5 ± 2.5 of people.
-
-All randomness is of :class:`random.Random` objects that are given. The functions know nothing of files.
+The papers draw "with equal probability" (2022, section 3; 2025, L698-702). Here the shares are exact;
+the seed draws what does not divide.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -19,11 +16,12 @@ from judging.candidates import Candidate
 
 FIRST = 3  # trials of a judge among which there is no catch trial
 K = TypeVar("K", bound=Hashable)
+Order = list[tuple[Candidate, bool]]  # each with whether it comes for the second time
 
 
 @dataclass(slots=True)
 class Pool:
-    """The answers of one task that become trials. ``unbalanced`` says what could not be made equal, in sentences."""
+    """The answers of a task that become trials. ``unbalanced`` says what could not be made equal, in sentences."""
 
     people: list[Candidate]
     machines: dict[str, list[Candidate]]
@@ -31,93 +29,88 @@ class Pool:
     unbalanced: list[str] = field(default_factory=list)
 
     def trials(self) -> list[Candidate]:
-        """All of them but the catch trials."""
-        return [*self.people, *(one for name in self.machines for one in self.machines[name])]
+        """All but the catch trials."""
+        return [*self.people, *(answer for answers in self.machines.values() for answer in answers)]
 
 
 def in_common(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Those about stimuli that a person and every agent has answered; catch trials about any of these stimuli."""
-    agents = {one.agent for one in candidates if one.truth == "machine" and not one.is_catch}
-    answered: dict[str, set[str]] = defaultdict(set)
-    for one in candidates:
-        if not one.is_catch:
-            answered[one.shown.id].add("" if one.truth == "human" else one.agent)
-    whole = {stimulus for stimulus, by in answered.items() if by == {"", *agents}}
-    return [one for one in candidates if one.shown.id in whole]
+    """Those about stimuli that a person and every agent answered, catch trials too."""
+    agents = {answer.agent for answer in candidates if answer.truth == "machine" and not answer.is_catch}
+    speakers: dict[str, set[str]] = defaultdict(set)
+    for answer in candidates:
+        if not answer.is_catch:
+            speakers[answer.stimulus.id].add("" if answer.truth == "human" else answer.agent)
+    return [answer for answer in candidates if speakers[answer.stimulus.id] == {"", *agents}]
 
 
-def duplicates(candidates: Sequence[Candidate]) -> dict[bytes, list[Candidate]]:
-    """Answers to one stimulus that several speakers gave alike, by what was said; one speaker's samples count once."""
+def by_content(candidates: Sequence[Candidate]) -> Mapping[bytes, list[Candidate]]:
+    """The answers by what they say about which stimulus."""
     alike: dict[bytes, list[Candidate]] = defaultdict(list)
-    for one in candidates:
-        if not one.is_catch:
-            alike[one.said()].append(one)
-    return {said: ones for said, ones in alike.items() if len({(one.truth, one.agent) for one in ones}) > 1}
+    for answer in candidates:
+        alike[answer.content()].append(answer)
+    return alike
+
+
+def duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Groups of equal answers of several speakers; one speaker's samples count once."""
+    groups = by_content([answer for answer in candidates if not answer.is_catch]).values()
+    return [answers for answers in groups if len({(answer.truth, answer.agent) for answer in answers}) > 1]
 
 
 def unique(candidates: Sequence[Candidate], chance: random.Random) -> list[Candidate]:
-    """One answer, drawn, of those that were said alike about one stimulus."""
-    alike: dict[bytes, list[Candidate]] = defaultdict(list)
-    for one in candidates:
-        alike[one.said()].append(one)
-    kept = {id(chance.choice(ones)) for ones in alike.values()}
-    return [one for one in candidates if id(one) in kept]
+    """One answer, drawn, of equal ones."""
+    kept = {id(chance.choice(answers)) for answers in by_content(candidates).values()}
+    return [answer for answer in candidates if id(answer) in kept]
 
 
 def shares(total: int, names: Sequence[K], chance: random.Random) -> dict[K, int]:
     """``total`` in equal parts; who has one more is drawn."""
-    whole, rest = divmod(total, len(names))
+    each, rest = divmod(total, len(names))
     more = set(chance.sample(range(len(names)), rest))
-    return {name: whole + (at in more) for at, name in enumerate(names)}
+    return {name: each + (at in more) for at, name in enumerate(names)}
 
 
 def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) -> list[Candidate]:
-    """``number`` of them, drawn so that stimuli, and within them lengths of excerpts, come as equally often as can
-    be."""
+    """``number`` of them, drawn so that stimuli, and within them lengths of excerpts, come equally often."""
     by_stimulus: dict[str, list[Candidate]] = defaultdict(list)
-    for one in candidates:
-        by_stimulus[one.shown.id].append(one)
-    for ones in by_stimulus.values():
-        chance.shuffle(ones)
-    stimuli = list(by_stimulus)
-    drawn: list[Candidate] = []
+    for answer in candidates:
+        by_stimulus[answer.stimulus.id].append(answer)
+    for answers in by_stimulus.values():
+        chance.shuffle(answers)
+    stimuli, drawn = list(by_stimulus), list[Candidate]()
     lengths: Counter[int | None] = Counter()
     while len(drawn) < number and stimuli:
         chance.shuffle(stimuli)
         for stimulus in stimuli[: number - len(drawn)]:
-            ones = by_stimulus[stimulus]
-            rarest = min(range(len(ones)), key=lambda at: lengths[ones[at].length])
-            one = ones.pop(rarest)
-            lengths[one.length] += 1
-            drawn.append(one)
+            answers = by_stimulus[stimulus]
+            rarest = min(range(len(answers)), key=lambda at: lengths[answers[at].length])
+            drawn.append(answers.pop(rarest))
+            lengths[drawn[-1].length] += 1
         stimuli = [stimulus for stimulus in stimuli if by_stimulus[stimulus]]
     return drawn
 
 
 def draw_pool(
-    candidates: Sequence[Candidate], chance: random.Random, *, per_agent: int | None = None, whole: bool = False
+    candidates: Sequence[Candidate], chance: random.Random, *, per_agent: int | None = None, every: bool = False
 ) -> Pool:
-    """The trials of one task: as many of people as of all agents together, and of each agent as many as of any other.
+    """The trials of one task: as many of people as of all agents, and of each agent as many as of any other.
 
-    ``per_agent`` asks for so many of each agent; otherwise there are as many as can be balanced. With ``whole`` every
-    answer becomes a trial, balanced or not. Where there are too few of somebody, ``unbalanced`` says so.
+    ``per_agent`` asks for so many of each agent, else as many as can be balanced; with ``every`` all become trials.
     """
-    people = [one for one in candidates if one.truth == "human" and not one.is_catch]
+    people = [answer for answer in candidates if answer.truth == "human" and not answer.is_catch]
     machines: dict[str, list[Candidate]] = defaultdict(list)
-    for one in candidates:
-        if one.truth == "machine" and not one.is_catch:
-            machines[one.agent].append(one)
-    catch = [one for one in candidates if one.is_catch]
-    if whole or not people or not machines:
-        pool = Pool(people, dict(machines), catch)
-        if not people or not machines:
-            pool.unbalanced.append(f"there are no answers of {'machines' if people else 'people'}")
-        return pool
+    for answer in candidates:
+        if answer.truth == "machine" and not answer.is_catch:
+            machines[answer.agent].append(answer)
+    catch = [answer for answer in candidates if answer.is_catch]
+    if not people or not machines:
+        return Pool(people, dict(machines), catch, [f"there are no answers of {'machines' if people else 'people'}"])
+    if every:
+        return Pool(people, dict(machines), catch)
     each = min(map(len, machines.values()))
     wanted = min(each * len(machines), len(people)) if per_agent is None else per_agent * len(machines)
     pool = Pool([], {}, catch)
-    quota = shares(wanted, sorted(machines), chance)
-    for name, number in quota.items():
+    for name, number in shares(wanted, sorted(machines), chance).items():
         pool.machines[name] = spread(machines[name], number, chance)
         if len(pool.machines[name]) < number:
             pool.unbalanced.append(f"{name} has {len(pool.machines[name]):,} answers, and not {number:,}")
@@ -130,11 +123,9 @@ def draw_pool(
 
 def draw_list(
     pool: Pool, number: int, used: Counter[int], chance: random.Random, *, catch: float, repeats: float
-) -> list[tuple[Candidate, bool]]:
-    """One judge's trials as :func:`arrange` orders them: of ``number`` half are people's and the others equally the
-    agents', those first that fewer judges have seen (``used``, which is brought up to date); no stimulus comes twice
-    while there are others. To these comes the share ``catch`` of catch trials, and the share ``repeats`` comes again.
-    """
+) -> Order:
+    """One judge's trials: of ``number`` half are people's, the others equally the agents'; less ``used`` ones first, no
+    stimulus twice while there are others. Shares of ``catch`` trials and of ``repeats`` are added."""
     people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     takes = [(pool.people, people)]
     if pool.machines:
@@ -143,39 +134,35 @@ def draw_list(
     chance.shuffle(takes)
     chosen: list[Candidate] = []
     seen: set[str] = set()
-    for some, part in takes:
-        chosen += least_used(some, part, used, seen, chance)
+    for answers, part in takes:
+        chosen += least_used(answers, part, used, seen, chance)
     caught = least_used(pool.catch, round(catch * number), used, seen, chance)
     return arrange(chosen, caught, round(repeats * number), chance)
 
 
-def arrange(
-    trials: Sequence[Candidate], catch: Sequence[Candidate], repeats: int, chance: random.Random
-) -> list[tuple[Candidate, bool]]:
-    """The trials in a drawn order, each with whether it comes for the second time: so many ``repeats`` come again
-    later, and no catch trial is among the first three where there are as many others."""
-    order = [(one, False) for one in chance.sample(list(trials), len(trials))]
-    for one, _ in chance.sample(order, min(repeats, len(order))):
-        first = next(at for at, (other, _) in enumerate(order) if other is one)
-        order.insert(chance.randint(first + 1, len(order)), (one, True))
-    for one in catch:
-        order.insert(chance.randint(min(FIRST, len(order)), len(order)), (one, False))
+def arrange(trials: Sequence[Candidate], catch: Sequence[Candidate], repeats: int, chance: random.Random) -> Order:
+    """The trials in a drawn order: ``repeats`` come again later, and no catch trial is among the first three."""
+    order = [(trial, False) for trial in chance.sample(list(trials), len(trials))]
+    for trial, _ in chance.sample(order, min(repeats, len(order))):
+        first = next(at for at, (other, _) in enumerate(order) if other is trial)
+        order.insert(chance.randint(first + 1, len(order)), (trial, True))
+    for trial in catch:
+        order.insert(chance.randint(min(FIRST, len(order)), len(order)), (trial, False))
     return order
 
 
 def least_used(
-    some: Sequence[Candidate], number: int, used: Counter[int], seen: set[str], chance: random.Random
+    candidates: Sequence[Candidate], number: int, used: Counter[int], seen: set[str], chance: random.Random
 ) -> list[Candidate]:
-    """``number`` of them, those first that were used less, about other stimuli than those ``seen``, and of pairs with
-    other conversations of people, while there are any; ``used`` and ``seen`` are brought up to date."""
-    ranked = sorted(some, key=lambda one: (used[id(one)], chance.random()))
+    """``number`` of them, less used ones first, other than the ``seen`` while there are any; updates both."""
+    ranked = sorted(candidates, key=lambda trial: (used[id(trial)], chance.random()))
     taken: list[Candidate] = []
-    for one in ranked:
-        if len(taken) < number and seen.isdisjoint(one.known_by()):
-            taken.append(one)
-            seen |= one.known_by()
-    left = {id(one) for one in taken}
-    taken += [one for one in ranked if id(one) not in left][: number - len(taken)]
-    seen.update(*(one.known_by() for one in taken))
-    used.update(id(one) for one in taken)
+    for trial in ranked:
+        if len(taken) < number and seen.isdisjoint(trial.known_by()):
+            taken.append(trial)
+            seen |= trial.known_by()
+    ids = {id(trial) for trial in taken}
+    taken += [trial for trial in ranked if id(trial) not in ids][: number - len(taken)]
+    seen.update(*(trial.known_by() for trial in taken))
+    used.update(id(trial) for trial in taken)
     return taken

@@ -1,31 +1,31 @@
-"""Embeddings of texts for judges that are classifiers: of whole texts, by a model of transformers.
-
-They are kept in the user's cache (:mod:`agents.language.words.embedding_cache`), so that a second judge, or a resumed
-one, does not compute them again. Texts of as many tokens go through the model together, so that nothing is padded and a
-vector does not depend on the others.
-"""
+"""Embeddings of texts by a model of transformers, and of pictures by ResNet18, for judges that are classifiers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from agents import checkpoints
+from agents.images import Image
 from agents.language.minilm import PACKAGE, is_normalised, packaged_folder
 from agents.language.words import embedding_cache
-from agents.loading import load_part, load_pretrained
+from agents.loading import load_part, load_pretrained, load_weights
+from agents.pretrained import torch_hub_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Pooling = Literal["mean", "cls"]
+Layer = Literal["deep", "early"]
 NEEDS = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
 TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
-TOGETHER = 64
+TEXTS_TOGETHER, PICTURES_TOGETHER = 64, 32
 LONGEST = 512  # tokens; what follows is not read, as BERT has no more positions
+RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def folder_of(checkpoint: str) -> Path:
@@ -34,12 +34,12 @@ def folder_of(checkpoint: str) -> Path:
 
 
 def problem(checkpoint: str) -> str | None:
-    """What is wrong with the checkpoint for embeddings, or None. Raises UnavailableError where there is none."""
+    """Why the checkpoint cannot embed texts, or None. Raises UnavailableError."""
     return checkpoints.problem(folder_of(checkpoint), NEEDS, TYPES)
 
 
 class Embedder:
-    """A model that gives texts vectors. Raises UnavailableError if it cannot be loaded."""
+    """A model that turns texts into vectors, which are cached for the user. Raises UnavailableError."""
 
     def __init__(self, checkpoint: str, pooling: Pooling, device: str) -> None:
         import torch
@@ -67,15 +67,17 @@ class Embedder:
         return dict(zip(distinct, embedding_cache.embedded(distinct, self._about, self._embed), strict=True))
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Texts of equal length go through the model together, so that no vector depends on the others."""
         import torch
 
-        encoded = self._tokenizer(list(texts), truncation=True, max_length=min(LONGEST, self._positions()))["input_ids"]
+        longest = min(LONGEST, int(getattr(self._model.config, "max_position_embeddings", LONGEST)))
+        encoded = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
         order = sorted(range(len(encoded)), key=lambda at: len(encoded[at]))
         vectors: NDArray[np.float32] = np.zeros((len(encoded), self._model.config.hidden_size), np.float32)
         begin = 0
         while begin < len(order):
             length = len(encoded[order[begin]])
-            same = [at for at in order[begin : begin + TOGETHER] if len(encoded[at]) == length]
+            same = [at for at in order[begin : begin + TEXTS_TOGETHER] if len(encoded[at]) == length]
             begin += len(same)
             if length:
                 with torch.inference_mode():
@@ -87,5 +89,46 @@ class Embedder:
                     vectors[same] = pooled.float().cpu().numpy()
         return vectors
 
-    def _positions(self) -> int:
-        return int(getattr(self._model.config, "max_position_embeddings", LONGEST))
+
+def published_resnet() -> Path:
+    """Where torchvision's weights are, or would be if they were fetched."""
+    return torch_hub_path(RESNET)
+
+
+class PictureFeatures:
+    """ResNet18 (He et al. 2016): the 512 numbers of its last pooling ("deep"), or the 64 of its first block, averaged
+    over the picture ("early"; "5th layer" of the 2025 paper). ``root`` is the pictures' folder."""
+
+    def __init__(self, weights: Path, layer: Layer, root: Path, device: str) -> None:
+        import torch
+        from torchvision.models import resnet18
+
+        model = resnet18(weights=None)
+        load_weights(model, checkpoints.read_weights(weights), weights)
+        stages = list(model.children())[: 5 if layer == "early" else 8]
+        self._net = torch.nn.Sequential(*stages, torch.nn.AdaptiveAvgPool2d(1)).eval().requires_grad_(False).to(device)
+        self._root, self._device = root, torch.device(device)
+
+    def vectors(self, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """The features of each picture. Raises ImageError."""
+        import torch
+
+        distinct = list(dict.fromkeys(names))
+        by_name: dict[str, NDArray[np.float32]] = {}
+        for begin in range(0, len(distinct), PICTURES_TOGETHER):
+            part = distinct[begin : begin + PICTURES_TOGETHER]
+            batch = torch.stack([self._pixels(name) for name in part]).to(self._device)
+            with torch.inference_mode():
+                by_name |= dict(zip(part, self._net(batch).flatten(1).cpu().numpy(), strict=True))
+        return by_name
+
+    def _pixels(self, name: str) -> Any:
+        """As torchvision's weights want it: the shorter side 256, the centre 224 x 224, normalised."""
+        import torch
+        from PIL import Image as PILImage
+        from torchvision.transforms import functional
+
+        picture = PILImage.fromarray(Image(name, root=self._root).decode())
+        resized = functional.resize(picture, [256])
+        pixels = functional.pil_to_tensor(functional.center_crop(resized, [224, 224])).to(torch.float32) / 255
+        return functional.normalize(pixels, MEAN, DEVIATION)

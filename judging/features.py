@@ -1,69 +1,73 @@
-"""What classifiers are given of a trial, by task, as the papers' judges were (2025 paper, Methods; in brackets what the
-authors' programs have).
+"""What judges that are classifiers get of a trial: the numbers of single cues, and features like the papers'.
+
+Features by task (2025 paper, Methods; in brackets what the authors' programs have):
 
 - captions: the embedding of the text; objects: that of the three words in one sentence.
 - words: the squared difference of the answer's and the cue's embedding, number by number.
-- colours: the embedding of the word, with or without the picture's features by ResNet18 [512 numbers of its last
-  pooling, or 64 of its first block].
-- scanpaths: x and y of the first fixations, from -1 to 1 over the frame: ten, and shorter paths are not judged
-  (papers), or fifteen, what lacks being (1, 1) [the public benchmark].
-- conversations: the embedding of each sentence that the judged speaker says; a verdict is on their mean margin.
+- colours: the embedding of the word, with or without the picture's features by ResNet18.
+- scanpaths: x and y of the first fixations, from -1 to 1 over the frame: ten, shorter paths not being judged (papers),
+  or fifteen, what lacks being (1, 1) [the public benchmark].
+- conversations: the embedding of each sentence of the judged speaker; a verdict is on their mean margin.
 """
 
 from __future__ import annotations
 
+import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import orjson
 
+from agents import answer_numbers
 from agents.language.filters.texts import sentences
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from judging.embeddings import Embedder
-    from judging.pictures import PictureFeatures
+    from judging.embeddings import Embedder, PictureFeatures
 
 Trial = Mapping[str, Any]
-Path = Literal["first10", "padded15"]
-LENGTHS: Mapping[Path, int] = {"first10": 10, "padded15": 15}
+ScanpathPart = Literal["first10", "padded15"]
+LENGTHS: Mapping[ScanpathPart, int] = {"first10": 10, "padded15": 15}
 LEAST_WORDS = 2  # of a sentence of a conversation
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Rows of features, [rows, dimensions], and the trial that each belongs to: a conversation has several rows."""
+    """Rows of features [rows, dimensions], and the trial of each: a conversation has several rows."""
 
     rows: NDArray[np.float64]
     trial: NDArray[np.int64]
 
 
 def features(
-    trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, path: Path
+    trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, part: ScanpathPart
 ) -> Features:
     """The features of trials of one task. A trial that cannot be judged has no row."""
-    parts = [texts(trial) for trial in trials]
-    if parts and parts[0] is None:
-        found = [_path(trial, path) for trial in trials]
+    texts = [embedded_texts(trial) for trial in trials]
+    if texts and texts[0] is None:
+        rows = [_fixations(trial, part) for trial in trials]
     else:
         assert embedder is not None
-        vectors = embedder.vectors([text for part in parts for text in part or ()])
-        found = [_vectors(trial, part or (), vectors) for trial, part in zip(trials, parts, strict=True)]
+        vectors = embedder.vectors([text for of_trial in texts for text in of_trial or ()])
+        rows = [_embedded(trial, of_trial or (), vectors) for trial, of_trial in zip(trials, texts, strict=True)]
     if pictures is not None:
         seen = pictures.vectors([trial["image"] for trial in trials if "image" in trial])
-        found = [
-            [np.concatenate([seen[trial["image"]], one]) for one in rows] if "image" in trial else []
-            for trial, rows in zip(trials, found, strict=True)
+        rows = [
+            [np.concatenate([seen[trial["image"]], row]) for row in of_trial] if "image" in trial else []
+            for trial, of_trial in zip(trials, rows, strict=True)
         ]
-    owner = [at for at, rows in enumerate(found) for _ in rows]
-    stacked = [one for rows in found for one in rows]
+    owner = [at for at, of_trial in enumerate(rows) for _ in of_trial]
+    stacked = [row for of_trial in rows for row in of_trial]
     return Features(np.array(stacked, dtype=np.float64), np.array(owner, dtype=np.int64))
 
 
-def texts(trial: Trial) -> list[str] | None:
-    """The texts that are embedded of a trial; None for a scanpath, which has none."""
+def embedded_texts(trial: Trial) -> list[str] | None:
+    """The texts of a trial that are embedded; None for a scanpath."""
     answer = trial["answer"]
     match trial["asked"]:
         case "color_estimation":
@@ -75,24 +79,94 @@ def texts(trial: Trial) -> list[str] | None:
         case "word_association":
             return [answer["word"], trial["cue"]]
         case "conversation":
-            said = [one["text"] for one in answer["messages"] if one["speaker"] == trial["speaker"]]
-            return [one for text in said for one in sentences(text) if len(one.split()) >= LEAST_WORDS]
+            return [
+                sentence
+                for text in texts(trial)
+                for sentence in sentences(text)
+                if len(sentence.split()) >= LEAST_WORDS
+            ]
     return None
 
 
-def _vectors(
+def _embedded(
     trial: Trial, part: Sequence[str], vectors: Mapping[str, NDArray[np.float32]]
 ) -> list[NDArray[np.float64]]:
-    found = [vectors[text].astype(np.float64) for text in part]
-    return [(found[0] - found[1]) ** 2] if trial["asked"] == "word_association" else found
+    rows = [vectors[text].astype(np.float64) for text in part]
+    return [(rows[0] - rows[1]) ** 2] if trial["asked"] == "word_association" else rows
 
 
-def _path(trial: Trial, path: Path) -> list[NDArray[np.float64]]:
-    answer, number = trial["answer"], LENGTHS[path]
+def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
+    answer, number = trial["answer"], LENGTHS[part]
     points = np.array(answer["fixations"][:number], dtype=np.float64)
     scaled = 2 * points / np.array(answer["frame"], dtype=np.float64) - 1
     if len(scaled) < number:
-        if path == "first10":
+        if part == "first10":
             return []
         scaled = np.concatenate([scaled, np.ones((number - len(scaled), 2))])
     return [scaled.ravel()]
+
+
+def texts(trial: Trial) -> list[str]:
+    """The texts of the answer that is judged; of a conversation the judged speaker's."""
+    return answer_numbers.texts(trial["answer"], trial.get("speaker"))
+
+
+def length(trial: Trial) -> list[float]:
+    """Letters, words, texts and fixations."""
+    parts = texts(trial)
+    text = " ".join(parts)
+    return [len(text), len(text.split()), len(parts), len(trial["answer"].get("fixations") or ())]
+
+
+def punctuation(trial: Trial) -> list[float]:
+    """Capitals, punctuation marks, digits and letters beyond ASCII."""
+    text = " ".join(texts(trial))
+    return [
+        sum(map(str.isupper, text)),
+        sum(letter in string.punctuation for letter in text),
+        sum(map(str.isdigit, text)),
+        sum(not letter.isascii() for letter in text),
+    ]
+
+
+def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
+    """The mean and the least Zipf frequency of the words, and how many other trials have the same answer."""
+    from wordfreq import zipf_frequency
+    from wordfreq.tokens import tokenize
+
+    answers = [orjson.dumps(texts(trial)) for trial in trials]
+    number = Counter(answers)
+    rows = []
+    for trial, answer in zip(trials, answers, strict=True):
+        words = tokenize(" ".join(texts(trial)), "en")
+        zipf = [zipf_frequency(word, "en") for word in words] or [0.0]
+        rows.append([sum(zipf) / len(zipf), min(zipf), float(number[answer] - 1)])
+    return rows
+
+
+def path_length(trial: Trial) -> list[float]:
+    """A scanpath's length and mean saccade, in widths of the frame."""
+    return list(answer_numbers.path_length(trial["answer"]))
+
+
+def center(trial: Trial) -> list[float]:
+    """The mean and the deviation of the distance to the centre, in widths of the frame."""
+    return list(answer_numbers.center(trial["answer"]))
+
+
+def metadata(folder: Path, trial: Trial, place: int) -> list[float]:
+    """Order, ids, files and sizes of the trial at a ``place`` of the set in ``folder``; nothing of its answer."""
+    number = int("".join(filter(str.isdigit, trial["id"])))
+    image = folder / trial["image"] if "image" in trial else None
+    times = {(folder / trial[name]).stat().st_mtime for name in ("image", "clip") if name in trial}
+    return [
+        place,
+        number,
+        number % 2,
+        int("".join(filter(str.isdigit, trial["shown"]))),
+        image.stat().st_size if image else 0.0,
+        sum(len(str(value)) for name, value in trial.items() if name not in ("answer", "beside", "clip")),
+        len(trial),
+        len(trial.get("clip", "")),
+        max(times, default=0.0),
+    ]

@@ -1,8 +1,7 @@
-"""``turinglike judge``: ``generate`` over a trial set, with judges for agents.
+"""``turinglike judge``: ``generate`` over a trial set, with judges for agents, so that a verdict is a trial's record.
 
-So a verdict is the record of a trial, with its attempts, seed and provenance, and a run of verdicts is resumed as any
-run is. A judge whose settings have ``key`` is trained on this very set, by cross-validation; one whose settings have
-``trials`` alone may read the others beside the one that it judges. The command fills both in.
+A judge whose settings have ``key`` is trained on this very set; one with ``trials`` alone may read the other trials
+beside the one that it judges. The command fills both in.
 """
 
 from __future__ import annotations
@@ -16,37 +15,12 @@ import orjson
 
 from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
-from judging.cues import OF_TASKS
+from judging.cues import TASKS_OF_CUES
 from judging.trial_set import MARKER, key_path
 from judging.verdicts import check_trials, read_key
 from serving.command_line import chosen
 from serving.generate import GenerateOptions, generate
 from serving.runs.stimulus_set import read_rows
-
-
-def _with_cues(given: str, trials: Path) -> str:
-    """With "cues" spelt out: all judges that go by one cue, of those that the answers have."""
-    if "cues" not in given.split(","):
-        return given
-    asked = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
-    cues = ",".join(f"cue-{cue}" for cue, tasks in OF_TASKS.items() if asked.intersection(tasks))
-    return ",".join(cues if name == "cues" else name for name in given.split(","))
-
-
-def _untrainable(rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """Why no judge can be trained on trials with these rows of the key, if none can."""
-    by_task: dict[str, set[tuple[str, str]]] = {}
-    for row in rows:
-        if row["beside_truth"] is not None:
-            return "pairs of conversations are judged by people and language models"
-        by_task.setdefault(row["asked"], set()).add((row["truth"], row["stimulus"]))
-    for asked, seen in by_task.items():
-        truths, stimuli = ({pair[part] for pair in seen} for part in (0, 1))
-        if len(truths) < 2:
-            return f"all answers in {asked} are a {truths.pop()}'s"
-        if len(stimuli) < 2:
-            return f"all answers in {asked} are to one stimulus, and none is left to train on"
-    return None if by_task else "there are no trials"
 
 
 def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
@@ -74,6 +48,31 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         rows = ((row.line, row.id, row.canonical) for row in read_rows(source))
         trials = ((line, name, trial) for line, name, trial in rows if name is not None and trial is not None)
         check_trials(source, trials, read_key(key), key)
-    asked = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
+    changes = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
     then = ("score", str(options.out), "--out", f"{options.out}-scores")
-    return generate(chosen(GenerateOptions, options, **asked), say, then)
+    return generate(chosen(GenerateOptions, options, **changes), say, then)
+
+
+def _with_cues(names: str, trials: Path) -> str:
+    """With "cues" spelt out: all judges of a cue that the answers have."""
+    if "cues" not in names.split(","):
+        return names
+    tasks = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
+    cues = ",".join(f"cue-{cue}" for cue, of_cue in TASKS_OF_CUES.items() if tasks.intersection(of_cue))
+    return ",".join(cues if name == "cues" else name for name in names.split(","))
+
+
+def _untrainable(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why no judge can be trained on trials with these rows of the key, if none can."""
+    by_task: dict[str, set[tuple[str, str]]] = {}
+    for row in rows:
+        if row["beside_truth"] is not None:
+            return "pairs of conversations are judged by people and language models"
+        by_task.setdefault(row["asked"], set()).add((row["truth"], row["stimulus"]))
+    for task, seen in by_task.items():
+        truths, stimuli = zip(*seen, strict=True)
+        if len(set(truths)) < 2:
+            return f"all answers in {task} are a {truths[0]}'s"
+        if len(set(stimuli)) < 2:
+            return f"all answers in {task} are to one stimulus, and none is left to train on"
+    return None if by_task else "there are no trials"

@@ -7,14 +7,12 @@ from typing import Any
 from agents.entry import NOT_IN_PAPER, VARIANT, Entry, InPaper
 
 
-def _classifier(name: str, summary: str, in_paper: InPaper, **settings: Any) -> Entry:
-    return Entry(
-        name, "judging.classifier:ClassifierJudge", ("judgement",), summary, "scikit-learn", in_paper,
-        "BSD-3-Clause", settings,
-    )  # fmt: skip
+def _classifier(name: str, summary: str, in_paper: InPaper = NOT_IN_PAPER, **settings: Any) -> Entry:
+    agent = "judging.classifier:ClassifierJudge"
+    return Entry(name, agent, ("judgement",), summary, "scikit-learn", in_paper, "BSD-3-Clause", settings)
 
 
-svm = _classifier("svm", "linear support vector machine, in folds without a common stimulus", NOT_IN_PAPER)
+svm = _classifier("svm", "linear support vector machine, in folds without a common stimulus")
 svm_paper_text = _classifier(
     "svm-paper-text",
     "the papers' judge by their text, but with MiniLM's embeddings: linear, unscaled; colours with the picture",
@@ -42,23 +40,15 @@ forest = _classifier(
     model="forest",
     scaled=False,
 )
-
-
 # The same judge, on the same features, in other folds: how much of a score is leakage.
-svm_rows = _classifier("svm-rows", "svm, in folds of single rows, whatever their stimulus", NOT_IN_PAPER, split="row")
-svm_unique = _classifier(
-    "svm-unique", "svm, not trained on what several speakers said alike", NOT_IN_PAPER, unique=True
-)
-svm_held_out = _classifier(
-    "svm-held-out", "svm, not trained on the agent that it judges", NOT_IN_PAPER, split="agent"
-)  # fmt: skip
+svm_rows = _classifier("svm-rows", "svm, in folds of single rows, whatever their stimulus", split="row")
+svm_unique = _classifier("svm-unique", "svm, not trained on equal answers of several speakers", unique=True)
+svm_held_out = _classifier("svm-held-out", "svm, not trained on the agent that it judges", split="agent")
 
 
 def _cue(cue: str, summary: str) -> Entry:
-    return Entry(
-        f"cue-{cue}", "judging.cues:CueJudge", ("judgement",), summary, "scikit-learn", NOT_IN_PAPER, "BSD-3-Clause",
-        {"cue": cue},
-    )  # fmt: skip
+    name, agent = f"cue-{cue}", "judging.cues:CueJudge"
+    return Entry(name, agent, ("judgement",), summary, "scikit-learn", NOT_IN_PAPER, "BSD-3-Clause", {"cue": cue})
 
 
 cue_constant = _cue("constant", "always says human")
@@ -72,9 +62,8 @@ cue_metadata = _cue("metadata", "goes by order, ids, files and sizes, which shou
 
 def _language(name: str, agent: str, summary: str, source: str, licence: str, **settings: Any) -> Entry:
     paper = VARIANT if settings.get("prompt") == "papers" else NOT_IN_PAPER
-    return Entry(
-        name, f"judging.llm_judge:{agent}", ("judgement",), summary, source, paper, licence, settings, ran=False
-    )
+    agent = f"judging.llm_judge:{agent}"
+    return Entry(name, agent, ("judgement",), summary, source, paper, licence, settings, ran=False)
 
 
 llm = _language(

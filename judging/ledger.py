@@ -1,19 +1,20 @@
 """What a judge's detectability is worth: beside the best cue, and beside the same judge in other folds.
 
-A judge that gets no more than a cue (:mod:`judging.cues`) need not have read an answer. A trained judge whose score
-falls when no stimulus is on both sides of a fold, when answers that several speakers gave are left out of training, or
-when the agent judged is, owed the rest to the folds (leakage) or to having met the agent.
+A judge that gets no more than a cue need not have read an answer. What a trained judge loses in folds without a common
+stimulus, without repeated answers or without the agent judged, it owed to leakage or to having met the agent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
-from judging.measures import ALL
+from judging.measures import ALL, Score
+from judging.tables import Estimate
 from judging.verdicts import SAID
 
 if TYPE_CHECKING:
@@ -22,58 +23,70 @@ if TYPE_CHECKING:
 
 REPETITIONS = 2000
 FOLDING = ("split", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
+GROUPED = "grouped by stimulus"
+SPLITS = {
+    "stimulus": GROUPED,
+    "row": "single rows",
+    "agent": "grouped, agent held out",
+    "other": "grouped, one other agent alone",
+}
+Settings = Mapping[str, Mapping[str, Any]]  # of judges
 
 
-def ledger(
-    verdicts: pd.DataFrame, scores: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]], seed: int
-) -> list[dict[str, Any]]:
-    """One row for each judge of one task.
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """A judge of one task. ``split`` is how a trained judge's folds are made, ``always_human`` the accuracy of saying
+    human each time. ``above_cue`` and ``above_grouped`` are differences of detectability in points (hundredths), to the
+    best cue on these very trials, and to the same judge in folds without a common stimulus (``grouped``)."""
 
-    ``scores`` are the rows of :func:`judging.measures.summarize` with their ``judge``; ``settings`` those of each judge
-    that has any. ``split`` says how a trained judge's folds are made. ``always_human`` is the accuracy of saying human
-    each time, beside the judge's own ``accuracy``. ``best_cue``, and ``above_cue`` with ``_low`` and ``_high``: the
-    difference of the detectabilities on the trials that both judged, in points (hundredths); ``above_grouped`` the same
-    beside the same judge trained in folds without a common stimulus. None where there is nothing to compare with. The
-    best cue is the best on these very trials, so that the comparison errs against the judge.
-    """
-    whole = {row["judge"]: row for row in scores if row["agent"] == ALL}
-    cues = [judge for judge in whole if "cue" in settings.get(judge, {}) and settings[judge]["cue"] != "constant"]
-    best = max(cues, key=lambda judge: whole[judge]["detectability"], default=None)
-    grouped = {_kin(settings[judge]): judge for judge in whole if _is_grouped(settings.get(judge, {}))}
-    found = []
-    for judge, row in whole.items():
+    task: str
+    judge: str
+    is_cue: bool
+    split: str | None
+    detectability: float | None
+    accuracy: float | None
+    always_human: float | None
+    best_cue: str | None
+    above_cue: Estimate
+    grouped: str | None
+    above_grouped: Estimate
+
+
+def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: Settings, seed: int) -> list[Worth]:
+    """One row for each judge of one task, whose ``scores`` these are."""
+    overall = {score.judge: score for score in scores if score.agent == ALL}
+    cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
+    best = max(cues, key=lambda judge: overall[judge].detectability.value or 0.0, default=None)
+    grouped = {_kin(settings[judge]): judge for judge in overall if folds_in_words(settings.get(judge, {})) == GROUPED}
+    rows = []
+    for judge, score in overall.items():
         chosen = settings.get(judge, {})
-        people = row["human_human"] + row["human_machine"]
-        number = people + row["machine_human"] + row["machine_machine"]
+        people = score.human_human + score.human_machine
+        number = people + score.machine_human + score.machine_machine
         same = grouped.get(_kin(chosen)) if "split" in chosen else None
-        found.append(
-            {
-                "judge": judge,
-                "is_cue": "cue" in chosen,
-                "split": told(chosen),
-                "detectability": row["detectability"],
-                "accuracy": (row["human_human"] + row["machine_machine"]) / number if number else None,
-                "always_human": people / number if number else None,
-                "best_cue": best,
-                **_points("above_cue", verdicts, judge, None if "cue" in chosen else best, seed),
-                "grouped": same,
-                **_points("above_grouped", verdicts, judge, same, seed),
-            }
+        rows.append(
+            Worth(
+                score.task,
+                judge,
+                "cue" in chosen,
+                folds_in_words(chosen),
+                score.detectability.value,
+                (score.human_human + score.machine_machine) / number if number else None,
+                people / number if number else None,
+                best,
+                _points(verdicts, judge, None if "cue" in chosen else best, seed),
+                same,
+                _points(verdicts, judge, same, seed),
+            )
         )
-    return found
+    return rows
 
 
-def told(chosen: Mapping[str, Any]) -> str | None:
-    """How the folds of a trained judge are made, in words; None of any other."""
+def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
+    """How the folds of a trained judge with these settings are made; None of any other."""
     if "split" not in chosen:
         return None
-    words = {
-        "stimulus": "grouped by stimulus",
-        "row": "single rows",
-        "agent": "grouped, agent held out",
-        "other": "grouped, one other agent alone",
-    }
-    parts = [words[chosen["split"]]]
+    parts = [SPLITS[chosen["split"]]]
     if chosen["unique"]:
         parts.append("repeated answers left out")
     if chosen["train"] is not None:
@@ -81,21 +94,21 @@ def told(chosen: Mapping[str, Any]) -> str | None:
     return ", ".join(parts)
 
 
-def difference(verdicts: pd.DataFrame, one: str, other: str, seed: int) -> tuple[float, float, float] | None:
-    """The detectability of ``one`` judge less that of the ``other``, on the trials that both judged, with its 95 %
-    interval: percentiles of a bootstrap over stimuli (Poisson weights). None where it is not defined."""
-    given = verdicts[verdicts["verdict"].isin(SAID)]
-    names = given["judge"].where(given["judge_kind"] != "human", "people")
-    both = set(given["trial"][names == one]) & set(given["trial"][names == other])
-    some = given[given["trial"].isin(both)]
-    names = names[given["trial"].isin(both)]
-    stimuli, codes = np.unique(some["stimulus"].to_numpy(dtype=str), return_inverse=True)
-    right = (some["verdict"] == some["truth"]).to_numpy(dtype=float)
-    is_machine = (some["truth"] == "machine").to_numpy()
+def difference(verdicts: pd.DataFrame, judge: str, other: str, seed: int) -> Estimate | None:
+    """The detectability of a judge less that of the ``other``, on the trials that both judged; the interval is by a
+    bootstrap over stimuli (Poisson weights). None where it is not defined."""
+    judged = verdicts[verdicts["verdict"].isin(SAID)]
+    names = judged["judge"].where(judged["judge_kind"] != "human", "people")
+    both = set(judged["trial"][names == judge]) & set(judged["trial"][names == other])
+    is_common = judged["trial"].isin(both)
+    judged, names = judged[is_common], names[is_common]
+    stimuli, codes = np.unique(judged["stimulus"].to_numpy(dtype=str), return_inverse=True)
+    right = (judged["verdict"] == judged["truth"]).to_numpy(dtype=float)
+    is_machine = (judged["truth"] == "machine").to_numpy()
     cells = []  # [stimuli] of right and of number, for each judge and truth
-    for judge in (one, other):
+    for name in (judge, other):
         for truth in (False, True):
-            is_it = (names == judge).to_numpy() & (is_machine == truth)
+            is_it = (names == name).to_numpy() & (is_machine == truth)
             cells += [np.bincount(codes[is_it], weights, len(stimuli)) for weights in (right[is_it], None)]
     counts = np.array(cells, dtype=float).T
     if not len(stimuli) or not counts[:, 1::2].sum(axis=0).all():
@@ -103,26 +116,23 @@ def difference(verdicts: pd.DataFrame, one: str, other: str, seed: int) -> tuple
     weights = np.random.default_rng(seed).poisson(1, (REPETITIONS, len(stimuli)))
     estimate, drawn = _difference(counts.sum(axis=0)), _difference(weights @ counts)
     low, high = np.nanpercentile(drawn, (2.5, 97.5))
-    return float(estimate), float(low), float(high)
+    return Estimate(float(estimate), float(low), float(high))
 
 
 def _difference(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = counts[..., 0::2] / counts[..., 1::2]
-    found: NDArray[np.float64] = (rates[..., :2].mean(axis=-1)) - rates[..., 2:].mean(axis=-1)
-    return found
+    means: NDArray[np.float64] = rates[..., :2].mean(axis=-1) - rates[..., 2:].mean(axis=-1)
+    return means
 
 
-def _points(name: str, verdicts: pd.DataFrame, judge: str, other: str | None, seed: int) -> dict[str, float | None]:
-    found = None if other is None or other == judge else difference(verdicts, judge, other, seed)
-    values = (None,) * 3 if found is None else tuple(100 * value for value in found)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+def _points(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int) -> Estimate:
+    above = None if other is None or other == judge else difference(verdicts, judge, other, seed)
+    if above is None or above.value is None or above.low is None or above.high is None:
+        return Estimate(None)
+    return Estimate(100 * above.value, 100 * above.low, 100 * above.high, "+.1f")
 
 
 def _kin(chosen: Mapping[str, Any]) -> bytes:
     kept = {name: value for name, value in chosen.items() if name not in FOLDING}
     return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
-
-
-def _is_grouped(chosen: Mapping[str, Any]) -> bool:
-    return told(chosen) == "grouped by stimulus"

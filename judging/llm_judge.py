@@ -1,9 +1,7 @@
-"""Language models as judges: on a server with OpenAI's interface, or here.
+"""Language models as judges, on a server with OpenAI's interface or here, and what they are asked (``prompts.toml``).
 
-By default each trial is a question of its own, as it is for people, and the model is to reason before it decides. The
-papers put all answers to one stimulus into one prompt (``grid``), so that their judges compared. The order of the
-answers is then drawn, the text is that of the group, whichever of its trials is asked first, and each trial's verdict
-is read from it.
+By default each trial is a question of its own, as it is for people. With ``grid`` all answers to one stimulus stand in
+one prompt, in a drawn order, as in the papers, and each trial's verdict is read from the one reply.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,12 +29,79 @@ from agents.language.engines.openai import ChatSettings
 from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.vllm import VLLMEngine
 from agents.language.openai_chat import ServerAgent
-from agents.stimuli import TASKS, JudgementStimulus, Stimulus, parse_row
+from agents.stimuli import TASKS, JudgementStimulus, ShownAnswer, Stimulus, parse_row
 from agents.tasks import Asked
 from agents.universal.openai_universal import SENT
-from judging import prompts, replies
+from judging import replies
 
 WITHOUT_PICTURE: tuple[Asked, ...] = ("word_association", "conversation")
+PROMPTS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+
+
+def _schema(kind: str, verdicts: Sequence[Any]) -> Mapping[str, Any]:
+    """Of our answer; ``reason`` is first, as models write the fields in this order and are to reason first."""
+    return {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, "verdict": {"type": kind, "enum": verdicts}},
+        "required": ["reason", "verdict"],
+        "additionalProperties": False,
+    }
+
+
+SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("integer", [1, 2])
+
+
+def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
+    """The papers' prompt for trials about one stimulus; of a scanpath or a conversation the first trial's.
+
+    With an ``example``, a whole conversation in which A is a person and B a machine, their one-shot prompt.
+    """
+    first = trials[0]
+    templates, text = PROMPTS["papers"], answer_text(first)
+    if first.asked == "conversation":
+        name = "conversation" if example is None else "one_shot"
+        return templates[name].format(example=example, answers=text)
+    if first.asked != "attention_prediction":
+        text = " ".join(f"{number}. {answer_text(trial)}" for number, trial in enumerate(trials, start=1))
+    width, height = first.answer.frame or (0, 0)
+    return templates[first.asked].format(count=len(trials), answers=text, cue=first.cue, width=width, height=height)
+
+
+def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> str:
+    """Our prompt for one trial."""
+    templates = PROMPTS["ours"]
+    if trial.beside is not None:
+        return templates["pair"].format(
+            first=answer_text(trial), second=_messages(trial.beside), question=trial.question
+        )
+    pairs = ", ".join(f"{cue} - {guess}" for cue, guess in trial.examples)
+    width, height = trial.answer.frame or (0, 0)
+    text = templates[trial.asked].format(
+        seen="a picture, which you cannot see," if without_picture else "this picture",
+        search=" in search of the target" if trial.target_image is not None else "",
+        examples=f", after the examples {pairs}," if pairs else "",
+        cue=trial.cue,
+        width=width,
+        height=height,
+        answer=answer_text(trial),
+    )
+    return text + templates["verdict"].format(question=trial.question)
+
+
+def answer_text(trial: JudgementStimulus) -> str:
+    """The answer as text."""
+    answer = trial.answer
+    if answer.messages is not None:
+        return _messages(answer)
+    if answer.fixations is not None:
+        return ", ".join(f"({x:g}, {y:g})" for x, y in answer.fixations)
+    if answer.labels is not None:
+        return ", ".join(answer.labels)
+    return answer.color or answer.text or answer.word or ""
+
+
+def _messages(answer: ShownAnswer) -> str:
+    return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages or ())
 
 
 class JudgeSettings(BaseSettings):
@@ -74,10 +140,10 @@ class JudgeSettings(BaseSettings):
 
     def identity(self) -> dict[str, Any]:
         """As for every agent; single trials are judged the same whatever other trials there are."""
-        found = super().identity()
+        settings = super().identity()
         if not self.grid:
-            del found["trials"], found["seed"]
-        return found
+            del settings["trials"], settings["seed"]
+        return settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +151,13 @@ class Pictured:
     """A trial with the pictures that go to the model, as bytes: the stimulus's and a search's target."""
 
     trial: JudgementStimulus
-    image: bytes | None
-    target: bytes | None
+    image: bytes | None = None
+    target: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: of a group by its ``key``, the same for all its trials, which stand in the prompt's order."""
+    """A request to the model. All ``trials`` of a group, in the prompt's order, have the same ``key``."""
 
     key: tuple[str, int, int]
     trials: Sequence[JudgementStimulus]
@@ -103,7 +169,7 @@ J = TypeVar("J", bound=JudgeSettings)
 
 
 class LanguageJudge(Agent[J]):
-    """What is common to both: the question about a trial, and the verdict in the reply."""
+    """What both kinds share: the question about a trial, and the verdict in the reply."""
 
     tasks = ("judgement",)
 
@@ -118,81 +184,76 @@ class LanguageJudge(Agent[J]):
         """Read the example and, for grids, the trials. Raises UnavailableError."""
         super().open()
         chosen = self.settings
+        if chosen.grid and chosen.trials is None:
+            raise UnavailableError(f"{self.name} judges the answers to a stimulus together: `turinglike judge`")
         try:
             self._example = chosen.example.read_text("utf-8").strip() if chosen.example is not None else None
-            if chosen.grid:
-                if chosen.trials is None:
-                    raise UnavailableError(f"{self.name} judges the answers to a stimulus together: `turinglike judge`")
-                self._groups = grouped(chosen.trials)
+            if chosen.grid and chosen.trials is not None:
+                self._groups = _grouped(chosen.trials)
         except (OSError, UnicodeDecodeError) as error:
             raise UnavailableError(f"{self.name}: cannot be read: {error}") from None
 
     def prepare(self, stimulus: Stimulus) -> Pictured:
         """The trial and its pictures. Raises AnswerError."""
         assert isinstance(stimulus, JudgementStimulus)
-        if stimulus.beside is not None and self.settings.prompt == "papers":
+        image, target = stimulus.image, stimulus.target_image
+        is_paper = self.settings.prompt == "papers"
+        if stimulus.beside is not None and is_paper:
             raise AnswerError("unsupported_mode", "the papers have no prompt for pairs of conversations")
         if self.settings.without_picture or stimulus.asked in WITHOUT_PICTURE:
-            return Pictured(stimulus, None, None)
-        if stimulus.image is None:
+            return Pictured(stimulus)
+        if image is None:
             raise AnswerError("missing_image", "the trial has no picture; without_picture=true judges without")
-        if stimulus.target_image is not None and self.settings.prompt == "papers":
+        if target is not None and is_paper:
             raise AnswerError("unsupported_mode", "the papers' prompt for scanpaths knows free viewing only")
-        target = stimulus.target_image
-        return Pictured(
-            stimulus, stimulus.image.sendable(SENT)[0], None if target is None else target.sendable(SENT)[0]
-        )
+        return Pictured(stimulus, image.sendable(SENT)[0], None if target is None else target.sendable(SENT)[0])
 
     def question(self, prepared: Pictured, draw: Draw) -> Question:
         """What the model is asked. Raises AnswerError for a trial that is not among the ``trials``."""
         chosen, trial, seed = self.settings, prepared.trial, draw.seed
         key, trials = trial.id, [trial]
         if chosen.grid:
-            key = group_of(trial)
-            trials = sorted(self._groups.get(key, ()), key=lambda one: one.id)
-            if trial.id not in [one.id for one in trials]:
+            key = _group_of(trial)
+            trials = sorted(self._groups.get(key, ()), key=lambda member: member.id)
+            if trial.id not in [member.id for member in trials]:
                 raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
             seed = seeds.derive(chosen.seed, self.name, key, draw.sample, None, draw.attempt)
             random.Random(seed).shuffle(trials)
-        is_own = chosen.prompt == "own"
-        text = (
-            prompts.own(trial, without_picture=chosen.without_picture)
-            if is_own
-            else prompts.papers(trials, self._example)
-        )
+        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
+        if chosen.prompt == "own":
+            text = our_prompt(trial, without_picture=chosen.without_picture)
+            schema = SCHEMA if trial.beside is None else SCHEMA_OF_PAIRS
+        else:
+            text, schema = paper_prompt(trials, self._example), None
         messages = [ChatMessage("user", text, prepared.image)]
         if prepared.target is not None:
-            messages.insert(0, ChatMessage("user", prompts.TARGET, prepared.target))
-        schema = prompts.SCHEMA if trial.beside is None else prompts.SCHEMA_OF_PAIRS
-        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
-        request = TextRequest(messages=tuple(messages), sampling=sampling, schema=schema if is_own else None)
+            messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], prepared.target))
+        request = TextRequest(messages=tuple(messages), sampling=sampling, schema=schema)
         return Question((key, draw.sample, draw.attempt), trials, request, seed)
 
     def verdict(self, trial: JudgementStimulus, question: Question, text: str, finish: str, about: Any) -> Reply:
         """The reply about one trial of the question's: a verdict, or why there is none; the text is in ``about``."""
-        order = [one.id for one in question.trials]
-        found = None if finish == "filtered" else self._read(trial, order, text, finish)
+        order = [member.id for member in question.trials]
+        answer = None if finish == "filtered" else self._read(trial, order, text, finish)
         raw = {**about, "attempt": question.key[2], **({"order": order} if self.settings.grid else {})}
-        return Reply(found or VerdictAnswer(verdict=replies.none(text, finish)), raw)
+        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text, finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
+        any_case, is_cut = self.settings.any_case, finish == "length"
         if self.settings.prompt == "own":
-            is_cut = finish == "length"
             if trial.beside is not None:
-                return replies.pair(text, cut=is_cut)
-            shown = "" if trial.asked == "conversation" else prompts.said(trial)  # only others are called an answer
-            return replies.own(text, shown=shown, cut=is_cut)
-        found: replies.Said | None
-        any_case = self.settings.any_case
+                return replies.read_pair(text, cut=is_cut)
+            judged = "" if trial.asked == "conversation" else answer_text(trial)  # only others are called an answer
+            return replies.read_verdict(text, judged=judged, cut=is_cut)
         if trial.asked == "conversation":
             assert trial.speaker is not None
-            found = replies.identity(text, trial.speaker)
+            word = replies.read_identity(text, trial.speaker)
         elif trial.asked == "attention_prediction":
-            found = replies.answer(text, any_case=any_case)
+            word = replies.read_answer(text, any_case=any_case)
         else:
-            listed = replies.summary(text, len(order), any_case=any_case)
-            found = listed[order.index(trial.id)] if listed is not None else None
-        return VerdictAnswer(verdict=found) if found is not None else None
+            summary = replies.read_summary(text, len(order), any_case=any_case)
+            word = summary[order.index(trial.id)] if summary is not None else None
+        return VerdictAnswer(verdict=word) if word is not None else None
 
     async def _once(self, key: tuple[str, int, int], ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """What ``ask`` returns: in a grid asked once for all trials of a group, and again only if it raised."""
@@ -220,7 +281,7 @@ class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
 
 
 class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSettings]):
-    """A chat model on a server, which is shown the pictures."""
+    """A chat model on a server, which sees the pictures."""
 
     judges = TASKS
     Settings = OpenAIJudgeSettings
@@ -230,8 +291,8 @@ class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSet
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
         question = self.question(prepared, draw)
         request = question.request if self.settings.json_schema else replace(question.request, schema=None)
-        said = await self._once(question.key, partial(self._engine.complete, request, question.seed))
-        return self.verdict(prepared.trial, question, said.text, said.finish, said.record())
+        text = await self._once(question.key, partial(self._engine.complete, request, question.seed))
+        return self.verdict(prepared.trial, question, text.text, text.finish, text.record())
 
 
 class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
@@ -239,8 +300,7 @@ class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
 
 
 class LocalJudge(LanguageJudge[LocalJudgeSettings], EngineAgent[LocalJudgeSettings]):
-    """A chat model that runs here and reads texts alone: it judges words and conversations, and what else
-    ``without_picture`` lets it judge."""
+    """A chat model that runs here and reads texts alone: words, conversations, and the rest by ``without_picture``."""
 
     Settings = LocalJudgeSettings
     judges = WITHOUT_PICTURE
@@ -265,17 +325,17 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], EngineAgent[LocalJudgeSettin
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         if not self.settings.grid:
             return super().respond(batch, draws)
-        questions = [self.question(one, draw) for one, draw in zip(batch, draws, strict=True)]
+        questions = [self.question(prepared, draw) for prepared, draw in zip(batch, draws, strict=True)]
         first = {question.key: at for at, question in reversed(list(enumerate(questions)))}
         new = [at for key, at in first.items() if key not in self._replies]
-        asked = [replace(draws[at], seed=questions[at].seed) for at in new]
-        found = super().respond([batch[at] for at in new], asked)
-        self._replies.update({questions[at].key: reply for at, reply in zip(new, found, strict=True)})
+        seeded = [replace(draws[at], seed=questions[at].seed) for at in new]
+        answers = super().respond([batch[at] for at in new], seeded)
+        self._replies.update({questions[at].key: reply for at, reply in zip(new, answers, strict=True)})
         return [
             reply
             if isinstance(reply := self._replies[question.key], Exception)
-            else self.verdict(one.trial, question, reply.raw["text"], reply.raw["finish"], reply.raw)
-            for one, question in zip(batch, questions, strict=True)
+            else self.verdict(prepared.trial, question, reply.raw["text"], reply.raw["finish"], reply.raw)
+            for prepared, question in zip(batch, questions, strict=True)
         ]
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
@@ -285,29 +345,23 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], EngineAgent[LocalJudgeSettin
         return self._reply(prepared, draw, FittedRequest(request), text)
 
     def _reply(self, stimulus: Pictured, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
-        about = {
-            "text": text.text,
-            "finish": text.finish,
-            "prompt_tokens": text.prompt_tokens,
-            "tokens": text.tokens,
-        }
+        about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
         return self.verdict(stimulus.trial, self.question(stimulus, draw), text.text, text.finish, about)
 
 
-def grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:
-    """The trials of a set by :func:`group_of`."""
-    found = defaultdict(list)
+def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:
+    groups = defaultdict(list)
     for line in trials.read_bytes().splitlines():
         trial = parse_row(line, root=trials.parent)
         assert isinstance(trial, JudgementStimulus)
-        found[group_of(trial)].append(trial)
-    return found
+        groups[_group_of(trial)].append(trial)
+    return groups
 
 
-def group_of(trial: JudgementStimulus) -> str:
+def _group_of(trial: JudgementStimulus) -> str:
     """What a grid has in one prompt: the answers to one stimulus, the speakers of one excerpt, a scanpath alone."""
     if trial.asked == "attention_prediction":
         return trial.id
     if trial.asked == "conversation":
-        return f"{trial.shown} {hashlib.sha256(prompts.said(trial).encode()).hexdigest()}"
+        return f"{trial.shown} {hashlib.sha256(answer_text(trial).encode()).hexdigest()}"
     return f"{trial.asked} {trial.shown}"

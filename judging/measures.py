@@ -1,20 +1,15 @@
 """How well judges tell machines from people: rates, detectability, d', criterion, and their intervals.
 
-- p(H|H), p(M|M): the share of people's, of machines' answers that are said to be what they are (2025 paper, L1333).
-- detectability: (p(H|H) + p(M|M)) / 2; 0.5 is a perfect imitator. It is not cut off at 0.5: below it machines are
-  taken for people more often than people are (2025 paper, Table S4 has .44).
-- d' = z(p(M|M)) + z(p(H|H)) and criterion c = (z(p(H|H)) - z(p(M|M))) / 2, positive: bias to "human" (Green and Swets
-  1966; Macmillan and Creelman 2005). Rates get the log-linear correction (Hautus 1995): (count + 0.5) / (number + 1).
+- p(H|H), p(M|M): the share of people's, of machines' answers that are taken for what they are (2025 paper, L1333).
+- detectability: (p(H|H) + p(M|M)) / 2; 0.5 is a perfect imitator, and it is not cut off there (2025, Table S4: .44).
+- d' = z(p(M|M)) + z(p(H|H)) and c = (z(p(H|H)) - z(p(M|M))) / 2, positive: bias to "human" (Macmillan and Creelman
+  2005), of rates with the log-linear correction (Hautus 1995): (count + 0.5) / (number + 1).
 
-An agent's row is set beside the human row of the same judges and the same task, as in the papers.
-
-**Intervals.** Verdicts of one judge, and on one stimulus, are alike, so neither verdicts nor judges alone are the unit.
-Three bootstraps resample judges, stimuli, and single verdicts (where a judge judged a stimulus several times: those
-together); the variance is that over judges plus that over stimuli less that over verdicts (Cameron, Gelbach, Miller
-2011), and never less than the larger of the first two. The interval is normal with Student's t of the smaller number of
-clusters less one. The product of both resamplings, which suggests itself, counts the variance of single verdicts three
-times (Owen 2007). With one judge the rates have exact binomial intervals (Clopper, Pearson 1934) and the other measures
-the bootstrap over stimuli.
+**Intervals.** Verdicts of one judge, and on one stimulus, are alike. Three bootstraps resample judges, stimuli, and
+single verdicts (several of a judge on a stimulus together); the variance is the first two less the third (Cameron,
+Gelbach, Miller 2011), and never less than the larger of the first two; the interval is normal with Student's t of the
+smaller number of clusters less one. Resampling judges and stimuli at once would count the variance of verdicts three
+times (Owen 2007). One judge's rates have exact binomial intervals (Clopper, Pearson 1934).
 """
 
 from __future__ import annotations
@@ -28,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
+from judging.tables import Estimate
 from judging.verdicts import SAID
 
 if TYPE_CHECKING:
@@ -46,93 +42,141 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """A judge's verdicts on one agent's answers ("all": every agent's) beside people's; ``human_machine`` are people's
+    answers taken for a machine's. ``column`` and ``value`` are those of ``--by``."""
+
+    task: str = ""
+    judge: str = ""
+    column: str | None = None
+    value: Any = None
+    agent: str
+    human_human: int
+    human_machine: int
+    machine_human: int
+    machine_machine: int
+    refused: int
+    unparsed: int
+    failed: int
+    unjudged: int
+    p_human: Estimate
+    p_machine: Estimate
+    detectability: Estimate
+    dprime: Estimate
+    criterion: Estimate
+
+    @property
+    def name(self) -> str:
+        """The agent, for a reader."""
+        return "all agents" if self.agent == ALL else self.agent
+
+    @property
+    def missing(self) -> str:
+        """Why verdicts are missing, with their numbers."""
+        return why_missing(self) or "none"
+
+    @property
+    def of_people(self) -> int:
+        """The verdicts on people's answers."""
+        return self.human_human + self.human_machine
+
+    @property
+    def of_machines(self) -> int:
+        """The verdicts on machines' answers."""
+        return self.machine_human + self.machine_machine
+
+    @property
+    def is_one_word(self) -> bool:
+        """Whether all verdicts are the same."""
+        return 0 in (self.human_human + self.machine_human, self.human_machine + self.machine_machine)
+
+
+def why_missing(row: Any) -> str:
+    """How many verdicts of a row are missing, by why; empty if none."""
+    return ", ".join(f"{getattr(row, name):,} {name}" for name in MISSING if getattr(row, name))
+
+
+def count_missing(verdict: NDArray[Any]) -> dict[str, int]:
+    """How many of the verdicts are missing, by why."""
+    return {why: int((verdict == why).sum()) for why in MISSING}
+
+
 def measures(right: Floats, number: Floats) -> Floats:
-    """The measures of counts: ``right`` [..., rows] of ``number`` [..., rows] were told rightly, row 0 being people's
-    and the others machines'. Returns [..., rows - 1, len(MEASURES)], NaN where there are no verdicts."""
+    """The measures of counts [..., rows]: ``right`` of ``number`` are right, row 0 being people's and the others
+    machines'. Returns [..., rows - 1, len(MEASURES)], NaN where there are no verdicts."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = right / number
     z = ndtri((right + 0.5) / (number + 1))
-    human, of_human = (np.broadcast_to(values[..., :1], values[..., 1:].shape) for values in (rate, z))
-    machine, of_machine = rate[..., 1:], z[..., 1:]
+    human, z_human = (np.broadcast_to(values[..., :1], values[..., 1:].shape) for values in (rate, z))
+    machine, z_machine = rate[..., 1:], z[..., 1:]
     known = np.where(np.isnan(human + machine), np.nan, 0.0)
-    return np.stack(
-        [
-            human,
-            machine,
-            (human + machine) / 2,
-            known + of_machine + of_human,
-            known + (of_human - of_machine) / 2,
-        ],
-        axis=-1,
-    )
+    dprime, criterion = known + z_machine + z_human, known + (z_human - z_machine) / 2
+    return np.stack([human, machine, (human + machine) / 2, dprime, criterion], axis=-1)
 
 
-def summarize(
-    verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS
-) -> list[dict[str, Any]]:
-    """The measures of all agents together and of each, over all judges in the table.
+def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS) -> list[Score]:
+    """The measures of all agents together, first, and of each, over all judges in the table.
 
-    ``verdicts`` are those of one task, as :func:`judging.verdicts.read_verdicts` gives them, without catch trials and
-    repeats. One row for each agent, ``agent`` "all" first: the 2 x 2 counts (``human_machine``: of people's answers
-    said to be a machine's), how many verdicts are missing and why, and each of :data:`MEASURES` with ``_low`` and
-    ``_high``.
+    ``verdicts`` are those of one task, as :func:`judging.verdicts.read_verdicts` reads them, without catch trials and
+    repeats.
     """
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
     row = pd.Categorical(whose, categories=["", *agents]).codes.astype(np.int64)
     verdict = verdicts["verdict"].to_numpy()
-    is_given = np.isin(verdict, SAID) & (row >= 0)
-    right = (verdicts["verdict"] == verdicts["truth"]).to_numpy(dtype=np.float64)[is_given]
-    judges, stimuli = (pd.factorize(verdicts[name][is_given])[0].astype(np.int64) for name in ("judge", "stimulus"))
-    sample = _Sample(right, row[is_given], len(agents) + 1)
+    is_known = np.isin(verdict, SAID) & (row >= 0)
+    right = (verdicts["verdict"] == verdicts["truth"]).to_numpy(dtype=np.float64)[is_known]
+    judges, stimuli = (pd.factorize(verdicts[name][is_known])[0].astype(np.int64) for name in ("judge", "stimulus"))
+    sample = _Sample(right, row[is_known], len(agents) + 1)
     counts = sample.counts()
     estimate = measures(*counts)
     low, high = _intervals(sample, judges, stimuli, estimate, np.random.default_rng(seed), repetitions)
     if judges.max(initial=0) == 0:
-        _make_exact(*counts, low, high)
-    of_rates = [number for number, name in enumerate(MEASURES) if name in RATES]
+        for end, exact_end in zip((low, high), exact(*counts), strict=True):
+            end[:, 0], end[:, 1] = exact_end[0], exact_end[1:]
+    of_rates = [MEASURES.index(name) for name in RATES]
     for end in (low, high):
         end[..., of_rates] = np.clip(end[..., of_rates], 0, 1)
-    rows = []
+    scores = []
     for at, agent in enumerate([ALL, *agents]):
         of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
-        (human, machine), (people, machines) = ((columns[0], columns[at + 1]) for columns in counts)
-        columns: dict[str, Any] = {
-            "agent": agent,
-            "human_human": int(human),
-            "human_machine": int(people - human),
-            "machine_human": int(machines - machine),
-            "machine_machine": int(machine),
-            **{why: int((verdict[of_agent] == why).sum()) for why in MISSING},
-        }
-        for number, name in enumerate(MEASURES):
-            values = (estimate[at, number], low[at, number], high[at, number])
-            columns |= dict(zip((name, f"{name}_low", f"{name}_high"), map(float, values), strict=True))
-        rows.append(columns)
-    return rows
+        (human, machine), (people, machines) = ((of_counts[0], of_counts[at + 1]) for of_counts in counts)
+        ends = zip(MEASURES, estimate[at], low[at], high[at], strict=True)
+        scores.append(
+            Score(
+                agent=agent,
+                human_human=int(human),
+                human_machine=int(people - human),
+                machine_human=int(machines - machine),
+                machine_machine=int(machine),
+                **count_missing(verdict[of_agent]),
+                **{name: Estimate(*map(float, values)) for name, *values in ends},
+            )
+        )
+    return scores
 
 
 def share(
     right: Floats, judges: Codes, pairs: Codes, seed: int, repetitions: int = REPETITIONS
-) -> tuple[float, float, float, bool]:
-    """The share of verdicts [verdicts] that are ``right``, each of one of the ``judges`` on one of the ``pairs``, with
-    its interval, and whether that is exact.
+) -> tuple[Estimate, bool]:
+    """The share of verdicts [verdicts] that are ``right``, by ``judges`` on ``pairs``; whether its interval is exact.
 
-    It is exact where no two verdicts are on one pair, and either all or no two are of one judge. Otherwise judges and
-    pairs are random, as in the module's text, and the interval is that of Korn and Graubard (1998): the exact one of so
-    many independent verdicts as would vary as much. Verdicts that do not vary at all count for as many as there are
-    judges, or pairs if those are fewer. NaN where there are several verdicts of one judge on one pair alone, or none.
+    It is where no two verdicts are on one pair, and either all or no two are of one judge. Otherwise judges and pairs
+    are random, as in the module's text, and it is the exact interval of so many independent verdicts as would vary as
+    much (Korn and Graubard 1998); verdicts that do not vary count for as many as there are judges, or pairs if fewer.
+    NaN for none, or several of one judge on one pair alone.
     """
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
     if number == 0:
-        return np.nan, np.nan, np.nan, True
+        return Estimate(np.nan, np.nan, np.nan), True
     rate, worth = hits / number, number
     is_exact = clusters[1] == number and clusters[0] in (1, number)
     if not is_exact:
         if max(clusters) == 1:
-            return rate, np.nan, np.nan, False
+            return Estimate(rate, np.nan, np.nan), False
         sample = _Sample(right, np.zeros(len(right), dtype=np.int64), 1)
         estimate = measures(*sample.counts())
         _, high = _intervals(sample, judges, pairs, estimate, np.random.default_rng(seed), repetitions)
@@ -140,13 +184,13 @@ def share(
         worth = float(min(codes for codes in clusters if codes > 1))
         if half > 0:
             worth = min(number, rate * (1 - rate) * (float(ndtri((1 + CONFIDENCE) / 2)) / half) ** 2)
-    ends = exact(np.array([rate * worth]), np.array([worth]))
-    return rate, float(ends[0][0]), float(ends[1][0]), is_exact
+    low, high = exact(np.array([rate * worth]), np.array([worth]))
+    return Estimate(rate, float(low[0]), float(high[0])), is_exact
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Verdicts that were given: whether each is ``right``, and the ``row`` of ``rows`` that it belongs to."""
+    """Verdicts: whether each is ``right``, and the ``row`` of ``rows`` that it belongs to."""
 
     right: Floats
     row: Codes
@@ -167,22 +211,20 @@ class _Sample:
 def _intervals(
     sample: _Sample, judges: Codes, stimuli: Codes, estimate: Floats, chance: np.random.Generator, repetitions: int
 ) -> tuple[Floats, Floats]:
-    """Low and high of each estimate; see the module's text."""
     both = np.unique(judges * (stimuli.max(initial=0) + 1) + stimuli, return_inverse=True)[1].astype(np.int64)
     clusters = [int(codes.max(initial=-1)) + 1 for codes in (judges, stimuli, both)]
-    variance = [
+    of_judges, of_stimuli, of_verdicts = (
         _variance(sample, groups, chance, repetitions) if number > 1 else np.zeros_like(estimate)
         for groups, number in zip((judges, stimuli, both), clusters, strict=True)
-    ]
-    of_judges, of_stimuli, of_verdicts = variance
+    )
     total = np.fmax(of_judges + of_stimuli - of_verdicts, np.fmax(of_judges, of_stimuli))
-    several = [number for number in clusters[:2] if number > 1]
-    half = stdtrit(max(min(several, default=2) - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(total)
+    fewest = min((number for number in clusters[:2] if number > 1), default=2)
+    half = stdtrit(max(fewest - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(total)
     return estimate - half, estimate + half
 
 
 def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repetitions: int) -> Floats:
-    """The bootstrap variance of the measures where whole ``groups`` are drawn, each a Poisson number of times."""
+    """The bootstrap variance of the measures where each of the ``groups`` is drawn a Poisson number of times."""
     right, number = sample.counts(groups)
     step = max(1, CHUNK // len(right))
     draws = []
@@ -203,10 +245,3 @@ def exact(right: Floats, number: Floats) -> tuple[Floats, Floats]:
         high = np.where(right < number, betaincinv(right + 1, number - right, 1 - tail), 1.0)
     low[number == 0], high[number == 0] = np.nan, np.nan
     return low, high
-
-
-def _make_exact(right: Floats, number: Floats, low: Floats, high: Floats) -> None:
-    """Put exact intervals of the two rates in place."""
-    lowest, highest = exact(right, number)
-    low[:, 0], high[:, 0] = lowest[0], highest[0]
-    low[:, 1], high[:, 1] = lowest[1:], highest[1:]

@@ -1,9 +1,6 @@
-"""Pairs of conversations: one with a machine and one of people alone, of which a judge says where the machine speaks.
+"""Pairs of conversations, as in X-Turing (arXiv 2408.09853): a judge says in which of the two a machine speaks.
 
-As in X-Turing (ACL 2025, arXiv 2408.09853), a conversation with a machine is paired with one of people on the same
-topic and in the same mode, both cut to the same number of turns. A conversation of people may stand in several pairs;
-those are taken first that stand in fewer. Which one is shown first is drawn so that of every agent and length the
-machine speaks in the first in half of the pairs.
+Both are about the same topic, in the same mode, and cut to the same number of turns.
 """
 
 from __future__ import annotations
@@ -20,26 +17,29 @@ from judging.candidates import (
     MORE_THAN_TWO,
     PEOPLE_OF_PAIR,
     Candidate,
+    Letter,
+    Line,
     Record,
     Shown,
-    Truth,
     as_shown,
+    is_person,
+    messages_of,
     naming,
+    pseudo_turns,
     read_answered,
+    turns,
 )
-from judging.dialogues import Letter, Line, heard, is_person, turns, written
-from judging.drawing import arrange, least_used, shares
+from judging.drawing import Order, arrange, least_used, shares
 
 LENGTHS = (3, 10)
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A whole conversation. ``agent`` is the machine that speaks in it, or, where machines or people speak alone, both
-    of them; ``speaker`` is the machine's letter where a person speaks with it. ``turns`` are those that were said,
-    ``pseudo`` those that the machine wrote itself beforehand."""
+    """A conversation. ``agent`` is the machine that speaks in it, else both speakers; ``speaker`` is the machine's
+    letter where a person speaks with it; ``pseudo`` are the turns that it wrote beforehand."""
 
-    shown: Shown
+    stimulus: Shown
     agent: str
     has_machine: bool
     speaker: Letter | None
@@ -49,27 +49,15 @@ class Dialogue:
     turns: Sequence[Sequence[Line]]
     pseudo: Sequence[Sequence[Line]]
 
-    @property
-    def name(self) -> str:
-        """Tells it from all others."""
-        run, agent, sample = self.record
-        return f"{run} {self.shown.id} {agent} {sample}"
-
     def is_heard(self, number: int) -> bool:
-        """Whether in the first ``number`` turns the machine, or of people one, says what the stimulus does not give."""
+        """Whether the machine, or of people anybody, says something of its own in the first ``number`` turns."""
         agents = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
         return any(not self.has_machine or not is_person(agent) for agent in agents)
-
-    def cut(self, number: int, *, show_pseudo: bool) -> list[Line]:
-        """The messages of the first ``number`` turns, after what the machine wrote itself if that is shown."""
-        begin = self.pseudo if show_pseudo else ()
-        return [line for turn in [*begin, *self.turns[:number]] for line in turn]
 
 
 @dataclass(slots=True)
 class Pairs:
-    """The pairs by agent and length. ``passed_over`` counts conversations, by why they are in no pair; ``unbalanced``
-    says what could not be made equal, in sentences."""
+    """The pairs by agent and length. ``passed_over`` counts conversations by why they are in none."""
 
     cells: dict[tuple[str, int], list[Candidate]] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
@@ -77,19 +65,17 @@ class Pairs:
     people: int = 0
 
     def trials(self) -> list[Candidate]:
-        """All of them."""
         return [pair for pairs in self.cells.values() for pair in pairs]
 
 
 def read_dialogues(runs: Sequence[Path], people: Sequence[Path], passed_over: Counter[str]) -> list[Dialogue]:
-    """The conversations of all ``runs``, and people's of ``people``; catch trials are none. Raises InputError as
-    :func:`judging.candidates.read_answered`."""
+    """The conversations of ``runs``, and people's of ``people``, without catch trials. Raises InputError."""
     dialogues = []
-    for record, shown in read_answered(runs, people, ("conversation",), passed_over):
+    for record, stimulus in read_answered(runs, people, ("conversation",), passed_over):
         if record["kind"] == "control":
             continue
         with naming(record):
-            dialogue = _dialogue(record, shown)
+            dialogue = _dialogue(record, stimulus)
         if dialogue is None:
             passed_over[MORE_THAN_TWO] += 1
         elif len({line.speaker for turn in dialogue.turns for line in turn if line.agent}) < 2:
@@ -99,6 +85,30 @@ def read_dialogues(runs: Sequence[Path], people: Sequence[Path], passed_over: Co
     return dialogues
 
 
+def _dialogue(record: Record, stimulus: Shown) -> Dialogue | None:
+    answer = ConversationAnswer.model_validate(record["answer"])
+    lines = messages_of(answer, stimulus.row)
+    if lines is None:
+        return None
+    agents: dict[Letter, str] = {line.speaker: line.agent for line in reversed(lines) if line.agent}
+    machines: list[Letter] = [letter for letter, agent in agents.items() if not is_person(agent)]
+    speaker = machines[0] if len(machines) == 1 else None
+    by_turns = turns(lines)
+    raw: dict[str, Any] = record["raw"] if isinstance(record["raw"], dict) else {}
+    is_burst = any(len(turn) > 1 for turn in by_turns)
+    return Dialogue(
+        stimulus,
+        agents[speaker] if speaker is not None else "~".join(agents[letter] for letter in sorted(agents)),
+        bool(machines),
+        speaker,
+        (record["run"], record["agent"], record["sample"]),
+        " ".join(str(stimulus.row.get("topic") or raw.get("topic") or stimulus.id).casefold().split()),
+        stimulus.row.get("mode") or raw.get("mode") or ("burst" if is_burst else "ping-pong"),
+        by_turns,
+        pseudo_turns(answer, stimulus.row),
+    )
+
+
 def draw_pairs(
     dialogues: Sequence[Dialogue],
     lengths: Sequence[int],
@@ -106,11 +116,11 @@ def draw_pairs(
     *,
     agents: Collection[str],
     per_agent: int | None = None,
-    whole: bool = False,
+    every: bool = False,
     show_pseudo: bool = False,
 ) -> Pairs:
-    """The pairs of each length in turns: of every agent as many as of any other, ``per_agent``, or with ``whole`` all
-    that there are. A conversation has one partner at all lengths: who saw it beside two would know it."""
+    """The pairs of each length in turns, equally many of every agent: ``per_agent``, or with ``every`` all there are.
+    A conversation has one partner at all lengths: who saw it beside two would know it."""
     drawn = Pairs()
     people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
     for dialogue in dialogues:
@@ -127,21 +137,21 @@ def draw_pairs(
             mode = f" in {dialogue.mode}" if dialogue.topic in topics else ""
             drawn.passed_over[f"with a machine about a topic that people did not talk about{mode}"] += 1
     used: Counter[int] = Counter()
-    placed: set[int] = set()
     paired: dict[int, Dialogue] = {}
+    placed: set[int] = set()
     for length in sorted(lengths, reverse=True):
         both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
         for agent, of_agent in machines.items():
             for dialogue in chance.sample(of_agent, len(of_agent)):
-                shown = length + (len(dialogue.pseudo) if show_pseudo else 0)
+                visible = length + (len(dialogue.pseudo) if show_pseudo else 0)
                 others = people[dialogue.topic, dialogue.mode]
-                partners = [other for other in others if len(other.turns) >= shown and other.is_heard(shown)]
+                partners = [other for other in others if len(other.turns) >= visible and other.is_heard(visible)]
                 if len(dialogue.turns) < length:
                     drawn.passed_over[f"with a machine of fewer than {length} turns"] += 1
-                elif not dialogue.is_heard(length) and shown == length:
+                elif not dialogue.is_heard(length) and visible == length:
                     drawn.passed_over[f"in whose first {length} turns the machine says nothing of its own"] += 1
                 elif not partners:
-                    drawn.passed_over[f"with a machine whose topic people did not talk about for {shown} turns"] += 1
+                    drawn.passed_over[f"with a machine whose topic people did not talk about for {visible} turns"] += 1
                 else:
                     same = [other for other in partners if other is paired.get(id(dialogue))]
                     partner = min(same or partners, key=lambda other: (used[id(other)], chance.random()))
@@ -149,12 +159,11 @@ def draw_pairs(
                     used[id(partner)] += 1
                     both[agent].append((dialogue, partner))
         fewest = min((len(pairs) for pairs in both.values() if pairs), default=0)
-        wanted = max(map(len, both.values()), default=0) if whole else per_agent or fewest
+        wanted = max(map(len, both.values()), default=0) if every else per_agent or fewest
         for agent, pairs in both.items():
-            if not whole and len(pairs) < wanted:
+            if not every and len(pairs) < wanted:
                 drawn.unbalanced.append(f"{agent} has {len(pairs):,} pairs of {length} turns, and not {wanted:,}")
-            kept = pairs[:wanted]
-            if kept:
+            if kept := pairs[:wanted]:
                 drawn.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
                 placed.update(id(partner) for _, partner in kept)
     drawn.people = len(placed)
@@ -162,12 +171,9 @@ def draw_pairs(
     return drawn
 
 
-def draw_pair_list(
-    pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float
-) -> list[tuple[Candidate, bool]]:
-    """One judge's pairs, in order, each with whether it comes for the second time: in half of them the machine speaks
-    in the first, and of either half agents and lengths have equally many; no stimulus twice, nor a conversation of
-    people, while there are others."""
+def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float) -> Order:
+    """One judge's pairs: in half of them the machine speaks in the first; agents and lengths come equally often, no
+    stimulus and no conversation of people twice while there are others."""
     first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     chosen: list[Candidate] = []
     seen: set[str] = set()
@@ -177,60 +183,40 @@ def draw_pair_list(
     return arrange(chosen, (), round(repeats * number), chance)
 
 
-def _dialogue(record: Record, shown: Shown) -> Dialogue | None:
-    answer = ConversationAnswer.model_validate(record["answer"])
-    lines = heard(answer, shown.row)
-    if lines is None:
-        return None
-    by: dict[Letter, str] = {line.speaker: line.agent for line in reversed(lines) if line.agent}
-    machines: dict[Letter, str] = {letter: agent for letter, agent in by.items() if not is_person(agent)}
-    alone = len(machines) == 1
-    [*speaker] = machines
-    said_turns = turns(lines)
-    raw: dict[str, Any] = record["raw"] if isinstance(record["raw"], dict) else {}
-    several = any(len(turn) > 1 for turn in said_turns)
-    return Dialogue(
-        shown,
-        machines[speaker[0]] if alone else "~".join(by[letter] for letter in sorted(by)),
-        bool(machines),
-        speaker[0] if alone else None,
-        (record["run"], record["agent"], record["sample"]),
-        " ".join(str(shown.row.get("topic") or raw.get("topic") or shown.id).casefold().split()),
-        shown.row.get("mode") or raw.get("mode") or ("burst" if several else "ping-pong"),
-        said_turns,
-        written(answer, shown.row),
-    )
-
-
 def _placed(
     both: Sequence[tuple[Dialogue, Dialogue]], length: int, chance: random.Random, show_pseudo: bool
 ) -> list[Candidate]:
-    """The pairs of one cell as trials: in half of them the conversation with the machine is the answer."""
+    """The pairs of one cell as trials: in half of them the machine's conversation is the answer."""
     first = len(both) // 2 + (chance.random() < 0.5 if len(both) % 2 else 0)
     places = [at < first for at in range(len(both))]
     chance.shuffle(places)
-    made = []
+    trials = []
     for (machine, people), is_first in zip(both, places, strict=True):
         total = len(machine.pseudo) + length
-        sides = [
-            _side(machine, machine.cut(length, show_pseudo=show_pseudo)),
-            _side(people, people.cut(total if show_pseudo else length, show_pseudo=False)),
-        ]
+        visible = total if show_pseudo else length
+        machines_turns = [*(machine.pseudo if show_pseudo else ()), *machine.turns[:length]]
+        sides = [_side(machine, machines_turns), _side(people, people.turns[:visible])]
         answer, beside = sides if is_first else reversed(sides)
-        # The stimulus is the machine's conversation's wherever that stands, so that it does not tell.
-        columns = {**answer.columns, PEOPLE_OF_PAIR: people.name}
-        seen = total if show_pseudo else length
-        made.append(replace(answer, shown=machine.shown, length=seen, beside=beside, turns=total, columns=columns))
-    return made
+        run, agent, sample = people.record
+        columns = {**answer.columns, PEOPLE_OF_PAIR: f"{run} {people.stimulus.id} {agent} {sample}"}
+        # The stimulus is the machine's conversation's wherever that stands, so that it gives nothing away.
+        trials.append(
+            replace(answer, stimulus=machine.stimulus, length=visible, beside=beside, turns=total, columns=columns)
+        )
+    return trials
 
 
-def _side(dialogue: Dialogue, lines: Sequence[Line]) -> Candidate:
-    truth: Truth = "machine" if dialogue.has_machine else "human"
+def _side(dialogue: Dialogue, visible: Sequence[Sequence[Line]]) -> Candidate:
+    lines = [line for turn in visible for line in turn]
     letters: dict[Letter, Letter] = {"A": "A", "B": "B"} if lines[0].speaker == "A" else {"A": "B", "B": "A"}
-    seen = as_shown([line._replace(speaker=letters[line.speaker]) for line in lines])
-    speaker = letters[dialogue.speaker] if dialogue.speaker is not None else None
-    delays = [line.delay for line in lines]
-    columns = {"topic": dialogue.topic, "mode": dialogue.mode}
     return Candidate(
-        dialogue.shown, dialogue.agent, truth, False, dialogue.record, seen, speaker, delays=delays, columns=columns
+        dialogue.stimulus,
+        dialogue.agent,
+        "machine" if dialogue.has_machine else "human",
+        False,
+        dialogue.record,
+        as_shown([line._replace(speaker=letters[line.speaker]) for line in lines]),
+        letters[dialogue.speaker] if dialogue.speaker is not None else None,
+        delays=[line.delay for line in lines],
+        columns={"topic": dialogue.topic, "mode": dialogue.mode},
     )

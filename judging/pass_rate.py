@@ -1,133 +1,199 @@
-"""How often judges of pairs of conversations take the machine's for people's.
+"""Pairs of conversations: how often judges take the machine's for people's, and how long messages are.
 
-**X-Turn pass rate** (X-Turing, arXiv 2408.09853): 1 less the mean over pairs and judges of whether the pair was told
-rightly. Judges need not all judge every pair: the mean is over verdicts. Who cannot tell lets half of the machines
-pass, so that 0.5 is a perfect imitator, and more says that people were taken for the machine.
+**X-Turn pass rate** (X-Turing, arXiv 2408.09853): 1 less the mean, over verdicts, of whether a pair was judged rightly.
+Who cannot tell lets half of the machines pass: 0.5 is a perfect imitator.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
 from agents.answer_numbers import rounding
-from judging.agreement import krippendorff_alpha, said_by
 from judging.candidates import PEOPLE_OF_PAIR
-from judging.measures import ALL, CONFIDENCE, MISSING, Codes, share
+from judging.measures import ALL, CONFIDENCE, Codes, Floats, count_missing, share, why_missing
+from judging.significance import krippendorff_alpha, verdicts_by_judge
+from judging.tables import Estimate, Table, is_missing
 from judging.verdicts import SAID, Answers, by_judge
+from serving.runs.display_text import count
 
 if TYPE_CHECKING:
     import pandas as pd
 
 EXACT, TWO_WAY = "exact", "pairs and judges"
 PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
-Row = dict[str, Any]
 
 
-def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, Any]:
-    """``rates`` by judge (people are one), ``agent`` (of several, "all", too), ``turns`` and ``mode``; ``by`` the same
-    of all agents by ``column`` and ``value``; ``controls``, pairs with two machines or none, of which there is nothing
-    to tell but how often the first was named; and Krippendorff's ``alpha`` over all judges of the others.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRate:
+    """A judge's verdicts on the pairs of an agent in one cell. ``interval`` says which the pass rate has, ``first`` is
+    the share of verdicts that name the first conversation."""
 
-    ``table`` are verdicts on pairs (:func:`judging.verdicts.read_verdicts`) that count. Pairs about one stimulus, or
-    with one conversation of people, are one to the intervals. Of each row: the number of ``pairs`` and ``judges``,
-    ``verdicts``, ``right`` ones, those that are missing by why, ``pass_rate`` with ``_low`` and ``_high`` (95 %), which
-    ``interval`` that is, and ``first``, the share of verdicts that name the first.
-    """
+    judge: str = ""
+    agent: str = ALL
+    turns: int | None = None
+    mode: str | None = None
+    column: str = ""
+    value: Any = None
+    pairs: int
+    judges: int
+    verdicts: int
+    right: int
+    refused: int
+    unparsed: int
+    failed: int
+    unjudged: int
+    pass_rate: Estimate
+    interval: str
+    first: float
+
+    @property
+    def name(self) -> str:
+        """The agent, for a reader."""
+        return "all agents" if self.agent == ALL else self.agent
+
+    @property
+    def with_notes(self) -> Markup:
+        """The pass rate for the page, with what it is of."""
+        notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
+        notes += filter(None, [why_missing(self), "exact" if self.interval == EXACT else ""])
+        notes += [f"the first named in {self.first:.2f}"] if self.verdicts else []
+        return Markup("{}<br><small>{}</small>").format(self.pass_rate, ", ".join(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Verdicts on pairs with two machines or none: the share that names the first."""
+
+    judge: str
+    machines: int
+    verdicts: int
+    first: float
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The mean words of a message of an agent and of the person who speaks with it, over conversations."""
+
+    agent: str
+    turns: int
+    mode: str | None
+    conversations: int
+    agent_words: float
+    person_words: float
+    difference: Estimate
+
+
+@dataclass(slots=True)
+class PassRates:
+    """``rates`` by judge, agent, turns and mode, ``by`` the columns of ``--by``; ``alpha`` is Krippendorff's."""
+
+    rates: Table[PassRate]
+    by: Table[PassRate]
+    controls: Table[Control]
+    alpha: float | None
+    words: Table[Words]
+
+
+def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
+    """The pass rates of verdicts on pairs that count. Pairs about one stimulus, or with one conversation of people, are
+    one to the intervals; people are one judge."""
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
     machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
-    table = table.assign(agent=machine, mode=mode, pair=table["truth"] != table["beside_truth"])
-    pairs = table[table["pair"]]
+    table = table.assign(agent=machine, mode=mode)
+    is_pair = table["truth"] != table["beside_truth"]
+    pairs = table[is_pair]
     agents = sorted(pairs["agent"].unique())
-    alpha = krippendorff_alpha(said_by(pairs).to_numpy()) if len(pairs) else None
-    rates: dict[str, Any] = {"rates": [], "by": [], "controls": [], "alpha": alpha}
+    rates, by_columns, controls = list[PassRate](), list[PassRate](), list[Control]()
     for judge, of_judge in by_judge(pairs):
         for agent in [*([ALL] if len(agents) > 1 else []), *agents]:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
             for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
-                cell = {"turns": _known(turns, int), "mode": _known(mode, str)}
-                rates["rates"].append({"judge": judge, "agent": agent, **cell, **_rate(part, seed)})
+                cell = {"turns": None if is_missing(turns) else int(turns), "mode": None if is_missing(mode) else mode}
+                rates.append(replace(_rate(part, seed), judge=judge, agent=agent, **cell))
         for column in by:
             for value, part in of_judge.groupby(column):
-                value_of = {"column": column.removeprefix("meta."), "value": value}
-                rates["by"].append({"judge": judge, **value_of, **_rate(part, seed)})
-    for judge, of_judge in by_judge(table[~table["pair"]]):
+                name = column.removeprefix("meta.")
+                by_columns.append(replace(_rate(part, seed), judge=judge, column=name, value=value))
+    for judge, of_judge in by_judge(table[~is_pair]):
         for truth, part in of_judge.groupby("truth"):
             judged = part[part["verdict"].isin(SAID)]
-            row = {"judge": judge, "machines": 2 if truth == "machine" else 0, "verdicts": len(judged)}
-            rates["controls"].append(row | {"first": _first(judged)})
-    return rates
+            controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), _first(judged)))
+    alpha = krippendorff_alpha(verdicts_by_judge(pairs).to_numpy()) if len(pairs) else None
+    return PassRates(
+        Table(rates, omit=("column", "value")),
+        Table(by_columns, omit=("agent", "turns", "mode")),
+        Table(controls),
+        alpha,
+        Table([]),
+    )
 
 
-def words_per_message(answers: Answers) -> list[Row]:
-    """By agent, turns and mode, over the conversations of a person with the machine among the pairs: ``agent_words``
-    and ``person_words``, the mean words of a message, both means over conversations; where delays are known, of those
-    messages alone that have one, which what was given or the machine wrote itself has not. And the ``difference`` with
-    ``_low`` and ``_high`` (95 %, Student's t over conversations; None where fewer than two differ). ``answers`` are
-    those of :func:`judging.verdicts.read_answers`."""
+def words_per_message(answers: Answers) -> Table[Words]:
+    """By agent, turns and mode, over the conversations of a person with the machine; where delays are known, of those
+    messages alone that have one. The interval is Student's t over conversations, where two differ."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for answer in answers:
         if answer.get("beside_truth") is None or answer["truth"] == answer["beside_truth"]:
             continue
-        side, letter, agent = ("answer", answer["speaker"], answer["agent"])
-        if answer["truth"] == "human":
-            side, letter, agent = ("beside", answer["beside_speaker"], answer["beside_agent"])
+        is_first = answer["truth"] == "machine"
+        side, prefix = ("answer", "") if is_first else ("beside", "beside_")
+        agent, letter = answer[f"{prefix}agent"], answer[f"{prefix}speaker"]
         messages = answer[side]["messages"]
         delays = (answer.get("delays") or {}).get(side) or [None] * len(messages)
-        words: dict[bool, list[tuple[int, bool]]] = {True: [], False: []}  # of the machine, of the person
-        for line, delay in zip(messages, delays, strict=True):
-            words[line["speaker"] == letter].append((len(line["text"].split()), delay is not None))
-        machine_words, person_words = (
-            [number for number, is_known in of_speaker if is_known] or [number for number, _ in of_speaker]
-            for of_speaker in (words[True], words[False])
-        )
-        if letter is not None and machine_words and person_words:
-            cells[agent, answer["turns"], answer.get("meta.mode")].append(
-                (float(np.mean(machine_words)), float(np.mean(person_words)))
-            )
+        means = [_mean_words(messages, delays, letter, is_machine) for is_machine in (True, False)]
+        if letter is not None and means[0] is not None and means[1] is not None:
+            cells[agent, answer["turns"], answer.get("meta.mode")].append((means[0], means[1]))
     rows = []
-    for (agent, turns, mode), means in sorted(cells.items(), key=_in_order):
-        each = np.array(means)
-        lengths = dict(zip(("agent_words", "person_words"), map(float, each.mean(axis=0)), strict=True))
-        row = {"agent": agent, "turns": turns, "mode": mode, "conversations": len(each), **lengths}
-        rows.append(row | _mean_interval(each[:, 0] - each[:, 1]))
-    return rows
+    for agent, turns, mode in sorted(cells, key=lambda cell: (cell[0], cell[1] or 0, str(cell[2]))):
+        each = np.array(cells[agent, turns, mode])
+        agent_words, person_words = map(float, each.mean(axis=0))
+        difference = _mean_interval(each[:, 0] - each[:, 1])
+        rows.append(Words(agent, turns, mode, len(each), agent_words, person_words, difference))
+    return Table(rows)
 
 
-def _in_order(cell: tuple[tuple[Any, ...], Any]) -> tuple[str, int, str]:
-    agent, turns, mode = cell[0]
-    return agent, turns or 0, str(mode)
+def _mean_words(
+    messages: Sequence[Mapping[str, Any]], delays: Sequence[float | None], letter: str | None, is_machine: bool
+) -> float | None:
+    numbers = [
+        (len(line["text"].split()), delay is not None)
+        for line, delay in zip(messages, delays, strict=True)
+        if (line["speaker"] == letter) == is_machine
+    ]
+    words = [number for number, is_timed in numbers if is_timed] or [number for number, _ in numbers]
+    return float(np.mean(words)) if words else None
 
 
-def _rate(verdicts: pd.DataFrame, seed: int) -> Row:
+def _rate(verdicts: pd.DataFrame, seed: int) -> PassRate:
     import pandas as pd
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
     right = judged["verdict"] == judged["truth"]
     judges = pd.factorize(judged["judge"])[0].astype(np.int64)
-    rate, low, high, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _in_common(judged), seed)
-    return {
-        "pairs": int(judged["trial"].nunique()),
-        "judges": int(judged["judge"].nunique()),
-        "verdicts": len(judged),
-        "right": int(right.sum()),
-        **{why: int((verdicts["verdict"] == why).sum()) for why in MISSING},
-        "pass_rate": rate,
-        "pass_rate_low": low,
-        "pass_rate_high": high,
-        "interval": EXACT if is_exact else TWO_WAY,
-        "first": _first(judged),
-    }
+    rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _connected(judged), seed)
+    return PassRate(
+        pairs=int(judged["trial"].nunique()),
+        judges=int(judged["judge"].nunique()),
+        verdicts=len(judged),
+        right=int(right.sum()),
+        **count_missing(verdicts["verdict"].to_numpy()),
+        pass_rate=rate,
+        interval=EXACT if is_exact else TWO_WAY,
+        first=_first(judged),
+    )
 
 
-def _in_common(verdicts: pd.DataFrame) -> Codes:
+def _connected(verdicts: pd.DataFrame) -> Codes:
     """A number for each verdict, the same for pairs about one stimulus or with one conversation of people."""
     import pandas as pd
 
@@ -145,14 +211,9 @@ def _first(verdicts: pd.DataFrame) -> float:
     return float((verdicts["verdict"] == "machine").mean()) if len(verdicts) else math.nan
 
 
-def _mean_interval(differences: np.ndarray[Any, np.dtype[np.float64]]) -> Row:
+def _mean_interval(differences: Floats) -> Estimate:
     number, mean = len(differences), float(differences.mean())
-    row: Row = {"difference": mean, "difference_low": None, "difference_high": None}
-    if number > 1 and np.ptp(differences) > rounding(differences):
-        half = float(stdtrit(number - 1, (1 + CONFIDENCE) / 2)) * float(differences.std(ddof=1)) / math.sqrt(number)
-        row |= {"difference_low": mean - half, "difference_high": mean + half}
-    return row
-
-
-def _known(value: Any, kind: Any) -> Any:
-    return None if value is None or value != value else kind(value)
+    if number < 2 or np.ptp(differences) <= rounding(differences):
+        return Estimate(mean, form="+.1f")
+    half = float(stdtrit(number - 1, (1 + CONFIDENCE) / 2)) * float(differences.std(ddof=1)) / math.sqrt(number)
+    return Estimate(mean, mean - half, mean + half, "+.1f")

@@ -1,16 +1,15 @@
-"""The papers' figures beside ours: ``turinglike score --against 2025``.
+"""The papers' figures beside ours: ``turinglike score --against 2025``, and in what our classifiers differ from theirs.
 
-``published_scores.json`` holds each figure that the papers print as a number in a text or a table, or their authors'
-notebooks and program: its source, and in ``note`` how it was printed and what contradicts it. Most of the papers'
-matrices are pictures, and differences ("4 points better") are figures of nobody: these are not there. ``only`` names a
-part of the trials or judges that a figure is of. ``agents`` has the papers' agents with the names that imported answers
-have (``published:NAME``) and those of the catalogue; ``papers`` their agents by task.
+``published_scores.json`` has each figure that the papers print as a number, or their authors' notebooks and program,
+with its ``source``; ``note`` says what contradicts it, ``only`` names a part of the trials that it is of. ``agents``
+has the papers' agents with the names of imported answers and of the catalogue; ``papers`` their agents by task.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,85 +19,115 @@ import orjson
 from agents import catalogue
 from agents.entry import COMPARED
 from agents.errors import InputError
-from judging.measures import ALL
-from judging.paper_judges import instead
+from agents.language.minilm import PACKAGE
+from judging.measures import ALL, Score
+from judging.tables import Estimate, Table, is_missing
 from judging.verdicts import PEOPLE
-from serving.terminal import plain_table, print_table
 
 PAPERS = ("2022", "2025")
-FILE = Path(__file__).parent / "published_scores.json"
 MODEL, CLASSIFIER = "language model", "classifier"  # kinds of judges, beside people
-Row = Mapping[str, Any]
+MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}
+# What embedded the texts of the papers' classifiers. BERT is to be had, as a checkpoint; the others' service is gone.
+EMBEDDED = {
+    "color_estimation": "BERT",
+    "object_detection": "BERT",
+    "conversation": "BERT",
+    "image_captioning": "OpenAI's text-similarity-curie-001, which is withdrawn",
+    "word_association": "Word2vec, GPT-2 and OpenAI's davinci, the last withdrawn, by a judge each",
+}
+FOREST = ("2022", "color_estimation")
+PARTITIONS = {"image_captioning": 3, "attention_prediction": 5}
+Settings = Mapping[str, Mapping[str, Any]]  # of judges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedFigure:
+    """A paper's figure of a ``kind`` of judge, and ours of a judge and an agent in the same place: whether theirs is
+    ``inside`` our interval, and ``why`` the two are not alike. Without ours, why there is none."""
+
+    paper: str
+    task: str
+    agent: str
+    measure: str
+    only: str
+    kind: str
+    published: float
+    source: str
+    note: str
+    judge: str | None = None
+    our_agent: str | None = None
+    ours: float | None = None
+    low: float | None = None
+    high: float | None = None
+    inside: bool | None = None
+    why: str
+
+    @property
+    def has_ours(self) -> bool:
+        """Whether a figure of ours stands beside it."""
+        return self.ours is not None
+
+    @property
+    def inside_word(self) -> str:
+        """Where the figure is, beside our interval."""
+        return "inside" if self.inside else "outside"
+
+    @property
+    def name(self) -> str:
+        """The measure, for a reader."""
+        return MEASURES[self.measure]
+
+    @property
+    def interval(self) -> Estimate:
+        """Ours with its interval."""
+        return Estimate(self.ours, self.low, self.high)
 
 
 @cache
 def published() -> Mapping[str, Any]:
-    """What the file holds."""
-    loaded: Mapping[str, Any] = orjson.loads(FILE.read_bytes())
-    return loaded
+    """The content of ``published_scores.json``."""
+    content: Mapping[str, Any] = orjson.loads(Path(__file__).with_name("published_scores.json").read_bytes())
+    return content
 
 
-def beside_published(
-    paper: str, scores: Sequence[Row], settings: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Each figure of a paper (one of :data:`PAPERS`) with ours of the same task, kind of judge and agent.
-
-    ``scores`` are rows of :func:`judging.measures.summarize` with ``asked`` and ``judge``, ``settings`` those of the
-    judges. A row for each figure and each of our judges and agents that stand in the same place: ``published``,
-    ``source`` and ``note``, ``judge``, ``our_agent``, ``ours`` with ``low`` and ``high``, whether the figure is
-    ``inside``, and ``why`` the two are not alike (empty if nothing is known). Where there is nothing of ours, one row
-    with None for ``ours``, and why.
-    """
+def beside_published(paper: str, scores: Sequence[Score], settings: Settings) -> Table[PublishedFigure]:
+    """Each figure of a paper (one of :data:`PAPERS`) with each of ours of the same task, kind of judge and agent.
+    ``settings`` are those of the judges."""
     rows = []
     for cell in published()["cells"]:
-        if cell["paper"] != paper:
-            continue
-        row = {name: cell.get(name, "") for name in ("paper", "asked", "judge", "agent", "measure", "only")}
-        row["kind"] = row.pop("judge")
-        row |= {"published": cell["value"], "source": cell["source"], "note": cell.get("note", "")}
-        rows += [row | ours for ours in _ours(cell, scores, settings)]
-    return rows
+        if cell["paper"] == paper:
+            theirs = {name: cell.get(name, "") for name in ("paper", "agent", "measure", "only", "source", "note")}
+            theirs |= {"task": cell["asked"], "kind": cell["judge"], "published": cell["value"]}
+            rows += [PublishedFigure(**theirs, **ours) for ours in _ours(cell, scores, settings)]
+    return Table(rows)
 
 
-def _ours(cell: Row, scores: Sequence[Row], settings: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    asked, agent, measure = cell["asked"], cell["agent"], cell["measure"]
-    task = [row for row in scores if row["asked"] == asked]
-    alike = [row for row in task if kind(row["judge"], settings) == cell["judge"]]
-    same = [
-        row
-        for row in alike
-        if agent == (ALL if row["agent"] == ALL else stands_for(row["agent"], asked)) and row[measure] == row[measure]
-    ]
+def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: Settings) -> Iterator[dict[str, Any]]:
+    task, agent = cell["asked"], cell["agent"]
+    of_task = [score for score in scores if score.task == task]
+    alike = [score for score in of_task if kind(score.judge, settings) == cell["judge"]]
+    same = [score for score in alike if agent == (ALL if score.agent == ALL else stands_for(score.agent, task))]
+    known = [score for score in same if not is_missing(getattr(score, cell["measure"]).value)]
     if "only" in cell:
-        yield _nothing(f"it is of {cell['only']} alone")
-    elif not task:
-        yield _nothing("no trials of this task")
+        yield {"why": f"it is of {cell['only']} alone"}
+    elif not of_task:
+        yield {"why": "no trials of this task"}
     elif not alike:
-        yield _nothing("no people judged" if cell["judge"] == PEOPLE else f"no {cell['judge']} judged")
-    elif not same:
-        yield _nothing(f"no verdicts on {'any agent' if agent == ALL else agent}")
+        yield {"why": "no people judged" if cell["judge"] == PEOPLE else f"no {cell['judge']} judged"}
+    elif not known:
+        yield {"why": f"no verdicts on {'any agent' if agent == ALL else agent}"}
     else:
-        for row in same:
-            agents = [other["agent"] for other in alike if other["judge"] == row["judge"] and other["agent"] != ALL]
-            why = [*_other_agents(cell, row["agent"], agents), *_other_judge(cell, row["judge"], settings)]
-            low, high = row[f"{measure}_low"], row[f"{measure}_high"]
-            yield {
-                "judge": row["judge"],
-                "our_agent": row["agent"],
-                "ours": row[measure],
-                "low": low,
-                "high": high,
-                "inside": low <= cell["value"] <= high,
-                "why": "; ".join(why),
-            }
+        for score in known:
+            ours: Estimate = getattr(score, cell["measure"])
+            agents = [other.agent for other in alike if other.judge == score.judge and other.agent != ALL]
+            why = [*_other_agents(cell, score.agent, agents), *_other_judge(cell, score.judge, settings)]
+            place = {"judge": score.judge, "our_agent": score.agent, "why": "; ".join(why)}
+            low, high = ours.low or 0.0, ours.high or 0.0
+            yield {**place, "ours": ours.value, "low": low, "high": high, "inside": low <= cell["value"] <= high}
 
 
-def _nothing(why: str) -> dict[str, Any]:
-    return {**dict.fromkeys(("judge", "our_agent", "ours", "low", "high", "inside")), "why": why}
-
-
-def kind(judge: str, settings: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The kind of one of our judges, as the papers' judges are told; None of cues and others that they have not."""
+def kind(judge: str, settings: Settings) -> str | None:
+    """The kind of one of our judges in the papers' terms; None of cues and others that they have not."""
     chosen = settings.get(judge, {})
     if judge == PEOPLE:
         return PEOPLE
@@ -107,25 +136,22 @@ def kind(judge: str, settings: Mapping[str, Mapping[str, Any]]) -> str | None:
     return CLASSIFIER if "split" in chosen and "cue" not in chosen else None
 
 
-def stands_for(agent: str, asked: str) -> str | None:
-    """The papers' name of an agent of ours that answered a task, or of an imported one; None of one they have not."""
+def stands_for(agent: str, task: str) -> str | None:
+    """The papers' name of an agent that answered a task, ours or an imported one; None of one they have not."""
     imported = agent.removeprefix("published:").casefold()
     for entry in published()["agents"]:
-        if asked in entry["asked"] and (imported in entry["imported"] or agent in entry["ours"]):
+        if task in entry["asked"] and (imported in entry["imported"] or agent in entry["ours"]):
             return str(entry["name"])
     return None
 
 
-def _other_agents(cell: Row, agent: str, agents: Sequence[str]) -> Iterator[str]:
-    """In what the agents differ."""
+def _other_agents(cell: Mapping[str, Any], agent: str, agents: Sequence[str]) -> Iterator[str]:
     if agent == ALL:
         theirs = published()["papers"][cell["paper"]]["agents"][cell["asked"]]
-        named = {stands_for(one, cell["asked"]) for one in agents}
-        lacking = [name for name in theirs if name not in named]
-        more = [one for one in agents if stands_for(one, cell["asked"]) not in theirs]
-        if lacking:
+        named = {name: stands_for(name, cell["asked"]) for name in agents}
+        if lacking := [name for name in theirs if name not in named.values()]:
             yield f"without {', '.join(lacking)}"
-        if more:
+        if more := [name for name in agents if named[name] not in theirs]:
             yield f"also of {', '.join(more)}"
     elif not agent.startswith("published:"):
         with contextlib.suppress(InputError):  # a pair, or an agent that is not installed here
@@ -133,36 +159,36 @@ def _other_agents(cell: Row, agent: str, agents: Sequence[str]) -> Iterator[str]
                 yield f"{agent} is not quite theirs: other weights or parts"
 
 
-def _other_judge(cell: Row, judge: str, settings: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """In what the judges differ; people are taken for people."""
+def _other_judge(cell: Mapping[str, Any], judge: str, settings: Settings) -> Iterator[str]:
     if cell["judge"] == MODEL:
         yield "another model, theirs is withdrawn"
         if settings[judge]["prompt"] != "papers":
             yield "asked in other words"
     elif cell["judge"] == CLASSIFIER:
-        yield from instead(cell["paper"], cell["asked"], settings[judge])
+        yield from differences_from_paper(cell["paper"], cell["asked"], settings[judge])
 
 
-MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}
+def differences_from_paper(paper: str, task: str, chosen: Mapping[str, Any]) -> Iterator[str]:
+    """In what a classifier of the settings ``chosen`` differs from the judge of a ``paper`` (2022 or 2025) on a task.
 
-
-def inside_word(row: Row) -> str:
-    """Whether a figure that has ours beside it is inside our interval, in a word."""
-    return "inside" if row["inside"] else "outside"
-
-
-def print_published(rows: Sequence[Row], say: Callable[[str], None]) -> None:
-    """The figures that have ours beside them, on the terminal."""
-    table = plain_table("task", "judge", "agent", "", "theirs", "ours", "95 %", "theirs is", "but")
-    for row in rows:
-        if row["ours"] is not None:
-            agent = row["agent"] if row["our_agent"] in (row["agent"], ALL) else f"{row['agent']}: {row['our_agent']}"
-            table.add_row(
-                row["asked"], row["judge"], agent, MEASURES[row["measure"]], f"{row['published']:.2f}",
-                f"{row['ours']:.2f}", f"{row['low']:.2f} to {row['high']:.2f}", inside_word(row), row["why"],
-            )  # fmt: skip
-    if table.row_count:
-        print_table(table)
-    without = sum(row["ours"] is None for row in rows)
-    if without:
-        say(f"{without:,} published figures have none of ours beside them; published.csv says why")
+    Sources: the 2022 paper, sections 3 and 4 and its supplement; the 2025 paper, Methods; the authors' notebooks.
+    """
+    if "cue" in chosen:
+        yield "goes by one cue alone"
+        return
+    model = "forest" if (paper, task) == FOREST else "svm"
+    if chosen.get("model", "svm") != model or chosen.get("scaled", True):
+        yield "another classifier than theirs"
+    if task in EMBEDDED:
+        checkpoint = str(chosen.get("checkpoint", PACKAGE))
+        if EMBEDDED[task] != "BERT" or "bert" not in checkpoint.casefold():
+            name = "MiniLM" if checkpoint == PACKAGE else checkpoint
+            yield f"{name} where theirs had {EMBEDDED[task]}"
+    if task == "color_estimation" and chosen.get("pictures", "none") != "deep":
+        yield "no features of the picture by ResNet18's last layer"
+    if task == "conversation":
+        yield "the mean of a speaker's sentences where theirs judged single ones"
+    if chosen.get("split", "stimulus") not in ("stimulus", "row") or chosen.get("unique") or chosen.get("train"):
+        yield "trained on a part of the trials"
+    if task in PARTITIONS:
+        yield f"one partition into folds where theirs were {PARTITIONS[task]}"

@@ -1,40 +1,24 @@
-"""Tests of verdicts: the papers' (over judges) and better ones beside them, each with its effect and its direction.
-
-- against chance: the exact binomial test of each rate against 0.5 where there is one judge, and for detectability
-  Fisher's of what was said by truth; Wilcoxon's signed-rank test of the judges' own rates, or detectability, against
-  0.5 where there are at least six (2025 paper, Results).
-- two judges on the same trials: McNemar's exact test of which was right where they differ.
-- all agents before the same judges: Friedman's test over the judges' p(M|M), with Kendall's W (2025 paper, Results).
-- verdicts at the values of a column: of the mean correctness of its units (the judges, where a judge has one value
-  throughout, else the stimuli, else trials) the Mann-Whitney test for two values, with the probability of superiority,
-  and one-way analysis of variance for more, with eta squared (2025 paper, Methods and Results).
-- truth and what was said, as a logistic regression by generalized estimating equations (Liang and Zeger 1986) with
-  working independence and robust errors, clusters being judges, or stimuli where there is one judge: the odds of
-  "machine" for a machine's answer beside a person's. With one regressor of two values they have a closed form, in
-  whole numbers but for its last step, so that a variance of 0 is 0 on every processor.
-- two agents before the same judges: the exact permutation test of the difference of their p(M|M), labels being
-  exchanged within each judge.
-
-Several p values together are corrected by Holm.
+"""Tests of verdicts, the papers' (over judges) and better ones beside them, and how far judges agree.
 
 Where nothing varies that a test needs to vary, there are no figures: ``test`` says why ("no test: …"), ``p`` is None.
-Shares are compared after :data:`DIGITS` digits; what differs less differs by rounding alone.
+Several p values together are corrected by Holm. Shares are compared after :data:`DIGITS` digits.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.agreement import said_by
-from judging.verdicts import SAID
+from judging.tables import Table
+from judging.verdicts import SAID, by_judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,66 +31,156 @@ DIGITS = 12  # of shares, whose scale is 1
 Counts = NDArray[np.int64]
 
 
-def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
+@dataclass(slots=True, kw_only=True)
+class Test:
+    """One test of a judge's verdicts; of ``judge`` None, of all judges'."""
+
+    judge: str | None = None
+    test: str = ""
+    p: float | None = None
+    holm: float | None = None
+
+    def fails(self, why: str) -> None:
+        """There is no test."""
+        self.test = f"no test: {why}"
+
+
+T = TypeVar("T", bound=Test)
+
+
+@dataclass(slots=True, kw_only=True)
+class AgainstChance(Test):
+    of: str
+    measure: str
+    rate: float
+    verdicts: int
+    direction: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Equations(Test):
+    unit: str
+    clusters: int
+    odds_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class AmongAgents(Test):
+    judges: int
+    agents: int
+    chi2: float | None = None
+    kendall_w: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class BetweenValues(Test):
+    column: str
+    unit: str
+    values: str
+    statistic: float | None = None
+    effect: float | None = None
+    effect_is: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class BetweenAgents(Test):
+    first: str
+    second: str
+    difference: float
+
+
+@dataclass(slots=True, kw_only=True)
+class BetweenJudges(Test):
+    first: str
+    second: str
+    trials: int
+    first_alone: int
+    second_alone: int
+    difference: float | None
+
+
+def all_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) -> dict[str, list[Test]]:
+    """The tests of one task by kind. People, who are many and see few of the same trials, are not compared."""
+    named = verdicts[verdicts["judge_kind"] != "human"]
+    tests: dict[str, list[Test]] = defaultdict(list, between_judges=list[Test](between_judges(named)))
+    for judge, of_judge in by_judge(verdicts):
+        kinds: dict[str, Sequence[Test]] = {
+            "against_chance": against_chance(of_judge, agents),
+            "by_equations": by_equations(of_judge),
+            "among_agents": among_agents(of_judge, agents),
+            "between_values": [test for name in by for test in between_values(of_judge, name)],
+            "between_agents": between_agents(of_judge, agents),
+        }
+        for name, of_kind in kinds.items():
+            tests[name] += [replace(test, judge=judge) for test in of_kind]
+    corrected(tests["between_values"])
+    return dict(tests)
+
+
+def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstChance]:
     """Each rate against 0.5: of people's answers p(H|H), of each agent's p(M|M), and its detectability, which a judge
-    who leans to one verdict does not shift."""
+    who leans to one verdict does not shift. One judge: exact binomial and Fisher's; at least six: Wilcoxon's signed
+    ranks of their rates (2025 paper, Results)."""
     from scipy.stats import binomtest, fisher_exact
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
     right = (judged["verdict"] == judged["truth"]).astype(float)
     whose = judged["agent"].where(judged["truth"] == "machine", "people")
+    of_people = right[whose == "people"]
     tests = []
     for agent in ["people", *agents]:
         correct = right[whose == agent]
         if correct.empty:
             continue
-        by_judge = correct.groupby(judged["judge"]).mean()
-        row: dict[str, Any] = {"of": agent, "measure": "p(H|H)" if agent == "people" else "p(M|M)"}
-        row |= {"rate": float(correct.mean()), "verdicts": len(correct)}
-        if len(by_judge) == 1:
-            tests.append(
-                row | {"test": "exact binomial", "p": float(binomtest(int(correct.sum()), len(correct)).pvalue)}
-            )
+        rates = correct.groupby(judged["judge"]).mean()
+        measure = "p(H|H)" if agent == "people" else "p(M|M)"
+        test = AgainstChance(of=agent, measure=measure, rate=float(correct.mean()), verdicts=len(correct))
+        tests.append(test)
+        if len(rates) == 1:
+            test.test, test.p = "exact binomial", float(binomtest(int(correct.sum()), len(correct)).pvalue)
         else:
-            tests.append(row | _over_judges(by_judge))
-        of_people = right[whose == "people"]
+            _over_judges(test, rates)
         if agent == "people" or of_people.empty:
             continue
-        row = {"of": agent, "measure": "detectability", "rate": float(correct.mean() + of_people.mean()) / 2}
-        row["verdicts"] = len(correct) + len(of_people)
-        if len(by_judge) == 1:
-            cells = [[(one == 1).sum(), (one == 0).sum()] for one in (correct, 1 - of_people)]
-            tests.append(row | {"test": "Fisher's exact", "p": float(fisher_exact(cells).pvalue)})
+        rate, number = float(correct.mean() + of_people.mean()) / 2, len(correct) + len(of_people)
+        test = AgainstChance(of=agent, measure="detectability", rate=rate, verdicts=number)
+        tests.append(test)
+        if len(rates) == 1:
+            cells = [[(marked == 1).sum(), (marked == 0).sum()] for marked in (correct, 1 - of_people)]
+            test.test, test.p = "Fisher's exact", float(fisher_exact(cells).pvalue)
         else:
-            tests.append(row | _over_judges(((by_judge + of_people.groupby(judged["judge"]).mean()) / 2).dropna()))
-    for row in corrected(tests):
-        is_told = row["p"] is not None and row["holm"] < ALPHA
-        above = round(row["rate"] - 0.5, DIGITS)
+            _over_judges(test, ((rates + of_people.groupby(judged["judge"]).mean()) / 2).dropna())
+    for test in corrected(tests):
+        above = round(test.rate - 0.5, DIGITS)
         side = ("at", "above", "below")[(above > 0) - (above < 0)]
-        row["direction"] = f"{side} chance" if is_told else "not told from chance"
+        is_significant = test.holm is not None and test.holm < ALPHA
+        test.direction = f"{side} chance" if is_significant else "not told from chance"
     return tests
 
 
-def _over_judges(rates: pd.Series[float]) -> dict[str, Any]:
+def _over_judges(test: AgainstChance, rates: pd.Series[float]) -> None:
     from scipy.stats import wilcoxon
 
     above = np.round(rates.to_numpy() - 0.5, DIGITS)  # 0.7 - 0.5 and 0.5 - 0.3 are tied
     if len(above) < LEAST_JUDGES:
-        return no_test(f"Wilcoxon's needs {LEAST_JUDGES} judges")
-    if not above.any():
-        return no_test("every judge is at 0.5")
-    return {"rate": float(rates.mean()), "test": "Wilcoxon, judges", "p": float(wilcoxon(above).pvalue)}
+        test.fails(f"Wilcoxon's needs {LEAST_JUDGES} judges")
+    elif not above.any():
+        test.fails("every judge is at 0.5")
+    else:
+        test.rate, test.test = float(rates.mean()), "Wilcoxon, judges"
+        test.p = float(wilcoxon(above).pvalue)
 
 
-def no_test(why: str) -> dict[str, Any]:
-    """What stands in a row instead of a test."""
-    return {"test": f"no test: {why}", "p": None}
+def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
+    """The odds ratio of "machine" for machines' answers beside people's, by generalized estimating equations (Liang and
+    Zeger 1986) with working independence and robust errors; clusters are judges, or one judge's stimuli. Empty for too
+    few clusters, or an empty cell, which has no odds.
 
-
-def by_equations(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
-    """The odds ratio of "machine" for machines' answers beside people's, with its 95 % interval, over clusters. Empty
-    where there are too few clusters, or an empty cell, which has no odds; no test where no cluster differs from the
-    others, so that the robust variance is 0."""
+    With one regressor of two values they have a closed form, in whole numbers but for its last step, so that a variance
+    of 0 is 0 on every processor.
+    """
     import pandas as pd
     from scipy.stats import norm
 
@@ -117,52 +191,55 @@ def by_equations(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
         pd.crosstab(judged[unit], judged["truth"], values, aggfunc="sum").reindex(columns=SAID).fillna(0).astype(int)
         for values in (is_machine, 0 * is_machine + 1)
     ]
-    marked_counts, number = (
-        [[int(value) for value in table[truth]] for truth in SAID] for table in both
-    )  # [truth][cluster]
-    all_marked, all_number = ([sum(values) for values in counts] for counts in (marked_counts, number))
-    others = [of - marked for marked, of in zip(all_marked, all_number, strict=True)]
-    clusters = len(marked_counts[0])
+    marked, number = ([[int(value) for value in table[truth]] for truth in SAID] for table in both)  # [truth][cluster]
+    all_marked, all_number = ([sum(values) for values in counts] for counts in (marked, number))
+    others = [total - part for part, total in zip(all_marked, all_number, strict=True)]
+    clusters = len(marked[0])
     if clusters < LEAST_CLUSTERS or 0 in (*all_marked, *others):
         return []
-    row: dict[str, Any] = {"unit": unit, "clusters": clusters, "test": "GEE"}
-    # A cluster's part in the log odds of each truth is (said - number * rate) / (numbers * rate * (1 - rate)); here
+    test = Equations(unit=unit, clusters=clusters, test="GEE")
+    # A cluster's part in the log odds of each truth is (marked - number * rate) / (numbers * rate * (1 - rate)); here
     # over the product of both truths' denominators, so that all are whole numbers.
-    whole = [marked * unmarked for marked, unmarked in zip(all_marked, others, strict=True)]
+    scale = [part * other for part, other in zip(all_marked, others, strict=True)]
     square = 0
     for at in range(clusters):
-        human, machine = (marked_counts[of][at] * all_number[of] - number[of][at] * all_marked[of] for of in (0, 1))
-        square += (machine * whole[0] - human * whole[1]) ** 2
+        human, machine = (marked[of][at] * all_number[of] - number[of][at] * all_marked[of] for of in (0, 1))
+        square += (machine * scale[0] - human * scale[1]) ** 2
     if square == 0:
-        return [row | no_test(f"nothing varies from {unit} to {unit}") | dict.fromkeys(("odds_ratio", "low", "high"))]
-    error = math.sqrt(square / (whole[0] * whole[1]) ** 2)
-    ratio = all_marked[1] * others[0] / (others[1] * all_marked[0])
-    log, reach = math.log(ratio), float(norm.isf(0.025)) * error
-    ends = {"low": math.exp(log - reach), "high": math.exp(log + reach)}
-    p = max(2 * float(norm.sf(abs(log) / error)), sys.float_info.min)  # it may be less than floats can tell from 0
-    return corrected([{**row, "odds_ratio": ratio, **ends, "p": p}])
+        test.fails(f"nothing varies from {unit} to {unit}")
+        return [test]
+    error = math.sqrt(square / (scale[0] * scale[1]) ** 2)
+    test.odds_ratio = all_marked[1] * others[0] / (others[1] * all_marked[0])
+    log, reach = math.log(test.odds_ratio), float(norm.isf(0.025)) * error
+    test.low, test.high = math.exp(log - reach), math.exp(log + reach)
+    test.p = max(2 * float(norm.sf(abs(log) / error)), sys.float_info.min)  # less than floats can tell from 0
+    return corrected([test])
 
 
-def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
-    """All agents before the judges who judged each of them: Friedman's test of p(M|M)."""
+def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAgents]:
+    """Friedman's test of p(M|M), with Kendall's W, over the judges who judged every agent (2025 paper, Results)."""
     from scipy.stats import friedmanchisquare
 
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
     rates = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]]).mean().unstack().dropna()
-    if len(rates) < LEAST_JUDGES or rates.shape[1] < 3:
+    judges, number = rates.shape
+    if judges < LEAST_JUDGES or number < 3:
         return []
-    row = {"test": "Friedman", "judges": len(rates), "agents": rates.shape[1], "chi2": None, "kendall_w": None}
+    test = AmongAgents(test="Friedman", judges=judges, agents=number)
     shares = np.round(rates.to_numpy(), DIGITS)
     if not np.ptp(shares, axis=1).any():
-        return [row | no_test("every judge has the same rate of all agents")]
+        test.fails("every judge has the same rate of all agents")
+        return [test]
     friedman = friedmanchisquare(*shares.T)
-    chi2 = abs(round(float(friedman.statistic), DIGITS))  # it may be a little below 0 by rounding
-    kendall = chi2 / (len(rates) * (rates.shape[1] - 1))
-    return corrected([{**row, "chi2": chi2, "kendall_w": kendall, "p": float(friedman.pvalue)}])
+    test.chi2 = abs(round(float(friedman.statistic), DIGITS))  # it may be a little below 0 by rounding
+    test.kendall_w, test.p = test.chi2 / (judges * (number - 1)), float(friedman.pvalue)
+    return corrected([test])
 
 
-def between_values(verdicts: pd.DataFrame, column: str) -> list[dict[str, Any]]:
-    """The correctness at the values of a column: see the module's text. Empty where not two values have two units."""
+def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
+    """The mean correctness at the values of a column, of judges, where each has one value, else of stimuli, else of
+    trials: the Mann-Whitney test of two values with the probability of superiority, of more the analysis of variance
+    with eta squared (2025 paper, Methods and Results). Empty where not two values have two units."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts[column].notna()]
@@ -170,79 +247,58 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[dict[str, Any]]:
     unit = next((name for name in ("judge", "stimulus") if judged.groupby(name)[column].nunique().max() == 1), "trial")
     means = right.groupby([judged[column], judged[unit]]).mean().round(DIGITS)
     groups = {str(value): part.to_numpy() for value, part in means.groupby(level=0) if len(part) > 1}
-    samples = list(groups.values())
     if len(groups) < 2:
         return []
-    row: dict[str, Any] = {"column": column.removeprefix("meta."), "unit": unit, "values": ", ".join(groups)}
-    row |= dict.fromkeys(("statistic", "effect", "effect_is"))
+    samples, pooled = list(groups.values()), np.concatenate(list(groups.values()))
+    test = BetweenValues(column=column.removeprefix("meta."), unit=unit, values=", ".join(groups))
     if len(groups) == 2:
-        if np.ptp(np.concatenate(samples)) == 0:
-            return [row | no_test(f"every {unit} is right as often")]
-        sample, other = samples
-        result = mannwhitneyu(sample, other)
-        effect, effect_is = float(result.statistic) / (len(sample) * len(other)), f"P({next(iter(groups))} better)"
+        if np.ptp(pooled) == 0:
+            test.fails(f"every {unit} is right as often")
+            return [test]
+        result = mannwhitneyu(*samples)
+        test.test, test.effect_is = "Mann-Whitney", f"P({next(iter(groups))} better)"
+        test.effect = float(result.statistic) / (len(samples[0]) * len(samples[1]))
     else:
         if not any(np.ptp(sample) for sample in samples):
-            return [row | no_test("nothing varies within the values")]
-        pooled = np.concatenate(samples)
+            test.fails("nothing varies within the values")
+            return [test]
         result = f_oneway(*samples)
         between = sum(len(sample) * (sample.mean() - pooled.mean()) ** 2 for sample in samples)
-        effect, effect_is = float(between / ((pooled - pooled.mean()) ** 2).sum()), "eta squared"
-    row |= {"test": "Mann-Whitney" if len(groups) == 2 else "analysis of variance", "p": float(result.pvalue)}
-    return [row | {"statistic": float(result.statistic), "effect": effect, "effect_is": effect_is}]
+        test.test, test.effect_is = "analysis of variance", "eta squared"
+        test.effect = float(between / ((pooled - pooled.mean()) ** 2).sum())
+    test.statistic, test.p = float(result.statistic), float(result.pvalue)
+    return [test]
 
 
-def between_judges(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
-    """Every two judges on the trials that both judged: McNemar's exact test."""
-    from scipy.stats import binomtest
-
-    verdict_table = said_by(verdicts)
-    truth = verdicts.drop_duplicates("trial").set_index("trial")["truth"].reindex(verdict_table.index) == "machine"
-    right = verdict_table.eq(truth.astype(float), axis=0).where(verdict_table.notna())
-    tests = []
-    for judge, other in combinations(right.columns, 2):
-        both = right[[judge, other]].dropna().astype(bool)
-        first = int((both[judge] & ~both[other]).sum())
-        second = int((both[other] & ~both[judge]).sum())
-        row = {"first": str(judge), "second": str(other), "trials": len(both), "first_alone": first}
-        row |= {"second_alone": second, "difference": (first - second) / len(both) if len(both) else None}
-        if first + second:
-            row |= {"test": "McNemar, exact", "p": float(binomtest(first, first + second).pvalue)}
-        else:
-            row |= no_test("both are right on the same trials" if len(both) else "no trial in common")
-        tests.append(row)
-    return corrected(tests)
-
-
-def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
-    """Every two agents before the same judges: the difference of their p(M|M).
+def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[BetweenAgents]:
+    """Every two agents before the same judges: the exact permutation test of the difference of their p(M|M).
 
     Where labels are exchanged within a judge, the number of "machine" that falls to one agent is hypergeometric; over
-    judges it is the sum of those, whose distribution is found whole, so that p is exact.
+    judges it is the sum of those.
     """
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
-    number, machine = (tests.unstack(fill_value=0) for tests in (marked.size(), marked.sum()))
+    number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
     tests = []
-    for agent_a, other in combinations([agent for agent in agents if agent in number.columns], 2):
-        of_a, of_both = number[agent_a].to_numpy(), (number[agent_a] + number[other]).to_numpy()
-        machine_of_both = (machine[agent_a] + machine[other]).to_numpy()
-        chances = _sum_of_hypergeometrics(of_both, machine_of_both, of_a)
-        counts, trials, others = np.arange(len(chances)), of_a.sum(), (of_both - of_a).sum()
+    for first, second in combinations([agent for agent in agents if agent in number.columns], 2):
+        of_first, of_both = number[first].to_numpy(), (number[first] + number[second]).to_numpy()
+        machine_of_both = (machine[first] + machine[second]).to_numpy()
+        chances = _sum_of_hypergeometrics(of_both, machine_of_both, of_first)
+        counts, trials, others = np.arange(len(chances)), of_first.sum(), (of_both - of_first).sum()
         difference = counts / trials - (machine_of_both.sum() - counts) / others
-        observed = float(difference[machine[agent_a].sum()])
-        p = float(chances[np.abs(difference) >= abs(observed) - 1e-12].sum())
-        row = {"first": agent_a, "second": other, "difference": observed, "test": "permutation within judges, exact"}
-        if not (number[agent_a] * number[other]).any():
-            row |= no_test("no judge judged both")
+        observed = float(difference[machine[first].sum()])
+        test = BetweenAgents(first=first, second=second, difference=observed)
+        if (number[first] * number[second]).any():
+            test.test = "permutation within judges, exact"
+            test.p = min(float(chances[np.abs(difference) >= abs(observed) - 1e-12].sum()), 1.0)
         else:
-            row |= {"p": min(p, 1.0)}
-        tests.append(row)
+            test.fails("no judge judged both")
+        tests.append(test)
     return corrected(tests)
 
 
 def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDArray[np.float64]:
-    """The probabilities of 0, 1, … marked ones where from each urn of ``total``, ``marked`` of them, some are drawn."""
+    """The probabilities of 0, 1, … marked ones in draws from urns of ``total``, ``marked`` of them."""
     from scipy.stats import hypergeom
 
     chances = np.ones(1)
@@ -255,12 +311,113 @@ def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDA
     return chances
 
 
-def corrected(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """With ``holm``, the corrected value, beside each ``p``."""
+def between_judges(verdicts: pd.DataFrame) -> list[BetweenJudges]:
+    """Every two judges on the trials that both judged: McNemar's exact test of which was right where they differ."""
+    from scipy.stats import binomtest
+
+    table = verdicts_by_judge(verdicts)
+    truth = verdicts.drop_duplicates("trial").set_index("trial")["truth"].reindex(table.index) == "machine"
+    right = table.eq(truth.astype(float), axis=0).where(table.notna())
+    tests = []
+    for judge, other in combinations(right.columns, 2):
+        both = right[[judge, other]].dropna().astype(bool)
+        alone = [int((both[name] & ~both[beside]).sum()) for name, beside in ((judge, other), (other, judge))]
+        test = BetweenJudges(
+            first=str(judge),
+            second=str(other),
+            trials=len(both),
+            first_alone=alone[0],
+            second_alone=alone[1],
+            difference=(alone[0] - alone[1]) / len(both) if len(both) else None,
+        )
+        if any(alone):
+            test.test, test.p = "McNemar, exact", float(binomtest(alone[0], sum(alone)).pvalue)
+        else:
+            test.fails("both are right on the same trials" if len(both) else "no trial in common")
+        tests.append(test)
+    return corrected(tests)
+
+
+def corrected(tests: list[T]) -> list[T]:
+    """With ``holm``, the corrected value, for each ``p``."""
     from statsmodels.stats.multitest import multipletests
 
-    known = [test for test in tests if test["p"] is not None]
-    values = multipletests([test["p"] for test in known], method="holm")[1] if known else ()
+    known = [test for test in tests if test.p is not None]
+    values = multipletests([test.p for test in known], method="holm")[1] if known else ()
     for test, value in zip(known, values, strict=True):
-        test["holm"] = float(value)
+        test.holm = float(value)
     return tests
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """How many trials two judges both judged, the share of equal verdicts, and Cohen's kappa (1960)."""
+
+    first: str
+    second: str
+    trials: int
+    alike: float | None
+    kappa: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Of the judges of one task but people: ``fleiss`` kappa (1971) over the trials that all judged; Krippendorff's
+    ``alpha`` of people too. None where one is not defined."""
+
+    judges: list[str]
+    pairs: Table[PairAgreement]
+    trials_of_all: int
+    fleiss: float | None
+    alpha: float | None
+
+
+def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What each judge (column) took each trial (row) for: 0 human, 1 machine, NaN without a verdict; first samples."""
+    judged = verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
+    is_machine = judged.assign(is_machine=(judged["verdict"] == "machine").astype(float))
+    return is_machine.pivot(index="trial", columns="judge", values="is_machine")
+
+
+def agreement(verdicts: pd.DataFrame) -> Agreement:
+    """How far the judges of one task agree."""
+    table = verdicts_by_judge(verdicts[verdicts["judge_kind"] != "human"])
+    names, values = [str(name) for name in table.columns], table.to_numpy()
+    pairs = [_pair(names[at], names[other], values[:, [at, other]]) for at, other in combinations(range(len(names)), 2)]
+    complete = values[~np.isnan(values).any(axis=1)]
+    alpha = krippendorff_alpha(verdicts_by_judge(verdicts).to_numpy())
+    return Agreement(names, Table(pairs), len(complete), _fleiss(complete), alpha)
+
+
+def _pair(first: str, second: str, values: NDArray[np.float64]) -> PairAgreement:
+    judged = values[~np.isnan(values).any(axis=1)]
+    if not len(judged):
+        return PairAgreement(first, second, 0, None, None)
+    alike = float((judged[:, 0] == judged[:, 1]).mean())
+    rates = judged.mean(axis=0)
+    chance = float(rates.prod() + (1 - rates).prod())
+    return PairAgreement(first, second, len(judged), alike, None if chance == 1 else (alike - chance) / (1 - chance))
+
+
+def _fleiss(values: NDArray[np.float64]) -> float | None:
+    if values.shape[0] == 0 or values.shape[1] < 2 or values.min() == values.max():
+        return None
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    machine = values.sum(axis=1)
+    return float(fleiss_kappa(np.column_stack([machine, values.shape[1] - machine])))
+
+
+def krippendorff_alpha(values: NDArray[np.float64]) -> float | None:
+    """Krippendorff's alpha (2011) of nominal ``values`` [units, judges], NaN where missing. None where no unit has two
+    values, or all are alike."""
+    units = values[(~np.isnan(values)).sum(axis=1) >= 2]
+    kinds = np.unique(units[~np.isnan(units)])
+    if len(kinds) < 2:
+        return None
+    counts = np.stack([(units == kind).sum(axis=1) for kind in kinds], axis=1).astype(np.float64)
+    number = counts.sum(axis=1)
+    observed = float(((number**2 - (counts**2).sum(axis=1)) / (number - 1)).sum())  # pairs that differ, weighted
+    totals, pairable = counts.sum(axis=0), float(number.sum())
+    expected = float((pairable**2 - (totals**2).sum()) / (pairable - 1))
+    return 1 - observed / expected

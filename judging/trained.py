@@ -1,12 +1,8 @@
-"""What all judges have in common that are trained on the very trials that they judge, by cross-validation.
+"""Judges that are trained on the very trials that they judge, by cross-validation.
 
-Each trial is judged by a model that has seen no trial of its fold; in the default's folds no stimulus is on both sides.
-The papers' public judge deals rows into folds whatever their stimulus, so that answers that several speakers gave to
-one stimulus stand on both sides.
-
-An agent under test is among what such a judge is trained on, so that it tests whether answers differ from people's, not
-whether a judge who has never met the agent would notice. ``split`` "agent" leaves all answers of the agent out, "other"
-trains on one other agent alone (2025 paper, Fig. S8, both ways).
+By default no stimulus is on both sides of a fold; the papers' public judge deals single rows. An agent under test is
+among what a judge is trained on: ``split`` "agent" leaves its answers out, "other" trains on one other agent alone
+(2025 paper, Fig. S8).
 """
 
 from __future__ import annotations
@@ -27,14 +23,15 @@ from agents.contract import Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Asked, JudgementStimulus, Stimulus
+from judging.blindness import grouped_folds
 from judging.features import Features
-from judging.splits import grouped_folds
 from judging.verdicts import read_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDS = 10
+Row = Mapping[str, Any]
 
 
 class TrainedSettings(BaseSettings):
@@ -64,12 +61,12 @@ class TrainedJudge(Agent[T]):
 
     tasks = ("judgement",)
     extra = "judging"
-    batch_size = 4096
+    batch_size = 1 << 16  # one worker judges all trials at once
     max_samples = 1
 
     @abstractmethod
-    def features(self, asked: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
-        """What the classifier is given of trials of one task."""
+    def features(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
+        """What the classifier gets of trials of one task."""
 
     @abstractmethod
     def new_model(self) -> Any:
@@ -86,10 +83,10 @@ class TrainedJudge(Agent[T]):
             trial = orjson.loads(line)
             if trial["asked"] in self.judges:
                 by_task[trial["asked"]].append(trial)
-        self._said: dict[str, dict[str, Any]] = {}
-        for asked, trials in by_task.items():
-            given, keys = self.features(asked, trials, device), [key[trial["id"]] for trial in trials]
-            self._said |= judge_trials(trials, keys, given, chosen, self.new_model)
+        self._judged: dict[str, dict[str, Any]] = {}
+        for task, trials in by_task.items():
+            keys = [key[trial["id"]] for trial in trials]
+            self._judged |= judge_trials(trials, keys, self.features(task, trials, device), chosen, self.new_model)
 
     def prepare(self, stimulus: Stimulus) -> str:
         assert isinstance(stimulus, JudgementStimulus)
@@ -99,11 +96,10 @@ class TrainedJudge(Agent[T]):
         return [self._reply(trial) for trial in batch]
 
     def _reply(self, trial: str) -> Reply | Exception:
-        raw = self._said.get(trial)
+        raw = self._judged.get(trial)
         if raw is None:
             return AnswerError("no_features", "the answer is too short to be judged, or its fold could not be trained")
-        verdict: Literal["human", "machine"] = "machine" if raw["margin"] > 0 else "human"
-        return Reply(VerdictAnswer(verdict=verdict), raw)
+        return Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
 
     def provenance(self) -> dict[str, Any]:
         import sklearn
@@ -112,62 +108,60 @@ class TrainedJudge(Agent[T]):
 
 
 def judge_trials(
-    trials: Sequence[Mapping[str, Any]],
-    keys: Sequence[Mapping[str, Any]],
-    given: Features,
+    trials: Sequence[Row],
+    keys: Sequence[Row],
+    features: Features,
     chosen: TrainedSettings,
     new_model: Callable[[], Any],
 ) -> dict[str, dict[str, Any]]:
-    """By trial its ``fold``, ``margin`` (above 0: a machine; of several sentences the mean), and how it was ``split``.
+    """By trial its ``fold``, ``margin`` (above 0: a machine; of several rows the mean), and how it was ``split``.
 
-    ``new_model`` makes an untrained classifier of scikit-learn's. Catch trials and repeats are judged and never trained
-    on. A trial without features has no entry, nor has one whose training part has one class alone.
+    Catch trials and repeats are judged and never trained on. A trial without features has no entry, nor has one whose
+    training part has one class alone.
     """
     is_machine = np.array([key["truth"] == "machine" for key in keys])
     may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
     if chosen.unique:
         may_train &= ~_repeated(keys)
     agents = np.array([key["agent"] if key["truth"] == "machine" else "" for key in keys])
-    fold = _folds(trials, keys, chosen)
-    met = _met(agents, chosen)
+    fold, met = _folds(trials, keys, chosen), _met(agents, chosen)
     margins: dict[int, list[float]] = defaultdict(list)
     for number, agent in sorted(set(zip(fold.tolist(), met.tolist(), strict=True))):
         test = (fold == number) & (met == agent)
         is_met = agents == agent if chosen.split == "other" else agents != agent
         train = may_train & (fold != number) & (is_met | (agents == ""))
-        train = _some(train, is_machine, chosen, number)
-        rows_train, rows_test = train[given.trial], test[given.trial]
-        if not rows_test.any() or len(set(is_machine[given.trial[rows_train]])) < 2:
+        train = _drawn(train, is_machine, chosen, number)
+        rows_train, rows_test = train[features.trial], test[features.trial]
+        owners = features.trial[rows_test]
+        truth = is_machine[features.trial[rows_train]]
+        if not rows_test.any() or len(set(truth)) < 2:
             continue
-        if np.ptp(given.rows[rows_train], axis=0).max(initial=0) == 0:  # nothing to go by: no answer is a machine's
-            for owner in given.trial[rows_test]:
-                margins[int(owner)].append(0.0)
-            continue
-        model = new_model()
-        model.fit(given.rows[rows_train], is_machine[given.trial[rows_train]])
-        for owner, margin in zip(given.trial[rows_test], _margin(model, given.rows[rows_test]), strict=True):
+        if np.ptp(features.rows[rows_train], axis=0).max(initial=0) == 0:  # nothing varies: no answer is a machine's
+            values = np.zeros(len(owners))
+        else:
+            model = new_model().fit(features.rows[rows_train], truth)
+            values = _margin(model, features.rows[rows_test])
+        for owner, margin in zip(owners, values, strict=True):
             margins[int(owner)].append(float(margin))
     return {
         trials[at]["id"]: {
-            "margin": sum(found) / len(found),
+            "margin": sum(of_trial) / len(of_trial),
             "fold": int(fold[at]),
-            "rows": len(found),
+            "rows": len(of_trial),
             "split": chosen.split,
             "agent": str(met[at]) or None,
         }
-        for at, found in margins.items()
+        for at, of_trial in margins.items()
     }
 
 
-def _folds(
-    trials: Sequence[Mapping[str, Any]], keys: Sequence[Mapping[str, Any]], chosen: TrainedSettings
-) -> NDArray[np.int64]:
+def _folds(trials: Sequence[Row], keys: Sequence[Row], chosen: TrainedSettings) -> NDArray[np.int64]:
     if chosen.split == "row":
         from sklearn.model_selection import KFold
 
-        number = min(FOLDS, len(trials))
         fold = np.zeros(len(trials), dtype=np.int64)
-        for at, (_, test) in enumerate(KFold(number, shuffle=True, random_state=chosen.seed).split(fold)):
+        folds = KFold(min(FOLDS, len(trials)), shuffle=True, random_state=chosen.seed)
+        for at, (_, test) in enumerate(folds.split(fold)):
             fold[test] = at
         return fold
     groups = [trial["shown"] for trial in trials]
@@ -175,8 +169,8 @@ def _folds(
 
 
 def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
-    """The agent that each trial's model is not to have met, its own, or is to have met alone, another, drawn; for a
-    person's answer one that is drawn."""
+    """The agent that a trial's model must not have met, its own, or alone has met, another; for a person's answer a
+    drawn one."""
     names = sorted(set(agents.tolist()) - {""})
     if chosen.split not in ("agent", "other"):
         return np.full(len(agents), "", dtype=agents.dtype)
@@ -191,17 +185,17 @@ def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
     return np.array(others, dtype=agents.dtype)
 
 
-def _repeated(keys: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
+def _repeated(keys: Sequence[Row]) -> NDArray[np.bool_]:
     speakers: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for key in keys:
         speakers[key["asked"], key["said"]].add((key["truth"], key["agent"]))
     return np.array([len(speakers[key["asked"], key["said"]]) > 1 for key in keys])
 
 
-def _some(
+def _drawn(
     train: NDArray[np.bool_], is_machine: NDArray[np.bool_], chosen: TrainedSettings, fold: int
 ) -> NDArray[np.bool_]:
-    """``chosen.train`` of the trials, half of each kind, drawn; all where it is not given."""
+    """``chosen.train`` of the trials, half of each kind; all without it."""
     if chosen.train is None:
         return train
     chance = random.Random(f"{chosen.seed} {fold}")
@@ -213,8 +207,9 @@ def _some(
 
 
 def _margin(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    margin: NDArray[np.float64]
     if hasattr(model, "decision_function"):
-        found: NDArray[np.float64] = model.decision_function(rows)
-        return found
-    probability: NDArray[np.float64] = model.predict_proba(rows)[:, 1] - 0.5
-    return probability
+        margin = model.decision_function(rows)
+    else:
+        margin = model.predict_proba(rows)[:, 1] - 0.5
+    return margin

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
-from judging.trial_set import COLUMNS, FEWEST, key_path, read_about
+from judging.trial_set import BESIDE, COLUMNS, OLDEST_COLUMNS, key_path, read_about
 from serving.runs.csv_tables import by_line, load_table, unguarded
 from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder, numbered_records
@@ -25,66 +26,68 @@ if TYPE_CHECKING:
 
 TASK = "judgement"
 SAID = ("human", "machine")  # verdicts; any other says why there is none
-UNJUDGED = "unjudged"  # a trial that a judge of an unfinished run has still before it
+UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 MOST_NAMED = 20
-PEOPLE = "people"  # whoever they are, together
+PEOPLE = "people"  # all judges who are people, together
 SWAPPED = "swapped"  # in a key's `catch`: a scanpath on another picture
 Answers = Sequence[Mapping[str, Any]]
-BESIDE = ("beside_agent", "beside_truth", "beside_speaker")
+Keys = Mapping[str, Mapping[str, Any]]  # the rows of a key, by trial
+TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
 TABLE = (
-    "judge",
-    "judge_kind",
-    "trial",
-    "sample",
-    "asked",
-    "truth",
-    "agent",
-    "stimulus",
-    "speaker",
-    "length",
-    *BESIDE,
-    "turns",
-    "catch",
-    "swapped",
-    "repeat_of",
-    "said",
-    "verdict",
-    "confidence",
-    "reason",
-    "excluded",
-)
-"""The columns of the table, before the stimuli's own (``meta``, topic, domain …)."""
+    *("judge", "judge_kind", "trial", "sample", "asked", "truth", "agent", "stimulus", "speaker", "length", *BESIDE),
+    *("turns", "catch", "swapped", "repeat_of", "said", "verdict", "confidence", "reason", "excluded"),
+)  # the columns of the table, before the stimuli's own (``meta``, topic, domain …)
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedRun:
+    folder: RunFolder
+    key: Path
+    prefix: str  # before trials' ids, which are the same numbers in several sets
+    rows: Keys
 
 
 def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFrame:
-    """All verdicts of the run folders, joined with the key of their trial set, wherever that lies: beside the set that
-    the run was made from unless ``key`` is given. Columns: :data:`TABLE`, and the stimuli's.
+    """All verdicts of the run folders with their rows of the key, which lies beside the trial set unless ``key`` is
+    given. Columns: :data:`TABLE`, and the stimuli's.
 
-    ``verdict`` is human, machine, refused, unparsed, failed, or unjudged; nothing is dropped. Trials of several sets,
-    whose ids are the same numbers, are told apart by the set's number. Raises InputError for what is no run of
-    verdicts, where records or the key are not as they were written, where a key is missing or of other trials, where a
-    record holds no verdict, and where a judge has two verdicts on a trial.
+    ``verdict`` is human, machine, refused, unparsed, failed, or unjudged; nothing is dropped. Raises InputError for
+    what is no run of verdicts, for records, keys or trials that do not fit or were changed, and for a judge with two
+    verdicts on a trial.
     """
     import pandas as pd
 
-    runs = [RunFolder(path) for path in folders]
-    keys = keys_of(folders, key)
-    problems = [problem for run in runs for problem in _changed(run)]
+    for folder in map(RunFolder, folders):
+        _key_of(folder, key)
+    problems = [problem for folder in map(RunFolder, folders) for problem in _changed(folder)]
     if problems:
         raise InputError("records are not those that the run wrote: restore the files, or judge again", problems)
-    rows = []
-    for run in runs:
-        number = keys.index(_key_of(run, key).resolve()) + 1
-        for row in _rows(run, key):
-            if len(keys) > 1:
-                row |= {name: row[name] and f"{number}:{row[name]}" for name in ("trial", "repeat_of")}
-            rows.append(row)
-    _check_once(rows)
+    rows = [row for run in _open(folders, key) for row in _verdicts(run)]
+    counts = Counter((row["judge"], row["trial"], row["sample"]) for row in rows)
+    twice = sorted({judge for (judge, _, _), number in counts.items() if number > 1})
+    if twice:
+        raise InputError(
+            f"two verdicts of {', '.join(twice)} on the same trials: a run is given twice, or two runs have the judge; "
+            "score them apart, or judge with a variant of another name (--config)"
+        )
     if not rows:
         raise InputError(f"{', '.join(map(str, folders))}: no verdicts")
     table = pd.DataFrame.from_records(rows)
     first = [name for name in TABLE if name in table.columns]
     return table[[*first, *(name for name in table.columns if name not in first)]]
+
+
+def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
+    """The trials that were judged, each once, with their rows of the key; without catch trials, repeats, and trials
+    whose answer is not known. Raises InputError as :func:`read_verdicts`."""
+    answers: dict[tuple[Path, str], dict[str, Any]] = {}
+    for run in _open(folders, key):
+        with (run.folder.path / "stimuli.jsonl").open("rb") as file:
+            for trial in map(orjson.loads, file):
+                row = run.rows[trial["id"]]
+                if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
+                    answers[run.key, trial["id"]] = {**trial, **row, "trial": f"{run.prefix}{trial['id']}"}
+    return list(answers.values())
 
 
 def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
@@ -94,157 +97,119 @@ def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
 
 def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
     """The settings of each judge that has any, from ``run.json``."""
-    return {
-        name: about["settings"]
-        for path in folders
-        for name, about in RunFolder(path).meta["agents"].items()
-        if about.get("settings")
-    }
+    agents = [agent for path in folders for agent in RunFolder(path).meta["agents"].items()]
+    return {name: about["settings"] for name, about in agents if about.get("settings")}
 
 
-def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
-    """The answers that were judged, each once, without catch trials, repeats, and trials whose answer is not known: the
-    trials as the run folders keep them, with their rows of the key. ``trial`` is as in the table of
-    :func:`read_verdicts`, which says what is raised."""
-    answers: dict[tuple[Path, str], dict[str, Any]] = {}
-    every = keys_of(folders, key)
-    for folder in map(RunFolder, folders):
-        path = _key_of(folder, key)
-        number = f"{every.index(path.resolve()) + 1}:" if len(every) > 1 else ""
-        keys = _read_checked(folder, path)
-        with (folder.path / "stimuli.jsonl").open("rb") as file:
-            for line in file:
-                trial = orjson.loads(line)
-                row = keys[trial["id"]]
-                if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
-                    answers[path, trial["id"]] = {**trial, **row, "trial": f"{number}{trial['id']}"}
-    return list(answers.values())
-
-
-def by_judge(some: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each judge's verdicts; of people, who are many, all together as one."""
-    people = some[some["judge_kind"] == "human"]
-    if not people.empty:
-        yield PEOPLE, people
-    for judge, verdicts in some[some["judge_kind"] != "human"].groupby("judge"):
+def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Each judge's verdicts; of people, who are many, all together."""
+    is_human = table["judge_kind"] == "human"
+    if is_human.any():
+        yield PEOPLE, table[is_human]
+    for judge, verdicts in table[~is_human].groupby("judge"):
         yield str(judge), verdicts
 
 
-def _check_once(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InputError where a judge has two verdicts on a trial, of a run given twice or of two runs."""
-    seen = Counter((row["judge"], row["trial"], row["sample"]) for row in rows)
-    twice = sorted({judge for (judge, _, _), number in seen.items() if number > 1})
-    if twice:
-        raise InputError(
-            f"two verdicts of {', '.join(twice)} on the same trials: a run is given twice, or two runs have the judge; "
-            "score them apart, or judge with a variant of another name (--config)"
-        )
+def _open(folders: Sequence[Path], key: Path | None) -> Iterator[_JudgedRun]:
+    keys = keys_of(folders, key)
+    for folder in map(RunFolder, folders):
+        path = _key_of(folder, key)
+        prefix = f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else ""
+        yield _JudgedRun(folder, path, prefix, _read_checked(folder, path))
 
 
-def _key_of(folder: RunFolder, given: Path | None) -> Path:
+def _key_of(folder: RunFolder, key: Path | None) -> Path:
     if any(row["task"] != TASK for _, row in islice(folder.stimuli(), 1)):
         raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
-    source = folder.meta["set"].get("source")
-    path = given or (key_path(_folder_of(folder, source)) if source else None)
+    places = _set_folders(folder)
+    path = key or next(filter(Path.is_file, map(key_path, places)), key_path(places[-1]) if places else None)
     if path is None:
         raise InputError(f"{folder.path} does not say which trials it judges; give their key with --key")
     return path
 
 
-def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
-    path = _key_of(folder, given)
-    keys = {
-        trial: {name: row[name] for name in row if name not in ("delays", "objects")}
-        for trial, row in _read_checked(folder, path).items()
-    }
-    for name in [*folder.agents(), *folder.imports()]:
-        left = _asked(folder, name, keys)
+def _set_folders(folder: RunFolder) -> list[Path]:
+    """Where the trial set may be: where it was when the run was made, or beside the run, if both have moved."""
+    about = folder.meta["set"]
+    if not about.get("source"):
+        return []
+    there = Path(about.get("root") or Path(about["source"]).parent)
+    return [there, folder.path.parent / there.name]
+
+
+def _verdicts(run: _JudgedRun) -> Iterator[dict[str, Any]]:
+    omitted = ("delays", "objects")
+    keys = {trial: {name: row[name] for name in row if name not in omitted} for trial, row in run.rows.items()}
+    if run.prefix:
+        for row in keys.values():
+            row |= {name: row[name] and f"{run.prefix}{row[name]}" for name in ("trial", "repeat_of")}
+    for name in [*run.folder.agents(), *run.folder.imports()]:
+        about = run.folder.meta["agents"].get(name)  # none of people, whose lists the run does not know
+        left = {trial for trial, row in keys.items() if about and is_asked(about, (TASK, row["asked"]))}
         wrong: dict[tuple[Any, ...], Sequence[Any]] = {}
-        for record in folder.latest(name):
+        for record in run.folder.latest(name):
             if record["task"] != TASK:
                 continue
-            left.discard(record["stimulus"])
-            row = keys.get(record["stimulus"])
-            if row is None:
-                raise InputError(f"{path} has no trial {record['stimulus']!r}, which {record['agent']} has judged")
+            trial = record["stimulus"]
+            left.discard(trial)
+            if trial not in keys:
+                raise InputError(f"{run.key} has no trial {trial!r}, which {record['agent']} has judged")
             answer = record["answer"] or {}
             if record["status"] == "ok" or answer:
                 try:
                     VerdictAnswer.model_validate(answer, strict=True)
                 except ValidationError as error:
-                    key = (record["agent"], record["stimulus"], record["sample"])
-                    wrong[key] = error.errors(include_url=False, include_context=False)
+                    errors = error.errors(include_url=False, include_context=False)
+                    wrong[record["agent"], trial, record["sample"]] = errors
                     continue
             yield {
                 "judge": record["agent"],
                 "judge_kind": record["kind"],
                 "sample": record["sample"],
-                **row,
+                **keys[trial],
                 "verdict": answer.get("verdict", "failed"),
                 "confidence": answer.get("confidence"),
                 "reason": answer.get("reason"),
                 "excluded": _excluded(record),
             }
-        _check_answers(folder, name, wrong)
+        if wrong:
+            _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):
             yield {"judge": name, "judge_kind": "machine", "sample": 0, **keys[trial], "verdict": UNJUDGED}
 
 
 def _excluded(record: Mapping[str, Any]) -> str | None:
-    """The names of the rules by which a study excludes a person's verdict; None where it counts."""
+    """The rules by which a study excludes a person's verdict; None where it counts."""
     raw = record["raw"]
     rules = raw.get("rules") if record["kind"] == "human" and isinstance(raw, dict) else None
     return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
 
 
 def _changed(folder: RunFolder) -> Iterator[Problem]:
-    """A problem for each file of records that is not as ``run.json`` knows it. Imported ones are not known there."""
     for name in folder.agents():
         path = folder.records_path(name)
         if is_changed(path, folder.meta["agents"].get(name, {}).get("records")):
             yield Problem(str(path), None, None, "its checksum is not that in run.json")
 
 
-def _check_answers(folder: RunFolder, name: str, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
-    """Raise InputError that names file, line and field of each of the ``wrong`` records, if there are any."""
-    if not wrong:
-        return
-    path, line_of = folder.records_path(name), {}
+def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
+    """Raise InputError that names line and field of each of the ``wrong`` records."""
+    line_of = {}
     with path.open("rb") as file:
         for line, _, record in numbered_records(file, path):
-            key = (record["agent"], record["stimulus"], record["sample"])
-            if key in wrong and record["task"] == TASK:
-                line_of[key] = line  # the last line of a key counts
+            if record["task"] == TASK:
+                line_of[record["agent"], record["stimulus"], record["sample"]] = line  # the last of a key counts
     problems = [
         Problem(str(path), line_of[key], f"answer.{'.'.join(map(str, error['loc']))}", str(error["msg"]))
         for key, errors in wrong.items()
         for error in errors
     ]
+    raise _too_many("records that hold no verdict as judges give it", problems)
+
+
+def _too_many(message: str, problems: Sequence[Problem]) -> InputError:
     more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
-    raise InputError(f"records that hold no verdict as judges give it{more}", problems[:MOST_NAMED])
-
-
-def _asked(folder: RunFolder, judge: str, keys: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """The trials that a judge of the run is to judge; none of people, whose lists the run does not know."""
-    about = folder.meta["agents"].get(judge)
-    if about is None:
-        return set()
-    return {trial for trial, row in keys.items() if is_asked(about, (TASK, row["asked"]))}
-
-
-def _folder_of(folder: RunFolder, source: str) -> Path:
-    """The trial set's folder: where it was when the run was made, or beside the run, if both have moved."""
-    there = Path(folder.meta["set"].get("root") or Path(source).parent)
-    return there if key_path(there).is_file() else folder.path.parent / there.name
-
-
-def _about(folder: RunFolder, key: Path) -> dict[str, Any]:
-    """What stands beside the key, or beside the run's trials if the key lies elsewhere."""
-    about, source = read_about(key), folder.meta["set"].get("source")
-    if not about and source:
-        there = Path(folder.meta["set"].get("root") or Path(source).parent)
-        about = read_about(key_path(there)) or read_about(key_path(folder.path.parent / there.name))
-    return about
+    return InputError(f"{message}{more}", problems[:MOST_NAMED])
 
 
 def read_key(path: Path) -> dict[str, dict[str, Any]]:
@@ -252,7 +217,7 @@ def read_key(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         raise InputError(f"there is no key {path}: give it with --key")
     table = load_table(path)
-    if len(table.names) < FEWEST or tuple(table.names) != COLUMNS[: len(table.names)]:
+    if len(table.names) < len(OLDEST_COLUMNS) or tuple(table.names) != COLUMNS[: len(table.names)]:
         raise InputError(f"{path} is no key of trials: its columns are others")
     rows: dict[str, dict[str, Any]] = {}
     wrong = table.problems
@@ -271,22 +236,23 @@ def read_key(path: Path) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def _typed(row: Mapping[str, str]) -> dict[str, Any]:
-    columns = orjson.loads(row["columns"] or "{}")
-    names = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
+def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
+    columns = orjson.loads(cells["columns"] or "{}")
     return {
-        **{name: unguarded(row.get(name) or "") or None for name in names},
-        "catch": row["catch"] in ("1", SWAPPED),
-        "swapped": row["catch"] == SWAPPED,
-        **{name: int(row[name]) if row.get(name) else None for name in ("length", "turns")},
-        **{name: orjson.loads(row.get(name) or "{}") for name in ("delays", "objects")},
+        **{name: unguarded(cells.get(name) or "") or None for name in TEXTS},
+        "catch": cells["catch"] in ("1", SWAPPED),
+        "swapped": cells["catch"] == SWAPPED,
+        **{name: int(cells[name]) if cells.get(name) else None for name in ("length", "turns")},
+        **{name: orjson.loads(cells.get(name) or "{}") for name in ("delays", "objects")},
         **{f"meta.{name}": value for name, value in columns.items()},
     }
 
 
-def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
-    """The rows of the key at ``path``. Raises InputError unless the trials of the run are those of the key."""
-    keys, about = read_key(path), _about(folder, path)
+def _read_checked(folder: RunFolder, path: Path) -> Keys:
+    """The rows of the key at ``path``. Raises InputError unless it is unchanged and the run's trials are its."""
+    keys, about = read_key(path), read_about(path)
+    for place in () if about else _set_folders(folder):  # if the key lies elsewhere
+        about = about or read_about(key_path(place))
     if "key_sha256" not in about:
         raise InputError(
             f"{path} cannot be trusted: beside it there is no TRIALS.trials.json with its checksum (key_sha256): put "
@@ -295,9 +261,11 @@ def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
     if about["key_sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
         raise InputError(f"{path} is not as `turinglike trials` wrote it")
     stimuli = folder.path / "stimuli.jsonl"
-    if not stimuli.is_file() and folder.meta.get("imports_only"):
-        raise InputError(f"{folder.path} has imported answers alone: import them into the folder that `judge` wrote")
     if not stimuli.is_file():
+        if folder.meta.get("imports_only"):
+            raise InputError(
+                f"{folder.path} has imported answers alone: import them into the folder that `judge` wrote"
+            )
         raise InputError(f"{folder.path} is damaged: it has no stimuli.jsonl")
     with stimuli.open("rb") as file:
         lines = ((number, line.rstrip(b"\n")) for number, line in enumerate(file, start=1))
@@ -305,9 +273,7 @@ def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
     return {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}
 
 
-def check_trials(
-    source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Mapping[str, Mapping[str, Any]], path: Path
-) -> None:
+def check_trials(source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Keys, path: Path) -> None:
     """Raise InputError unless all ``trials`` (line, id, canonical JSON) of ``source`` are in the key at ``path``."""
     problems = [
         Problem(str(source), number, name, f"is no trial of {path}")
@@ -315,5 +281,4 @@ def check_trials(
         if name not in keys or keys[name]["sha256"] != hashlib.sha256(trial).hexdigest()
     ]
     if problems:
-        more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
-        raise InputError(f"{path} is the key of other trials{more}", problems[:MOST_NAMED])
+        raise _too_many(f"{path} is the key of other trials", problems)

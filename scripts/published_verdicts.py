@@ -5,10 +5,9 @@
 
 The files are those of kreimanlab/TuringTest's Plot/Data_all, {"Trial_1": {"workerID": ..., "trialData":
 {"response_speaker": ..., "groundtruth": ..., "machine_groundtruth": ..., "rt": ..., "page_name" or "imageID": ...}}},
-of all tasks but conversations. They say themselves whose answer was judged, so that the key, VERDICTS.key.csv, is made
-of them. A worker becomes a number, in the order of the files; of what is told about a worker nothing is kept. Verdicts
-without a worker are those of ``--judge``. The name of a page or a clip tells which stimulus it shows; a verdict without
-one counts as on a stimulus of its own.
+of all tasks but conversations. The key, VERDICTS.key.csv, is made of what they say. A worker becomes a number; nothing
+else of a worker is kept. Verdicts without a worker are those of ``--judge``. The name of a page or a clip tells the
+stimulus; a verdict without a name counts as on a stimulus of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from serving.runs.run_json import new_run_json
 
 # As the benchmark's files have them; other names are as they are, in small letters and digits.
 NAMES = {"deepgazeiii": "deepgaze3", "gpt3prcurie": "gpt3promptcurie", "gpt3prdavinci": "gpt3promptdav"}
-SHOWN = re.compile(r"(\d+)_[a-z]_\d|.*_img(\d+)_")  # 78_e_0.html is of cue 78, ..._img35_nfix14.gif of picture 35
+STIMULUS = re.compile(r"(\d+)_[a-z]_\d|.*_img(\d+)_")  # 78_e_0.html is of cue 78, ..._img35_nfix14.gif of picture 35
 
 
 def main() -> int:
@@ -57,14 +56,14 @@ def main() -> int:
         return error.exit_code
 
 
-def write(files: Sequence[Path], asked: str, out: Path, judge: str | None) -> int:
+def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int:
     """Write the folder and its key. Raises InputError with all that is wrong with the files, StorageError."""
     if judge is not None and not NAME.fullmatch(judge):
         raise InputError(f"--judge {judge!r}: must be of the form [a-z0-9][a-z0-9._-]*")
     refuse_existing([key_path(out), about_path(out)], force=False)
     trials: dict[tuple[str, ...], dict[str, Any]] = {}
     workers: dict[str, int] = {}
-    sources, problems, unshown = [], [], 0
+    sources, problems, unnamed = [], [], 0
     for path in dict.fromkeys(files):
         data = read_whole(path)
         source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records", None, [])
@@ -73,91 +72,74 @@ def write(files: Sequence[Path], asked: str, out: Path, judge: str | None) -> in
             if wrong := _wrong(entry, judge):
                 problems += [Problem(str(path), None, f"{name}.{field}", message) for field, message in wrong]
                 continue
-            trial = entry["trialData"]
+            trial, worker = entry["trialData"], entry.get("workerID")
+            page = str(trial.get("page_name") or trial.get("imageID") or "").rstrip("/").rsplit("/", 1)[-1]
+            unnamed += not page
             agent = _agent(trial)
-            shown = _shown(trial)
-            unshown += shown is None
-            key = (shown, agent) if shown is not None else (str(path), name)
-            row = trials.setdefault(key, _key_row(len(trials) + 1, asked, trial, agent, shown))
-            worker = entry.get("workerID")
+            key = (page, agent) if page else (str(path), name)
+            row = trials.setdefault(key, _key_row(len(trials) + 1, task, trial["groundtruth"], agent, page))
             number = workers.setdefault(worker, len(workers) + 1) if worker else None
-            by = f"human:{number:03}" if number else f"published:{judge}"
+            kind, by = ("human", f"human:{number:03}") if number else ("published", f"published:{judge}")
             raw = {"response": trial["response_speaker"], "rt": trial.get("rt")}
             answer = {"verdict": trial["response_speaker"], "confidence": None, "reason": None}
-            kind = "human" if number else "published"
             source.answers.append(Answered(row["trial"], kind, by, raw, {"answer": answer}))
     if problems:
         raise InputError("the verdicts cannot be read", problems)
     _write(out, sources, list(trials.values()))
-    given = sum(len(source.answers) for source in sources)
-    print(f"{out}: {given:,} verdicts on {len(trials):,} trials; {len(workers):,} people")
-    if unshown:
-        print(f"{unshown:,} do not say what was shown; each counts as on a stimulus of its own")
+    number = sum(len(source.answers) for source in sources)
+    print(f"{out}: {number:,} verdicts on {len(trials):,} trials; {len(workers):,} people")
+    if unnamed:
+        print(f"{unnamed:,} do not say what was shown; each counts as on a stimulus of its own")
     return 0
 
 
 def _entries(path: Path, data: bytes) -> dict[str, Any]:
     try:
-        found = strict_json(data)
+        entries = strict_json(data)
     except ValueError as error:
         raise InputError(f"{path} is not JSON in UTF-8: {error}") from None
-    if not isinstance(found, dict) or not found:
+    if not isinstance(entries, dict) or not entries:
         raise InputError(f"{path} must be a JSON object of trials")
-    return found
+    return entries
 
 
 def _wrong(entry: Any, judge: str | None) -> list[tuple[str, str]]:
-    """The fields of an entry that say no verdict, and why."""
+    """The fields of an entry that hold no verdict, and why."""
     trial = entry.get("trialData") if isinstance(entry, dict) else None
     if not isinstance(trial, dict):
         return [("trialData", "must be an object")]
-    found = [
+    wrong = [
         (name, f"must be human or machine, not {str(trial.get(name))[:40]!r}")
         for name in ("response_speaker", "groundtruth")
         if trial.get(name) not in SAID
     ]
-    if trial.get("groundtruth") == "machine" and not re.search(
-        "[A-Za-z0-9]", str(trial.get("machine_groundtruth", ""))
-    ):
-        found.append(("machine_groundtruth", "does not say which machine"))
+    machine = str(trial.get("machine_groundtruth", ""))
+    if trial.get("groundtruth") == "machine" and not re.search("[A-Za-z0-9]", machine):
+        wrong.append(("machine_groundtruth", "does not say which machine"))
     if not entry.get("workerID") and judge is None:
-        found.append(("workerID", "is not there: give the judge with --judge"))
-    return found
+        wrong.append(("workerID", "is not there: give the judge with --judge"))
+    return wrong
 
 
 def _agent(trial: dict[str, Any]) -> str:
-    """Whose answer was judged."""
     if trial["groundtruth"] == "human":
         return "human"
     name = re.sub("[^a-z0-9]", "", str(trial["machine_groundtruth"]).casefold())
     return f"published:{NAMES.get(name, name)}"
 
 
-def _shown(trial: dict[str, Any]) -> str | None:
-    """The name of the page or of the clip, without where it was kept."""
-    where = str(trial.get("page_name") or trial.get("imageID") or "").rstrip("/")
-    return where.rsplit("/", 1)[-1] or None
-
-
-def _key_row(number: int, asked: str, trial: dict[str, Any], agent: str, shown: str | None) -> dict[str, Any]:
+def _key_row(number: int, task: str, truth: str, agent: str, page: str) -> dict[str, Any]:
     name = f"t{number:05}"
-    found = SHOWN.match(shown or "")
-    line = _stimulus(name, asked)
-    return {
-        **dict.fromkeys(COLUMNS, ""),
-        "trial": name,
-        "sha256": hashlib.sha256(line).hexdigest(),
-        "asked": asked,
-        "truth": trial["groundtruth"],
-        "agent": agent,
-        "catch": int("catch" in agent),
-        "stimulus": (found[1] or found[2]) if found else shown or name,
-    }
+    match = STIMULUS.match(page)
+    stimulus = (match[1] or match[2]) if match else page or name
+    digest = hashlib.sha256(_stimulus(name, task)).hexdigest()
+    row = {"trial": name, "sha256": digest, "asked": task, "truth": truth, "agent": agent, "stimulus": stimulus}
+    return {**dict.fromkeys(COLUMNS, ""), **row, "catch": int("catch" in agent)}
 
 
-def _stimulus(trial: str, asked: str) -> bytes:
-    """What the folder keeps of a trial; what was answered is not in the files."""
-    return orjson.dumps({"id": trial, "task": TASK, "asked": asked})
+def _stimulus(trial: str, task: str) -> bytes:
+    """What the folder keeps of a trial; the answers are not in the files."""
+    return orjson.dumps({"id": trial, "task": TASK, "asked": task})
 
 
 def _write(out: Path, sources: Sequence[Source], rows: Sequence[dict[str, Any]]) -> None:
@@ -168,17 +150,17 @@ def _write(out: Path, sources: Sequence[Source], rows: Sequence[dict[str, Any]])
         (folder / "run.json").write_bytes(orjson.dumps(meta, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         (folder / "stimuli.jsonl").write_bytes(b"".join(_stimulus(row["trial"], row["asked"]) + b"\n" for row in rows))
         (folder / "records").mkdir()
-        before: Counter[tuple[str, str]] = Counter()
+        samples: Counter[tuple[str, str]] = Counter()
         lines: dict[str, list[bytes]] = {"human": [], "published": []}
         for record in (record for source in sources for record in source.records(run)):
-            record["sample"] = before[record["agent"], record["stimulus"]]
-            before[record["agent"], record["stimulus"]] += 1
+            record["sample"] = samples[record["agent"], record["stimulus"]]
+            samples[record["agent"], record["stimulus"]] += 1
             lines[record["kind"]].append(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
         for kind, name in FILES.items():
             if lines[kind]:
                 (folder / "records" / f"{name}.jsonl").write_bytes(b"".join(lines[kind]))
         text = io.StringIO(newline="")
-        write_rows(text, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+        write_rows(text, COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
         written = text.getvalue().encode()
         with replacing(key_path(out)) as key:
             key.write(written)

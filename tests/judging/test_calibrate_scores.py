@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import replace
 from typing import Any
 
 import calibrate_scores
 import numpy as np
 import pytest
 from scipy.special import ndtr
+
+from judging.measures import RATES, Score
+from judging.tables import Estimate
 
 OPTIONS = argparse.Namespace(studies=12, judges=40, stimuli=60, per_judge=20)
 
@@ -25,20 +29,21 @@ def test_what_is_drawn_has_the_true_rates() -> None:
 
 
 def test_narrow_intervals_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = {row["of"]: row["share"] for row in calibrate_scores.coverage(OPTIONS)}
+    held = {row.of: row.share for row in calibrate_scores.coverage(OPTIONS)}
     assert held["p_machine"] > 0.85
-    assert [row["share"] > 0.8 for row in calibrate_scores.pass_rates(OPTIONS)] == [True] * 4
-    whole = calibrate_scores.summarize
+    assert [row.share > 0.8 for row in calibrate_scores.pass_rates(OPTIONS)] == [True] * 4
+    overall = calibrate_scores.summarize
 
-    def narrow(*args: Any) -> list[dict[str, Any]]:
-        rows = whole(*args)
-        for row in rows:
-            for name in ("p_human", "p_machine", "detectability"):
-                for end in ("low", "high"):
-                    row[f"{name}_{end}"] = row[name] + (row[f"{name}_{end}"] - row[name]) / 4
-        return rows
+    def narrow(*args: Any) -> list[Score]:
+        narrowed = []
+        for row in overall(*args):
+            ends = {name: getattr(row, name) for name in RATES}
+            for name, (value, low, high) in {name: (e.value, e.low, e.high) for name, e in ends.items()}.items():
+                ends[name] = Estimate(value, value + (low - value) / 4, value + (high - value) / 4)
+            narrowed.append(replace(row, **ends))
+        return narrowed
 
     monkeypatch.setattr(calibrate_scores, "summarize", narrow)
-    assert all(row["share"] < 0.7 for row in calibrate_scores.coverage(OPTIONS))
-    alarms = {row["of"]: row["share"] for row in calibrate_scores.null_judges(OPTIONS)}
+    assert all(row.share < 0.7 for row in calibrate_scores.coverage(OPTIONS))
+    alarms = {row.of: row.share for row in calibrate_scores.null_judges(OPTIONS)}
     assert alarms["coin: above"] + alarms["coin: below"] > 0.3

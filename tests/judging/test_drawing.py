@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import command
+from hypothesis import strategies as st
 
 from agents.stimuli import ShownAnswer
+from judging.blindness import grouped_folds
 from judging.candidates import Candidate, Shown
-from judging.drawing import FIRST, Pool, arrange, draw_list, draw_pool, duplicates, in_common, shares, spread, unique
+from judging.drawing import FIRST, Pool, draw_list, draw_pool, duplicates, in_common, shares, spread, unique
 
 STIMULI = [Shown("word_association", f"cue{at}", {"cue": f"cue{at}"}, Path("run"), None, None) for at in range(30)]
 
 
-def said(agent: str, at: int, word: str | None = None, sample: int = 0, **more: Any) -> Candidate:
+def answer_of(agent: str, at: int, word: str | None = None, sample: int = 0, **more: Any) -> Candidate:
     truth: Any = "human" if agent.startswith("human") else "machine"
     answer = ShownAnswer(word=word or f"{agent}{at}.{sample}")
     return Candidate(STIMULI[at], agent, truth, agent == "catch", ("run", agent, sample), answer, **more)
@@ -25,7 +28,7 @@ def said(agent: str, at: int, word: str | None = None, sample: int = 0, **more: 
 def answers(**numbers: int) -> list[Candidate]:
     """So many answers of each, spread over the stimuli."""
     return [
-        said(agent, at % len(STIMULI), sample=at // len(STIMULI))
+        answer_of(agent, at % len(STIMULI), sample=at // len(STIMULI))
         for agent, number in numbers.items()
         for at in range(number)
     ]
@@ -33,11 +36,11 @@ def answers(**numbers: int) -> list[Candidate]:
 
 @pytest.mark.parametrize("total", [0, 1, 7, 12, 100])
 def test_shares_are_equal_and_the_rest_is_drawn(total: int) -> None:
-    found = shares(total, ["a", "b", "c"], random.Random(0))
-    assert sum(found.values()) == total
-    assert max(found.values()) - min(found.values()) <= 1
+    result = shares(total, ["a", "b", "c"], random.Random(0))
+    assert sum(result.values()) == total
+    assert max(result.values()) - min(result.values()) <= 1
     more = Counter(
-        max(one, key=one.__getitem__) for s in range(300) for one in [shares(7, ["a", "b", "c"], random.Random(s))]
+        max(item, key=item.__getitem__) for s in range(300) for item in [shares(7, ["a", "b", "c"], random.Random(s))]
     )
     assert min(more.values()) > 60  # of 300, were each as likely
 
@@ -55,36 +58,29 @@ def test_what_is_asked_and_not_there_is_said() -> None:
     assert len(pool.people) == 28
     assert pool.unbalanced == ["b has 8 answers, and not 20"]
     assert draw_pool(answers(a=3), random.Random(1)).unbalanced == ["there are no answers of people"]
-    assert len(draw_pool(answers(human=9, a=3), random.Random(1), whole=True).trials()) == 12
-
-
-def test_stimuli_come_as_equally_often_as_can_be() -> None:
-    some = answers(a=300)  # ten of each stimulus
-    drawn = spread(some, 75, random.Random(2))
-    assert len({id(one) for one in drawn}) == 75
-    assert set(Counter(one.shown.id for one in drawn).values()) == {2, 3}
+    assert len(draw_pool(answers(human=9, a=3), random.Random(1), every=True).trials()) == 12
 
 
 def test_lengths_of_excerpts_come_equally_often() -> None:
-    some = [said("a", at, length=length) for at in range(30) for length in (3, 6, 9)]
-    drawn = spread(some, 30, random.Random(3))
-    assert Counter(one.length for one in drawn) == {3: 10, 6: 10, 9: 10}
+    chosen = [answer_of("a", at, length=length) for at in range(30) for length in (3, 6, 9)]
+    drawn = spread(chosen, 30, random.Random(3))
+    assert Counter(item.length for item in drawn) == {3: 10, 6: 10, 9: 10}
 
 
 def test_only_stimuli_that_all_have_answered() -> None:
-    some = [*answers(human=20, a=12, b=30), said("catch", 5), said("catch", 25)]
-    found = in_common(some)
-    assert {one.shown.id for one in found} == {f"cue{at}" for at in range(12)}
-    assert Counter(one.agent for one in found) == {"human": 12, "a": 12, "b": 12, "catch": 1}
+    chosen = [*answers(human=20, a=12, b=30), answer_of("catch", 5), answer_of("catch", 25)]
+    result = in_common(chosen)
+    assert {item.stimulus.id for item in result} == {f"cue{at}" for at in range(12)}
+    assert Counter(item.agent for item in result) == {"human": 12, "a": 12, "b": 12, "catch": 1}
 
 
 def test_answers_that_were_said_alike() -> None:
-    some = [said("human:1", 0, "Sun"), said("human:2", 0, "sun"), said("a", 0, "moon"), said("b", 0, "moon"),
-            said("a", 1, "same", 0), said("a", 1, "same", 1), said("human:1", 2, "x"), said("a", 2, "x")]  # fmt: skip
-    alike = duplicates([one for one in some if one.answer.word != "Sun"])
-    assert sorted(len(ones) for ones in alike.values()) == [2, 2]  # an agent's samples that are alike count once
-    kept = unique(some, random.Random(0))
-    assert len(kept) == len({one.said() for one in some})
+    words = [("human:1", 0, "Sun"), ("human:2", 0, "sun"), ("a", 0, "moon"), ("b", 0, "moon"), ("a", 1, "same")]
+    chosen = [answer_of(*word) for word in [*words, ("a", 1, "same", 1), ("human:1", 2, "x"), ("a", 2, "x")]]
+    alike = duplicates([item for item in chosen if item.answer.word != "Sun"])
+    assert sorted(map(len, alike)) == [2, 2]  # an agent's samples that are alike count once
+    kept = unique(chosen, random.Random(0))
+    assert len(kept) == len({item.content() for item in chosen})
 
 
 @pytest.mark.parametrize("number", [12, 25, 40])
@@ -94,30 +90,48 @@ def test_each_judge_has_exact_quotas(number: int) -> None:
     for judge in range(20):
         chance = random.Random(judge)
         order = draw_list(pool, number, used, chance, catch=0.1, repeats=0.05)
-        first = [one for one, again in order if not again and not one.is_catch]
-        people = sum(one.truth == "human" for one in first)
+        first = [item for item, again in order if not again and not item.is_catch]
+        people = sum(item.truth == "human" for item in first)
         assert len(first) == number
         assert people in {number // 2, -(-number // 2)}
-        by_agent = Counter(one.agent for one in first if one.truth == "machine")
+        by_agent = Counter(item.agent for item in first if item.truth == "machine")
         assert max(by_agent.values()) - min(by_agent.values()) <= 1
-        assert sum(one.is_catch for one, _ in order) == round(0.1 * number)
-        assert not any(one.is_catch for one, _ in order[:FIRST])
+        assert sum(item.is_catch for item, _ in order) == round(0.1 * number)
+        assert not any(item.is_catch for item, _ in order[:FIRST])
         assert sum(again for _, again in order) == round(0.05 * number)
         seen: set[int] = set()
-        for one, again in order:
-            assert (id(one) in seen) == again  # a repeat comes after its first showing
-            seen.add(id(one))
-    counts = Counter(used[id(one)] for one in pool.people)
+        for item, again in order:
+            assert (id(item) in seen) == again  # a repeat comes after its first showing
+            seen.add(id(item))
+    counts = Counter(used[id(item)] for item in pool.people)
     assert max(counts) - min(counts) <= 1  # every answer was seen as often as any other
 
 
 def test_no_stimulus_comes_twice_to_a_judge_while_there_are_others() -> None:
     pool = Pool(answers(human=60), {"a": answers(a=60)})
     order = draw_list(pool, 30, Counter(), random.Random(0), catch=0, repeats=0)
-    assert len({one.shown.id for one, _ in order}) == 30
+    assert len({item.stimulus.id for item, _ in order}) == 30
 
 
-def test_an_order_is_the_seeds() -> None:
-    some = answers(human=20, a=20)
-    assert arrange(some, [], 0, random.Random(1)) == arrange(some, [], 0, random.Random(1))
-    assert arrange(some, [], 0, random.Random(1)) != arrange(some, [], 0, random.Random(2))
+@command(
+    st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=1), st.integers(2, 10), st.integers(0, 2**53 - 1)
+)
+def test_a_group_is_never_on_both_sides(items: list[tuple[int, bool]], folds: int, seed: int) -> None:
+    groups, classes = [group for group, _ in items], [cls for _, cls in items]
+    if len(set(groups)) < folds:
+        with pytest.raises(ValueError, match="folds of"):
+            grouped_folds(groups, classes, folds, seed)
+        return
+    result = grouped_folds(groups, classes, folds, seed)
+    assert len(result) == len(items)
+    for group in set(groups):
+        assert len({fold for fold, item in zip(result.tolist(), groups, strict=True) if item == group}) == 1
+    assert set(result.tolist()) == set(range(folds))
+    assert (result == grouped_folds(groups, classes, folds, seed)).all()
+
+
+def test_groups_that_are_alike_give_equal_folds_of_both_classes() -> None:
+    groups = [stimulus for stimulus in range(150) for _ in range(10)]
+    classes = [answer < 5 for _ in range(150) for answer in range(10)]
+    result = grouped_folds(groups, classes, 10, 0)
+    assert set(Counter(zip(result.tolist(), classes, strict=True)).values()) == {75}

@@ -29,13 +29,14 @@ from agents.answers import VerdictAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
-from judging import prompts, replies
+from judging import replies
+from judging.llm_judge import answer_text, our_prompt, paper_prompt
 from judging.trial_set import key_path
 from judging.verdicts import read_key, read_verdicts
 from serving.cli import main
 from serving.runs.reader import RunFolder
 
-JUDGES = [name for name, one in catalogue.entries().items() if one.agent.startswith("judging.llm_judge:")]
+JUDGES = [name for name, item in catalogue.entries().items() if item.agent.startswith("judging.llm_judge:")]
 ANSWERS: dict[str, dict[str, Any]] = {
     "color_estimation": {"color": "blue"},
     "object_detection": {"labels": ["cat", "sofa", "lamp"]},
@@ -53,9 +54,9 @@ def trial(asked: str, number: int = 1, picture: bytes | None = None, **fields: A
     names = {"image": "s.png"} if picture else {}
     row = {"id": f"t{number}", "task": "judgement", "asked": asked, "shown": "s1", "question": "A human or a machine?",
            "answer": ANSWERS[asked], **PARTS.get(asked, {}), **names, **fields}  # fmt: skip
-    found = parse_row(json.dumps(row), files={"s.png": picture or b"", "target.png": picture or b""})
-    assert isinstance(found, JudgementStimulus)
-    return found
+    result = parse_row(json.dumps(row), files={"s.png": picture or b"", "target.png": picture or b""})
+    assert isinstance(result, JudgementStimulus)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -68,22 +69,22 @@ def picture() -> bytes:
 @pytest.mark.parametrize("asked", TASKS)
 def test_the_papers_prompts_word_by_word(asked: str) -> None:
     """As they stand in the 2025 paper's Methods and the authors' program, for two answers."""
-    assert prompts.papers([trial(asked, 1), trial(asked, 2)]) == PAPERS[asked]
+    assert paper_prompt([trial(asked, 1), trial(asked, 2)]) == PAPERS[asked]
 
 
 def test_the_papers_one_shot_prompt() -> None:
-    assert prompts.papers([trial("conversation")], "A: Yo\nB: Hi") == PAPERS["one_shot"]
+    assert paper_prompt([trial("conversation")], "A: Yo\nB: Hi") == PAPERS["one_shot"]
 
 
 @pytest.mark.parametrize("asked", TASKS)
 def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> None:
-    text = prompts.own(trial(asked))
-    assert prompts.said(trial(asked)) in text
+    text = our_prompt(trial(asked))
+    assert answer_text(trial(asked)) in text
     assert "A human or a machine?" in text
     assert 0 < text.index('"reason"') < text.index('"verdict"')
     pictured = asked not in ("word_association", "conversation")
     assert ("this picture" in text) is pictured
-    assert ("which you cannot see" in prompts.own(trial(asked), without_picture=True)) is pictured
+    assert ("which you cannot see" in our_prompt(trial(asked), without_picture=True)) is pictured
 
 
 @pytest.mark.parametrize(
@@ -116,8 +117,8 @@ def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> N
     ],
 )
 def test_our_verdict_is_read_or_is_none(text: str, verdict: str | None) -> None:
-    found = replies.own(text)
-    assert (found and found.verdict) == verdict
+    result = replies.read_verdict(text)
+    assert (result and result.verdict) == verdict
 
 
 @pytest.mark.parametrize(
@@ -145,19 +146,19 @@ def test_our_verdict_is_read_or_is_none(text: str, verdict: str | None) -> None:
     ],
 )
 def test_the_answer_said_once_more_is_no_verdict(text: str, shown: str | None, verdict: str | None) -> None:
-    found = replies.own(text, shown=shown)
-    assert (found and found.verdict) == verdict
+    result = replies.read_verdict(text, judged=shown)
+    assert (result and result.verdict) == verdict
 
 
 def test_our_placeholder_is_no_reason() -> None:
     for reason in ("your reasons", "Your reasons.", ""):
-        found = replies.own(json.dumps({"reason": reason, "verdict": "human"}))
-        assert found == VerdictAnswer(verdict="human", reason=None)
+        result = replies.read_verdict(json.dumps({"reason": reason, "verdict": "human"}))
+        assert result == VerdictAnswer(verdict="human", reason=None)
 
 
 def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
-    assert replies.own(f"{HUMAN} and so", cut=True)
-    assert replies.own("My answer: human. But then, if one looks", cut=True) is None
+    assert replies.read_verdict(f"{HUMAN} and so", cut=True)
+    assert replies.read_verdict("My answer: human. But then, if one looks", cut=True) is None
 
 
 @pytest.mark.parametrize(
@@ -180,8 +181,8 @@ def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
     ],
 )
 def test_where_the_machine_is_said_to_speak(text: str, verdict: str | None) -> None:
-    found = replies.pair(text)
-    assert (found and found.verdict) == verdict
+    result = replies.read_pair(text)
+    assert (result and result.verdict) == verdict
 
 
 HMH = ["human", "machine", "human"]
@@ -209,22 +210,22 @@ ELEVEN = ["machine", *["human"] * 9, "machine"]
     ],
 )  # fmt: skip
 def test_the_papers_summary(text: str, verdicts: list[str] | None) -> None:
-    assert replies.summary(text, len(verdicts or HMH)) == verdicts
+    assert replies.read_summary(text, len(verdicts or HMH)) == verdicts
 
 
 def test_two_items_are_a_list_or_groups() -> None:
-    assert replies.summary("Summary of Classifications\n1. Human\n2. AI-generated", 2) == ["human", "machine"]
-    assert replies.summary("Summary of Classifications\nAI-generated: 1\nHuman: 2", 2) == ["machine", "human"]
-    assert replies.summary("Summary of Classifications\nHuman: 1, 2", 2) == ["human", "human"]
-    assert replies.summary("Summary of Classifications\nHuman: none\nAI-generated: 2 and 1", 2) == ["machine"] * 2
-    assert replies.summary("Summary of Classifications\n- Human (2 words)\n- AI-generated (1 word)", 2) == HMH[:2]
+    assert replies.read_summary("Summary of Classifications\n1. Human\n2. AI-generated", 2) == ["human", "machine"]
+    assert replies.read_summary("Summary of Classifications\nAI-generated: 1\nHuman: 2", 2) == ["machine", "human"]
+    assert replies.read_summary("Summary of Classifications\nHuman: 1, 2", 2) == ["human", "human"]
+    assert replies.read_summary("Summary of Classifications\nHuman: none\nAI-generated: 2 and 1", 2) == ["machine"] * 2
+    assert replies.read_summary("Summary of Classifications\n- Human (2 words)\n- AI-generated (1 word)", 2) == HMH[:2]
 
 
 def test_any_case_is_asked_for() -> None:
-    assert replies.summary("summary of classifications\n- human\n- AI-Generated", 2) is None
-    assert replies.summary("summary of classifications\n- human\n- AI-Generated", 2, any_case=True) == HMH[:2]
-    assert replies.answer("answer: human") is None
-    assert replies.answer("answer: human", any_case=True) == "human"
+    assert replies.read_summary("summary of classifications\n- human\n- AI-Generated", 2) is None
+    assert replies.read_summary("summary of classifications\n- human\n- AI-Generated", 2, any_case=True) == HMH[:2]
+    assert replies.read_answer("answer: human") is None
+    assert replies.read_answer("answer: human", any_case=True) == "human"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_any_case_is_asked_for() -> None:
     ],
 )
 def test_the_papers_answer_about_a_scanpath(text: str, verdict: str | None) -> None:
-    assert replies.answer(text) == verdict
+    assert replies.read_answer(text) == verdict
 
 
 @pytest.mark.parametrize(
@@ -258,15 +259,15 @@ def test_the_papers_answer_about_a_scanpath(text: str, verdict: str | None) -> N
     ],
 )
 def test_who_the_speakers_are_said_to_be(text: str, both: tuple[str | None, str | None]) -> None:
-    assert (replies.identity(text, "A"), replies.identity(text, "B")) == both
+    assert (replies.read_identity(text, "A"), replies.read_identity(text, "B")) == both
 
 
 # on a server
 
 
 def judge(url: str, name: str = "llm-judge-openai", **settings: Any) -> Any:
-    given = {"base_url": url, "retries": 0, **settings}
-    agent = catalogue.get(name).make(given)
+    arguments = {"base_url": url, "retries": 0, **settings}
+    agent = catalogue.get(name).make(arguments)
     agent.open()
     agent.load("cpu")
     return agent
@@ -274,10 +275,10 @@ def judge(url: str, name: str = "llm-judge-openai", **settings: Any) -> Any:
 
 def ask(agent: Any, *trials: JudgementStimulus) -> list[Reply | BaseException]:
     async def work() -> list[Reply | BaseException]:
-        given = [agent.respond_one(agent.prepare(one), Draw(seed=at)) for at, one in enumerate(trials)]
-        found = await asyncio.gather(*given, return_exceptions=True)
+        arguments = [agent.respond_one(agent.prepare(item), Draw(seed=at)) for at, item in enumerate(trials)]
+        result = await asyncio.gather(*arguments, return_exceptions=True)
         await agent.aclose()
-        return found
+        return result
 
     return asyncio.run(work())
 
@@ -307,18 +308,18 @@ REFUSED = {"message": {"role": "assistant", "content": None, "refusal": "I can't
     ],
 )
 def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outcome: str) -> None:
-    with bad.running() as told:
-        told.acts = [act]
-        agent = judge(told.url, timeout_s=0.3, patience_s=0.6)
-        [found] = ask(agent, trial("word_association"))
-        assert len(told.requests) == 1
-    if isinstance(found, AnswerError):
-        assert found.code == outcome
+    with bad.running() as server:
+        server.acts = [act]
+        agent = judge(server.url, timeout_s=0.3, patience_s=0.6)
+        [result] = ask(agent, trial("word_association"))
+        assert len(server.requests) == 1
+    if isinstance(result, AnswerError):
+        assert result.code == outcome
         return
-    assert isinstance(found, Reply)
-    assert found.answer.verdict == outcome  # type: ignore[attr-defined]
-    assert isinstance(found.raw["text"], str)
-    again = agent.filters[0](trial("word_association"), found)
+    assert isinstance(result, Reply)
+    assert result.answer.verdict == outcome  # type: ignore[attr-defined]
+    assert isinstance(result.raw["text"], str)
+    again = agent.filters[0](trial("word_association"), result)
     assert (again is None) is (outcome in ("human", "machine"))
     assert again is None or not again.rejected  # unless it is asked to
 
@@ -327,15 +328,15 @@ def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outco
 def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture: bytes) -> None:
     pictured = asked not in ("word_association", "conversation")
     search = {"target_image": "target.png"} if asked == "attention_prediction" else {}
-    one = trial(asked, picture=picture if pictured else None, **search)
-    with bad.running() as told:
-        told.otherwise = lambda request: bad.answer(MACHINE)
-        [found] = ask(judge(told.url), one)
-        [again] = ask(judge(told.url, json_schema=False, without_picture=True), one)
-    assert isinstance(found, Reply)
+    item = trial(asked, picture=picture if pictured else None, **search)
+    with bad.running() as server:
+        server.otherwise = lambda request: bad.answer(MACHINE)
+        [result] = ask(judge(server.url), item)
+        [again] = ask(judge(server.url, json_schema=False, without_picture=True), item)
+    assert isinstance(result, Reply)
     assert isinstance(again, Reply)
-    assert found.answer.reason == "fluent"  # type: ignore[attr-defined]
-    body, other = (request.body for request in told.requests)
+    assert result.answer.reason == "fluent"  # type: ignore[attr-defined]
+    body, other = (request.body for request in server.requests)
     form = body["response_format"]["json_schema"]
     assert form["strict"]
     assert list(form["schema"]["properties"]) == ["reason", "verdict"]
@@ -348,12 +349,12 @@ def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture
 
 def test_of_a_pair_both_conversations_are_sent_in_their_order() -> None:
     pair = trial("conversation", beside={"messages": [{"speaker": "A", "text": "Beside"}]}, question="Where?")
-    with bad.running() as told:
-        told.otherwise = lambda request: bad.answer('{"reason": "fluent", "verdict": 2}')
-        [found] = ask(judge(told.url), pair)
-    assert isinstance(found, Reply)
-    assert found.answer == VerdictAnswer(verdict="human", reason="fluent")
-    [request] = told.requests
+    with bad.running() as server:
+        server.otherwise = lambda request: bad.answer('{"reason": "fluent", "verdict": 2}')
+        [result] = ask(judge(server.url), pair)
+    assert isinstance(result, Reply)
+    assert result.answer == VerdictAnswer(verdict="human", reason="fluent")
+    [request] = server.requests
     [message] = request.body["messages"]
     assert "Conversation 1:\nA: Hi!\nB: Hello {you}.\n\nConversation 2:\nA: Beside\n\nWhere? " in message["content"]
     schema = request.body["response_format"]["json_schema"]["schema"]
@@ -361,9 +362,9 @@ def test_of_a_pair_both_conversations_are_sent_in_their_order() -> None:
 
 
 def test_what_cannot_be_judged_is_said(picture: bytes) -> None:
-    def code(agent: Any, one: JudgementStimulus) -> str:
+    def code(agent: Any, item: JudgementStimulus) -> str:
         with pytest.raises(AnswerError) as caught:
-            agent.prepare(one)
+            agent.prepare(item)
         return caught.value.code
 
     single = judge("http://localhost:1/v1")
@@ -384,16 +385,16 @@ def test_no_language_model_is_given_the_key(name: str) -> None:
     settings = catalogue.get(name).load_class().Settings
     assert "key" not in settings.model_fields
     assert "trials" in settings.model_fields
-    assert all((one.description or "").endswith(".") for one in settings.model_fields.values())
+    assert all((item.description or "").endswith(".") for item in settings.model_fields.values())
 
 
 def test_only_a_grids_verdicts_depend_on_the_other_trials(tmp_path: Path) -> None:
-    found = []
+    result = []
     for text in ("a", "b"):
         (tmp_path / text).write_text(text)
-        given = {"trials": str(tmp_path / text)}
-        found.append([catalogue.get(name).make(given).settings.identity() for name in JUDGES])
-    same = {name for name, one, other in zip(JUDGES, *found, strict=True) if one == other}
+        arguments = {"trials": str(tmp_path / text)}
+        result.append([catalogue.get(name).make(arguments).settings.identity() for name in JUDGES])
+    same = {name for name, item, other in zip(JUDGES, *result, strict=True) if item == other}
     assert same == {"llm-judge", "llm-judge-openai"}
 
 
@@ -434,7 +435,7 @@ def by_word(request: bad.Request) -> bad.Act:
         odd = int(re.findall(r"word(\d\d)", text)[-1]) % 2
         return bad.answer(MACHINE if odd else HUMAN)
     labels = ["AI-generated" if int(word) % 2 else "Human" for word in re.findall(r"\d+\. word(\d\d)", text)]
-    return bad.answer("Summary of Classifications\n" + "\n".join(f"- {one}" for one in labels))
+    return bad.answer("Summary of Classifications\n" + "\n".join(f"- {item}" for item in labels))
 
 
 @pytest.mark.parametrize(("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6)])
@@ -443,21 +444,21 @@ def test_a_run_of_verdicts(
 ) -> None:
     """One request for each trial, or in a grid for each stimulus; nothing in it but what a judge may see."""
     without_ray(monkeypatch)
-    with bad.running() as told:
-        told.otherwise = by_word
-        given = ["--judges", name, "--set", f"{name}.base_url={told.url}", "--out", str(tmp_path / "V")]
-        assert main(["judge", str(trials / "T"), *given]) == 0
-        assert main(["judge", str(trials / "T"), *given]) == 0  # which asks nothing again
-    assert len(told.requests) == count
-    sent = " ".join(json.dumps(request.body) for request in told.requests)
+    with bad.running() as server:
+        server.otherwise = by_word
+        arguments = ["--judges", name, "--set", f"{name}.base_url={server.url}", "--out", str(tmp_path / "V")]
+        assert main(["judge", str(trials / "T"), *arguments]) == 0
+        assert main(["judge", str(trials / "T"), *arguments]) == 0  # which asks nothing again
+    assert len(server.requests) == count
+    sent = " ".join(json.dumps(request.body) for request in server.requests)
     rows = [json.loads(line) for line in (trials / "T" / "trials.jsonl").read_text().splitlines()]
     for hidden in ("alphabot", "betabot", "groundtruth", "published", *(row["id"] for row in rows)):
         assert hidden not in sent
     table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
-    said = {row["id"]: row["answer"]["word"] for row in rows}
+    spoken = {row["id"]: row["answer"]["word"] for row in rows}
     assert len(table) == 24
     for row in table.to_dict("records"):
-        assert row["verdict"] == ("machine" if int(said[row["trial"]][4:]) % 2 else "human")
+        assert row["verdict"] == ("machine" if int(spoken[row["trial"]][4:]) % 2 else "human")
 
 
 def test_a_judge_killed_among_its_verdicts_gives_each_once(
@@ -468,14 +469,14 @@ def test_a_judge_killed_among_its_verdicts_gives_each_once(
     held = threading.Event()
 
     def slowly(request: bad.Request) -> bad.Act:
-        if len(told.requests) > MOST_BEFORE:
+        if len(server.requests) > MOST_BEFORE:
             held.wait(30)
         return by_word(request)
 
-    with bad.running() as told:
-        told.otherwise = slowly
-        given = ["--judges", name, "--set", f"{name}.base_url={told.url}", "--out", str(tmp_path / "V")]
-        command = [sys.executable, "-m", "serving.cli", "judge", str(trials / "T"), *given]
+    with bad.running() as server:
+        server.otherwise = slowly
+        arguments = ["--judges", name, "--set", f"{name}.base_url={server.url}", "--out", str(tmp_path / "V")]
+        command = [sys.executable, "-m", "serving.cli", "judge", str(trials / "T"), *arguments]
         first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         lines = tmp_path / "V" / "records" / f"{name}.jsonl"
         while first.poll() is None and not (lines.exists() and lines.read_bytes().count(b"\n")):
@@ -488,7 +489,7 @@ def test_a_judge_killed_among_its_verdicts_gives_each_once(
         assert 0 < before < 24
         without_ray(monkeypatch)
         deadline = time.monotonic() + 600  # until the killed one's child has seen it
-        while (code := main(["judge", str(trials / "T"), *given])) == LOCKED and time.monotonic() < deadline:
+        while (code := main(["judge", str(trials / "T"), *arguments])) == LOCKED and time.monotonic() < deadline:
             time.sleep(0.2)
         assert code == 0
     table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
@@ -498,63 +499,63 @@ def test_a_judge_killed_among_its_verdicts_gives_each_once(
 
 def test_a_grids_order_is_drawn(trials: Path) -> None:
     """Each order is the group's own, all trials of a group have the same, and another seed's is another."""
-    given = {"trials": str(trials / "T" / "trials.jsonl")}
+    arguments = {"trials": str(trials / "T" / "trials.jsonl")}
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()]
     orders = []
     for seed in (0, 1):
-        agent = judge("http://localhost:1/v1", "llm-judge-openai-papers", seed=seed, **given)
-        asked = [agent.question(agent.prepare(one), Draw(seed=at)) for at, one in enumerate(rows)]
-        by_key = {(one.key, one.request.messages[0].text, one.seed) for one in asked}
-        assert len(by_key) == len({one.key for one in asked}) == 6
-        orders.append([tuple(trial.id for trial in one.trials) for one in asked])
+        agent = judge("http://localhost:1/v1", "llm-judge-openai-papers", seed=seed, **arguments)
+        asked = [agent.question(agent.prepare(item), Draw(seed=at)) for at, item in enumerate(rows)]
+        by_key = {(item.key, item.request.messages[0].text, item.seed) for item in asked}
+        assert len(by_key) == len({item.key for item in asked}) == 6
+        orders.append([tuple(trial.id for trial in item.trials) for item in asked])
     assert orders[0] != orders[1]
     assert any(list(order) != sorted(order) for order in orders[0])
 
 
 def test_a_failed_grid_is_asked_for_again_and_a_short_one_is_nobodys(trials: Path) -> None:
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()]
-    group: Any = [one for one in rows if getattr(one, "cue", None) == "cue0"]
-    given = {"trials": str(trials / "T" / "trials.jsonl"), "concurrency": 1}
-    with bad.running() as told:
-        told.acts = [bad.status(500), bad.answer("Summary of Classifications\n- Human\n- Human\n- Human")]
-        agent = judge(told.url, "llm-judge-openai-papers", **given)
-        assert [one.code for one in ask(agent, *group)] == ["server_busy"] * 4  # type: ignore[union-attr]
-        found: Any = ask(agent, *group)
-        assert len(told.requests) == 2
-    assert [one.answer.verdict for one in found] == ["unparsed"] * 4
-    assert len({tuple(one.raw["order"]) for one in found}) == 1
-    assert all(one.raw["text"].endswith("Human") for one in found)
+    group: Any = [item for item in rows if getattr(item, "cue", None) == "cue0"]
+    arguments = {"trials": str(trials / "T" / "trials.jsonl"), "concurrency": 1}
+    with bad.running() as server:
+        server.acts = [bad.status(500), bad.answer("Summary of Classifications\n- Human\n- Human\n- Human")]
+        agent = judge(server.url, "llm-judge-openai-papers", **arguments)
+        assert [item.code for item in ask(agent, *group)] == ["server_busy"] * 4  # type: ignore[union-attr]
+        result: Any = ask(agent, *group)
+        assert len(server.requests) == 2
+    assert [item.answer.verdict for item in result] == ["unparsed"] * 4
+    assert len({tuple(item.raw["order"]) for item in result}) == 1
+    assert all(item.raw["text"].endswith("Human") for item in result)
 
 
 def test_attempts_are_asked_for_and_kept(trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_ray(monkeypatch)
     name = "llm-judge-openai"
-    with bad.running() as told:
-        told.otherwise = lambda request: bad.answer("Who knows.")
-        given = ["--judges", name, "--set", f"{name}.base_url={told.url}", "--set", f"{name}.attempts=2"]
-        main(["judge", str(trials / "T"), *given, "--out", str(tmp_path / "V")])
-    assert len(told.requests) == 48
+    with bad.running() as server:
+        server.otherwise = lambda request: bad.answer("Who knows.")
+        arguments = ["--judges", name, "--set", f"{name}.base_url={server.url}", "--set", f"{name}.attempts=2"]
+        main(["judge", str(trials / "T"), *arguments, "--out", str(tmp_path / "V")])
+    assert len(server.requests) == 48
     records = list(RunFolder(tmp_path / "V").latest(name))
     assert {record["answer"]["verdict"] for record in records} == {"unparsed"}
     assert {record["status"] for record in records} == {"ok"}
     for record in records:
-        assert [one["raw"]["text"] for one in record["attempts"]] == ["Who knows."] * 2
-        assert [one["verdicts"][0]["rejected"] for one in record["attempts"]] == [True, False]
+        assert [item["raw"]["text"] for item in record["attempts"]] == ["Who knows."] * 2
+        assert [item["verdicts"][0]["rejected"] for item in record["attempts"]] == [True, False]
 
 
 def test_a_conversations_speakers_share_the_papers_question(tmp_path: Path) -> None:
     both = [trial("conversation", 1), trial("conversation", 2, speaker="B")]
     other = trial("conversation", 3, answer={"messages": [{"speaker": "A", "text": "Bye"}]})
-    rows = [json.dumps(one.model_dump(mode="json", exclude_defaults=True)) for one in (*both, other)]
+    rows = [json.dumps(item.model_dump(mode="json", exclude_defaults=True)) for item in (*both, other)]
     (tmp_path / "trials.jsonl").write_text("\n".join(rows))
     (tmp_path / "example.txt").write_text("A: Yo\nB: Hi\n")
-    with bad.running() as told:
-        told.otherwise = lambda request: bad.answer("A: human, B: AI")
-        given = {"trials": str(tmp_path / "trials.jsonl"), "example": str(tmp_path / "example.txt")}
-        found: Any = ask(judge(told.url, "llm-judge-openai-papers", **given), *both, other)
-        assert len(told.requests) == 2
-    assert PAPERS["one_shot"] in [request.body["messages"][0]["content"] for request in told.requests]
-    assert [one.answer.verdict for one in found] == ["human", "machine", "human"]
+    with bad.running() as server:
+        server.otherwise = lambda request: bad.answer("A: human, B: AI")
+        arguments = {"trials": str(tmp_path / "trials.jsonl"), "example": str(tmp_path / "example.txt")}
+        result: Any = ask(judge(server.url, "llm-judge-openai-papers", **arguments), *both, other)
+        assert len(server.requests) == 2
+    assert PAPERS["one_shot"] in [request.body["messages"][0]["content"] for request in server.requests]
+    assert [item.answer.verdict for item in result] == ["human", "machine", "human"]
 
 
 # here
@@ -579,19 +580,19 @@ def test_a_local_judges_verdicts_are_the_same_for_any_batch(grid: bool, tiny: Pa
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()][:8]
 
     def judged(order: Sequence[int], size: int) -> dict[str, tuple[str, str]]:
-        agent, found = local(tiny, **settings), {}
+        agent, result = local(tiny, **settings), {}
         for start in range(0, len(order), size):
             part = order[start : start + size]
-            given = [agent.prepare(rows[at]) for at in part], [Draw(seed=at) for at in part]
-            for at, reply in zip(part, agent.respond(*given), strict=True):
-                found[rows[at].id] = (reply.answer.verdict, reply.raw["text"])
-        return found
+            arguments = [agent.prepare(rows[at]) for at in part], [Draw(seed=at) for at in part]
+            for at, reply in zip(part, agent.respond(*arguments), strict=True):
+                result[rows[at].id] = (reply.answer.verdict, reply.raw["text"])
+        return result
 
-    whole = judged(range(8), 8)
-    assert whole == judged(range(8), 1) == judged(range(7, -1, -1), 3)
-    texts = {text for _, text in whole.values()}
-    assert len(texts) == (len({one.cue for one in rows}) if grid else 8)  # type: ignore[union-attr]
-    assert {verdict for verdict, _ in whole.values()} <= {"human", "machine", "refused", "unparsed"}
+    overall = judged(range(8), 8)
+    assert overall == judged(range(8), 1) == judged(range(7, -1, -1), 3)
+    texts = {text for _, text in overall.values()}
+    assert len(texts) == (len({item.cue for item in rows}) if grid else 8)  # type: ignore[union-attr]
+    assert {verdict for verdict, _ in overall.values()} <= {"human", "machine", "refused", "unparsed"}
 
 
 def test_a_local_judge_reads_texts_alone_unless_it_is_told_to(tiny: Path) -> None:

@@ -59,26 +59,26 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
 ) -> None:
     out = tmp_path / "T"
     assert main(["trials", *map(str, made), "--pairs", "--every", "--seed", "3", "-o", str(out)]) == 0
-    found = trials(out)
-    said = capsys.readouterr().out
+    result = trials(out)
+    spoken = capsys.readouterr().out
     # Of six conversations of two machines one has no topic of people's, and of ten turns one no partner so long.
     cells = Counter(
-        (key["agent"] if key["truth"] == "machine" else key["beside_agent"], key["turns"]) for _, key in found
+        (key["agent"] if key["truth"] == "machine" else key["beside_agent"], key["turns"]) for _, key in result
     )
     assert cells == {("eliza~eliza", 3): 5, ("eliza~eliza", 10): 4, ("eliza", 3): 1, ("eliza", 10): 1}
-    assert "1 with a machine about a topic that people did not talk about\n" in said
-    assert "1 with a machine whose topic people did not talk about for 10 turns" in said
-    first = Counter(key["truth"] for _, key in found if "eliza~eliza" in (key["agent"], key["beside_agent"]))
+    assert "1 with a machine about a topic that people did not talk about\n" in spoken
+    assert "1 with a machine whose topic people did not talk about for 10 turns" in spoken
+    first = Counter(key["truth"] for _, key in result if "eliza~eliza" in (key["agent"], key["beside_agent"]))
     assert {2, 3} >= {first["machine"] - 2, first["human"] - 2}  # halves of 5 and 4
-    for trial, key in found:
+    for trial, key in result:
         sides = {key["truth"]: trial["answer"]["messages"], key["beside_truth"]: trial["beside"]["messages"]}
         topic = key["meta.topic"]
         assert key["meta.mode"] == "ping-pong"
         assert len(sides["human"]) == len(sides["machine"]) == key["turns"] == key["length"]
-        assert [one["text"] for one in sides["human"]] == [f"talk-{topic} says {at}" for at in range(key["turns"])]
+        assert [item["text"] for item in sides["human"]] == [f"talk-{topic} says {at}" for at in range(key["turns"])]
         assert trial["question"] == "In which of the two conversations does a machine speak?"
         assert set(trial) == {"id", "task", "asked", "shown", "question", "answer", "beside"}
-        assert all(set(one) == {"speaker", "text"} for one in (*sides["human"], *sides["machine"]))
+        assert all(set(item) == {"speaker", "text"} for item in (*sides["human"], *sides["machine"]))
         assert (trial["id"][0], trial["shown"][0]) == ("t", "s")  # numbers in a drawn order
 
 
@@ -146,8 +146,8 @@ def test_turns_of_bursts_have_several_messages_and_what_a_machine_wrote_itself_c
     assert main(["trials", str(bursts), "--pairs", "--lengths", "3", "-o", str(out)]) == 0
     [(trial, key)] = trials(out)
     sides = {key["truth"]: trial["answer"], key["beside_truth"]: trial["beside"]}
-    assert [one["text"] for one in sides["machine"]["messages"]] == ["a1", "a2", "b1", "a3"]
-    assert [one["text"] for one in sides["human"]["messages"]] == ["0 a1", "0 a2", "0 b1", "0 a3"]
+    assert [item["text"] for item in sides["machine"]["messages"]] == ["a1", "a2", "b1", "a3"]
+    assert [item["text"] for item in sides["human"]["messages"]] == ["0 a1", "0 a2", "0 b1", "0 a3"]
     assert (key["turns"], key["length"], key["meta.mode"]) == (4 + 3, 3, "burst")
     assert key["speaker" if key["truth"] == "machine" else "beside_speaker"] == "B"
     assert key["delays"]["answer"] == key["delays"]["beside"] == [2.0, 3.0, 4.0, 5.0]
@@ -161,12 +161,12 @@ def test_what_a_machine_wrote_itself_is_shown_if_asked_for_beside_as_many_turns_
     assert main(["trials", str(bursts), "--pairs", "--lengths", "3", "--show-pseudo", "-o", str(out)]) == 0
     [(trial, key)] = trials(out)
     sides = {key["truth"]: trial["answer"], key["beside_truth"]: trial["beside"]}
-    said = [(one["speaker"], one["text"]) for one in sides["machine"]["messages"]]
+    spoken = [(item["speaker"], item["text"]) for item in sides["machine"]["messages"]]
     # B began, who is shown as A, as in every conversation.
-    assert said[:4] == [("A", "tea B"), ("B", "tea A"), ("A", "sun B"), ("B", "sun A")]
-    assert said[4:] == [("B", "a1"), ("B", "a2"), ("A", "b1"), ("B", "a3")]
-    speakers = [one["speaker"] for one in sides["human"]["messages"]]
-    assert key["turns"] == key["length"] == 7 == 1 + sum(one != other for one, other in pairwise(speakers))
+    assert spoken[:4] == [("A", "tea B"), ("B", "tea A"), ("A", "sun B"), ("B", "sun A")]
+    assert spoken[4:] == [("B", "a1"), ("B", "a2"), ("A", "b1"), ("B", "a3")]
+    speakers = [item["speaker"] for item in sides["human"]["messages"]]
+    assert key["turns"] == key["length"] == 7 == 1 + sum(item != other for item, other in pairwise(speakers))
     assert key["speaker" if key["truth"] == "machine" else "beside_speaker"] == "A"
 
 
@@ -177,16 +177,19 @@ def test_each_list_has_the_machine_in_the_first_half_of_the_time(made: tuple[Pat
     key = {trial["id"]: key for trial, key in trials(out)}
     lists = [json.loads(line)["trials"] for line in (out / "lists.jsonl").read_text().splitlines()]
     assert len(lists) == 6
-    for one in lists:
-        cells = {(key[trial]["truth"], key[trial]["length"]) for trial in one}
+    for item in lists:
+        cells = {(key[trial]["truth"], key[trial]["length"]) for trial in item}
         assert cells == {("machine", 3), ("machine", 10), ("human", 3), ("human", 10)}
 
 
 def test_turns_that_the_stimulus_gives_are_nobodys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In the first three turns the machine has said nothing, and there is nothing to tell."""
-    given = [{"speaker": speaker, "text": "given"} for speaker in "ABA"]
+    history = [{"speaker": speaker, "text": "given"} for speaker in "ABA"]
     talk = [("AB"[at % 2], f"said {at}") for at in range(6)]
-    stimuli = [stimulus("s1", "conversation", topic="tea", history=given), stimulus("s2", "conversation", topic="tea")]
+    stimuli = [
+        stimulus("s1", "conversation", topic="tea", history=history),
+        stimulus("s2", "conversation", topic="tea"),
+    ]
     records = {
         "human~bot": [conversation("s1", ("human:1", "bot"), [("B", "at last"), *talk])],
         "humans": [conversation("s2", ("human:2", "human:3"), talk)],
@@ -217,7 +220,7 @@ def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line
     records = {
         "human~bot": [conversation(name, ("human:1", "bot"), talk) for _, name in names],
         "humans": [
-            conversation(f"{topic}-0", ("human:2", "human:3"), [(one, f"{topic} ") for one in "ABA"])
+            conversation(f"{topic}-0", ("human:2", "human:3"), [(item, f"{topic} ") for item in "ABA"])
             for topic in TOPICS
         ],
     }
@@ -225,18 +228,21 @@ def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line
     run = write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
     asked = ["--pairs", "--lengths", "3", "--lists", "8", "--per-judge", "6", "--seed", "1"]
     assert main(["trials", str(run), *asked, "-o", str(tmp_path / "T")]) == 0
-    found = {trial["id"]: (trial, key) for trial, key in trials(tmp_path / "T")}
+    result = {trial["id"]: (trial, key) for trial, key in trials(tmp_path / "T")}
     for line in (tmp_path / "T" / "lists.jsonl").read_text().splitlines():
-        some = [found[name] for name in json.loads(line)["trials"]]
-        assert len({key["meta.people"] for _, key in some}) == len({key["meta.topic"] for _, key in some}) == 6
-    said = {
-        one["text"] for trial, _ in found.values() for side in ("answer", "beside") for one in trial[side]["messages"]
+        chosen = [result[name] for name in json.loads(line)["trials"]]
+        assert len({key["meta.people"] for _, key in chosen}) == len({key["meta.topic"] for _, key in chosen}) == 6
+    spoken = {
+        item["text"]
+        for trial, _ in result.values()
+        for side in ("answer", "beside")
+        for item in trial[side]["messages"]
     }
-    assert said == {*TOPICS, "said A", "said B"}
+    assert spoken == {*TOPICS, "said A", "said B"}
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "server"),
     [
         (["--pairs", "--task", "word"], "--pairs are of conversations"),
         (["--pairs", "--preset", "2025"], "--pairs goes without --preset"),
@@ -246,10 +252,10 @@ def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line
     ],
 )
 def test_what_cannot_be_paired_is_refused(
-    made: tuple[Path, Path, Path], tmp_path: Path, more: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    made: tuple[Path, Path, Path], tmp_path: Path, more: list[str], server: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["trials", *map(str, made), *more, "-o", str(tmp_path / "T")]) == 2
-    assert told in capsys.readouterr().err
+    assert server in capsys.readouterr().err
     assert not (tmp_path / "T").exists()
 
 
@@ -267,40 +273,47 @@ def test_from_runs_and_imports_to_one_page_of_pass_rates(
         first = request.body["messages"][-1]["content"].partition("Conversation 2:")[0]
         return bad.answer(json.dumps({"reason": "x", "verdict": 2 if re.search(r"talk-\w+ says", first) else 1}))
 
-    with bad.running() as told:
-        told.otherwise = by_what_is_said
-        judge = ["--judges", "llm-judge-openai", "--set", f"llm-judge-openai.base_url={told.url}", "-o", str(verdicts)]
+    with bad.running() as server:
+        server.otherwise = by_what_is_said
+        judge = [
+            "--judges",
+            "llm-judge-openai",
+            "--set",
+            f"llm-judge-openai.base_url={server.url}",
+            "-o",
+            str(verdicts),
+        ]
         assert main(["judge", str(out), *judge]) == 0
         again = ["--pairs", "--lengths", "3", "-o", str(tmp_path / "T2")]
         assert main(["trials", str(made[0]), str(made[1]), *again]) == 0
         assert main(["judge", str(tmp_path / "T2"), *judge[:-1], str(tmp_path / "V2")]) == 0
     both = [verdicts, tmp_path / "V2"]
-    assert {one["trial"] for one in read_answers(both)} == set(read_verdicts(both)["trial"])
+    assert {item["trial"] for item in read_answers(both)} == set(read_verdicts(both)["trial"])
     assert len(read_answers(both)) == 9 + 5
     right, chance = {3: 0.481, 10: 0.611}, random.Random(0)
     lines = ["stimulus,subject,response"]
     for trial, key in trials(out):
         for at in range(200):
-            said = key["truth"] if chance.random() < right[key["turns"]] else key["beside_truth"]
-            lines.append(f"{trial['id']},{at},{said}")
+            spoken = key["truth"] if chance.random() < right[key["turns"]] else key["beside_truth"]
+            lines.append(f"{trial['id']},{at},{spoken}")
     (tmp_path / "people.csv").write_text("\n".join(lines))
     assert main(["import", str(tmp_path / "people.csv"), "--task", "judgement", "-o", str(verdicts)]) == 0
     capsys.readouterr()
     assert main(["score", str(verdicts), "-o", str(tmp_path / "S")]) == 0
-    said = capsys.readouterr().out
-    found = json.loads((tmp_path / "S" / "scores.json").read_text())
-    assert found["scores"] == []  # no single speakers
-    rates = {(row["judge"], row["turns"]): row for row in found["pairs"]["rates"]}
+    spoken = capsys.readouterr().out
+    result = json.loads((tmp_path / "S" / "scores.json").read_text())
+    assert result["scores"] == []  # no single speakers
+    rates = {(row["judge"], row["turns"]): row for row in result["pairs"]["rates"]}
     for turns, number in ((3, 5), (10, 4)):
         machine, people = rates["llm-judge-openai", turns], rates["people", turns]
         assert (machine["pass_rate"], machine["pairs"], machine["interval"]) == (0, number, "exact")
         assert (people["pairs"], people["judges"], people["verdicts"]) == (number, 200, 200 * number)
         assert people["pass_rate_low"] < 1 - right[turns] < people["pass_rate_high"]
-        assert f"{people['pass_rate']:.2f} (" in said
+        assert f"{people['pass_rate']:.2f} (" in spoken
         assert f"{people['pass_rate']:.2f} <small>" in (tmp_path / "S" / "index.html").read_text()
     table = pd.read_csv(tmp_path / "S" / "pass_rates.csv")
-    assert table["pass_rate"].tolist() == [row["pass_rate"] for row in found["pairs"]["rates"]]
-    assert found["pairs"]["words"] == []  # no person speaks with eliza here
-    assert "X-Turn pass rate" in found["methods"]
+    assert table["pass_rate"].tolist() == [row["pass_rate"] for row in result["pairs"]["rates"]]
+    assert result["pairs"]["words"] == []  # no person speaks with eliza here
+    assert "X-Turn pass rate" in result["methods"]
     assert main(["judge", str(out), "--judges", "cue-length", "-o", str(tmp_path / "W")]) == 2
     assert "pairs of conversations are judged by people and language models" in capsys.readouterr().err

@@ -15,8 +15,18 @@ import pytest
 from agents import catalogue
 from agents.stimuli import TASKS
 from judging.classifier import ClassifierSettings
-from judging.paper_judges import instead
-from judging.published import CLASSIFIER, MODEL, PAPERS, beside_published, kind, published, stands_for
+from judging.measures import MEASURES, Score
+from judging.published import (
+    CLASSIFIER,
+    MODEL,
+    PAPERS,
+    PublishedFigure,
+    beside_published,
+    differences_from_paper,
+    published,
+    stands_for,
+)
+from judging.tables import Estimate
 from serving.cli import main
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -28,21 +38,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def _score(asked: str, judge: str, agent: str, value: float, half: float = 0.02) -> dict[str, Any]:
-    row: dict[str, Any] = {"asked": asked, "judge": judge, "agent": agent}
-    for name in ("p_human", "p_machine", "detectability"):
-        row |= {name: value, f"{name}_low": value - half, f"{name}_high": value + half}
-    return row
+def _score(task: str, judge: str, agent: str, value: float) -> Score:
+    estimate = Estimate(value, value - 0.02, value + 0.02)
+    counts = dict.fromkeys(
+        ("human_human", "human_machine", "machine_human", "machine_machine", "refused", "unparsed", "failed",
+         "unjudged"), 0
+    )  # fmt: skip
+    return Score(task=task, judge=judge, agent=agent, **counts, **dict.fromkeys(MEASURES, estimate))
 
 
-def _beside(paper: str, *scores: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
+def _beside(paper: str, *scores: Score) -> dict[tuple[str, ...], PublishedFigure]:
     rows = beside_published(paper, scores, SETTINGS)
-    names = ("asked", "kind", "agent", "measure", "only", "judge", "our_agent")
-    return {tuple(row[name] or "" for name in names): row for row in rows}
+    return {
+        (row.task, row.kind, row.agent, row.measure, row.only, row.judge or "", row.our_agent or ""): row
+        for row in rows
+    }
 
 
 def test_the_file_is_whole() -> None:
-    names = {one["name"]: one["asked"] for one in published()["agents"]}
+    names = {item["name"]: item["asked"] for item in published()["agents"]}
     keys = set()
     for cell in published()["cells"]:
         assert cell["paper"] in PAPERS
@@ -59,16 +73,16 @@ def test_the_file_is_whole() -> None:
         for asked, agents in published()["papers"][paper]["agents"].items():
             assert all(asked in names[agent] for agent in agents)
     entries = catalogue.entries()
-    assert all(own in entries for one in published()["agents"] for own in one["ours"])
+    assert all(own in entries for item in published()["agents"] for own in item["ours"])
 
 
 def test_a_name_stands_for_one_agent_of_a_task() -> None:
-    found = defaultdict(list)
-    for one in published()["agents"]:
-        for asked in one["asked"]:
-            for name in {*one["imported"], *one["ours"]}:
-                found[asked, name].append(one["name"])
-    assert [key for key, names in found.items() if len(names) > 1] == []
+    result = defaultdict(list)
+    for item in published()["agents"]:
+        for asked in item["asked"]:
+            for name in {*item["imported"], *item["ours"]}:
+                result[asked, name].append(item["name"])
+    assert [key for key, names in result.items() if len(names) > 1] == []
     assert stands_for("published:Microsoft_API", "image_captioning") == "Azure"
     assert {stands_for(f"published:{name}", "color_estimation") for name in ("histogram", "mmcq", "MCCQ")} == {"MCCQ"}
     assert stands_for("gpt2-embedding", "word_association") == "GPT2"
@@ -77,22 +91,9 @@ def test_a_name_stands_for_one_agent_of_a_task() -> None:
     assert stands_for("published:git", "word_association") is None
 
 
-def test_a_detectability_that_is_not_the_mean_of_the_two_rates_says_so() -> None:
-    of: dict[tuple[str, ...], dict[str, Any]] = defaultdict(dict)
-    for cell in published()["cells"]:
-        key = tuple(str(cell.get(name)) for name in ("paper", "asked", "judge", "agent", "only"))
-        of[key][cell["measure"]] = cell
-    whole = [cells for cells in of.values() if len(cells) == 3]
-    assert len(whole) == 3
-    for cells in whole:
-        mean = (cells["p_human"]["value"] + cells["p_machine"]["value"]) / 2
-        differs = abs(cells["detectability"]["value"] - mean) > 0.006
-        assert differs == ("contradicts" in cells["detectability"].get("note", ""))
-
-
 def test_ours_stand_beside_theirs_of_the_same_kind_of_judge() -> None:
     asked = "image_captioning"
-    found = _beside(
+    result = _beside(
         "2025",
         _score(asked, "people", "all", 0.68),
         _score(asked, "people", "published:blip", 0.36),
@@ -102,36 +103,23 @@ def test_ours_stand_beside_theirs_of_the_same_kind_of_judge() -> None:
         _score(asked, "cue-length", "all", 0.67),
         _score(asked, "svm", "all", 0.72),
     )
-    assert not any(key[5] == "cue-length" for key in found)
-    whole = found[asked, "people", "all", "p_human", "", "people", "all"]
-    assert (whole["published"], whole["ours"], whole["inside"]) == (0.67, 0.68, True)
-    assert whole["why"].startswith("without GIT, OFA, Azure,")
-    assert whole["why"].endswith("also of mine")
-    assert found[asked, "people", "BLIP", "p_machine", "", "people", "published:blip"]["why"] == ""
-    assert found[asked, "people", "BLIP", "p_machine", "", "people", "blip-base"]["why"].startswith("blip-base is not")
-    assert not found[asked, "people", "ClipCap", "p_machine", "", "people", "published:clipcap"]["inside"]
-    svm = found[asked, "classifier", "all", "p_human", "", "svm", "all"]
-    assert svm["inside"]
-    assert "another classifier" in svm["why"]
-    assert "MiniLM where theirs had OpenAI's" in svm["why"]
-    lacking = found[asked, "people", "ChatGPT-4o", "detectability", "", "", ""]
-    assert (lacking["ours"], lacking["why"]) == (None, "no verdicts on ChatGPT-4o")
-    catch = found[asked, "people", "all", "p_machine", "catch trials", "", ""]
-    assert catch["why"] == "it is of catch trials alone"
-    assert found["conversation", "people", "all", "p_human", "", "", ""]["why"] == "no trials of this task"
-
-
-def test_which_judges_are_as_theirs() -> None:
-    asked = "color_estimation"
-    for paper, as_theirs in (("2022", "forest"), ("2025", "svm-paper-code")):
-        judges = ("forest", "svm-paper-code", "llm-judge")
-        found = _beside(paper, *(_score(asked, judge, "all", 0.4) for judge in judges))
-        why = {row["judge"]: row["why"] for row in found.values() if row["kind"] == CLASSIFIER and row["judge"]}
-        assert [judge for judge, told in why.items() if "another classifier" not in told] == [as_theirs]
-        people = found[asked, "people", "all", "p_human", "", "", ""]
-        assert people["why"] == "no people judged"
-    assert "asked in other words" in found[asked, MODEL, "all", "p_human", "", "llm-judge", "all"]["why"]
-    assert kind("somebody-elses", {}) is None
+    assert not any(key[5] == "cue-length" for key in result)
+    overall = result[asked, "people", "all", "p_human", "", "people", "all"]
+    assert (overall.published, overall.ours, overall.inside) == (0.67, 0.68, True)
+    assert overall.why.startswith("without GIT, OFA, Azure,")
+    assert overall.why.endswith("also of mine")
+    assert result[asked, "people", "BLIP", "p_machine", "", "people", "published:blip"].why == ""
+    assert result[asked, "people", "BLIP", "p_machine", "", "people", "blip-base"].why.startswith("blip-base is not")
+    assert not result[asked, "people", "ClipCap", "p_machine", "", "people", "published:clipcap"].inside
+    svm = result[asked, "classifier", "all", "p_human", "", "svm", "all"]
+    assert svm.inside
+    assert "another classifier" in svm.why
+    assert "MiniLM where theirs had OpenAI's" in svm.why
+    lacking = result[asked, "people", "ChatGPT-4o", "detectability", "", "", ""]
+    assert (lacking.ours, lacking.why) == (None, "no verdicts on ChatGPT-4o")
+    catch = result[asked, "people", "all", "p_machine", "catch trials", "", ""]
+    assert catch.why == "it is of catch trials alone"
+    assert result["conversation", "people", "all", "p_human", "", "", ""].why == "no trials of this task"
 
 
 @pytest.mark.parametrize("judge", ["svm-paper-text", "svm-paper-code", "forest", "svm"])
@@ -142,16 +130,21 @@ def test_no_classifier_of_the_catalogue_is_called_the_papers_without_a_word(judg
     chosen = ClassifierSettings(**entry.settings).model_dump()
     for paper in PAPERS:
         scores = [_score(asked, judge, "all", 0.7)]
-        beside = [row for row in beside_published(paper, scores, {judge: chosen}) if row["ours"] is not None]
-        assert all(row["why"] for row in beside)
-        told = "; ".join(instead(paper, asked, chosen))
-        assert told
-        assert ("MiniLM" in told) == (asked != "attention_prediction")
+        beside = [row for row in beside_published(paper, scores, {judge: chosen}) if row.ours is not None]
+        assert all(row.why for row in beside)
+        output = "; ".join(differences_from_paper(paper, asked, chosen))
+        assert output
+        assert ("MiniLM" in output) == (asked != "attention_prediction")
     assert judge == "svm" or "MiniLM" in entry.summary
-    assert asked != "conversation" or "mean of a speaker's sentences" in told
-    assert (judge, asked) not in {("forest", "color_estimation"), ("svm", "color_estimation")} or "no features" in told
+    assert asked != "conversation" or "mean of a speaker's sentences" in output
+    assert (judge, asked) not in {
+        ("forest", "color_estimation"),
+        ("svm", "color_estimation"),
+    } or "no features" in output
     as_theirs = chosen | {"checkpoint": "bert-base-uncased", "scaled": False, "model": "svm", "pictures": "deep"}
-    assert asked not in ("color_estimation", "object_detection") or not [*instead("2025", asked, as_theirs)]
+    assert asked not in ("color_estimation", "object_detection") or not [
+        *differences_from_paper("2025", asked, as_theirs)
+    ]
 
 
 def test_the_command_prints_and_keeps_them(
@@ -178,22 +171,22 @@ def test_the_command_prints_and_keeps_them(
     capsys.readouterr()
     out = tmp_path / "S"
     assert main(["score", str(tmp_path / "V"), "--out", str(out), "--against", "2025"]) == 0
-    told = capsys.readouterr().out
-    assert "without OFA, ClipCap" in " ".join(told.split())
-    assert "have none of ours beside them" in told
+    output = capsys.readouterr().out
+    assert "without OFA, ClipCap" in " ".join(output.split())
+    assert "have none of ours beside them" in output
     with (out / "published.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["ours"]]
     assert {(row["agent"], row["measure"], row["published"]) for row in rows} == {
         ("all", "p_human", "0.72"), ("all", "p_machine", "0.83"),
     }  # fmt: skip
-    found = json.loads((out / "scores.json").read_bytes())
-    assert len(found["published"]) > 80
+    result = json.loads((out / "scores.json").read_bytes())
+    assert len(result["published"]) > 80
     page = (out / "index.html").read_text()
     assert "Beside the figures of 2025" in page
     assert "figures without any of ours" in page
     assert "Captions by standard measures" in page
-    [people, *agents] = found["captions"]["agents"]
+    [people, *agents] = result["captions"]["agents"]
     assert (people["captions"], people["bleu"]) == (60, None)
     assert [row["of"] for row in agents] == ["published:blip", "published:git", "published:microsoft_api"]
-    assert all(row["agents"] == 3 for row in found["captions"]["correlations"])
+    assert all(row["agents"] == 3 for row in result["captions"]["correlations"])
     assert len((out / "captions.csv").read_text().splitlines()) == 5

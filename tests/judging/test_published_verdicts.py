@@ -11,8 +11,8 @@ from typing import Any
 import published_verdicts
 import pytest
 
-from judging.methods import methods
-from judging.score import catch_rates, measure
+from judging.score import CatchRate, catch_rates, measure
+from judging.score_page import methods
 from judging.verdicts import read_answers, read_verdicts
 from serving.runs.reader import RunFolder
 from serving.runs.records import problems
@@ -20,15 +20,15 @@ from serving.runs.records import problems
 WORKERS = ("A1SECRETID", "A2SECRETID")
 
 
-def entry(worker: str | None, said: str, machine: str = "", **trial: Any) -> dict[str, Any]:
+def entry(worker: str | None, spoken: str, machine: str = "", **trial: Any) -> dict[str, Any]:
     truth = {"groundtruth": "machine" if machine else "human", "machine_groundtruth": machine}
-    found: dict[str, Any] = {"trialData": {"response_speaker": said, **truth, **trial}}
-    return found if worker is None else {"workerID": worker, "workerData": {"age": "36-40"}, **found}
+    result: dict[str, Any] = {"trialData": {"response_speaker": spoken, **truth, **trial}}
+    return result if worker is None else {"workerID": worker, "workerData": {"age": "36-40"}, **result}
 
 
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[dict[str, Any]], *more: str) -> int:
     path = tmp_path / "verdicts.json"
-    path.write_text(json.dumps({f"Trial_{at}": one for at, one in enumerate(entries, start=1)}))
+    path.write_text(json.dumps({f"Trial_{at}": item for at, item in enumerate(entries, start=1)}))
     monkeypatch.setattr(sys, "argv", ["published_verdicts", str(path), "--out", str(tmp_path / "V"), *more])
     return published_verdicts.main()
 
@@ -36,8 +36,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[dict[str
 def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = "https://example.org/static/"
     entries = [
-        entry(worker, said, machine, page_name=f"{at}{page}", rt=2866)
-        for worker, said, machine, page in [
+        entry(worker, spoken, machine, page_name=f"{at}{page}", rt=2866)
+        for worker, spoken, machine, page in [
             (WORKERS[0], "human", "", "3_a_0.html"),
             (WORKERS[0], "machine", "", "14_a_2.html/"),
             (WORKERS[0], "machine", "GPT3(pr, Curie)", "78_e_0.html"),
@@ -61,16 +61,15 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         key = list(csv.DictReader(file))
     assert [row["stimulus"] for row in key] == ["3", "14", "78", "3", "3", "9"]
     table = read_verdicts([tmp_path / "V"])
-    found = measure(table, [], seed=0)
+    result = measure(table, [], seed=0)
     counts = ("human_human", "human_machine", "machine_human", "machine_machine")
-    assert {row["agent"]: tuple(row[name] for name in counts) for row in found["scores"]} == {
+    assert {row.agent: tuple(getattr(row, name) for name in counts) for row in result.scores} == {
         "all": (3, 1, 2, 1),
         "published:gpt2": (3, 1, 1, 0),
         "published:gpt3promptcurie": (3, 1, 1, 1),
     }
     [caught] = catch_rates(table)
-    assert caught == {"asked": "word_association", "kind": "catch", "truth": "machine", "judge": "people", "judges": 1,
-                      "trials": 1, "right": 1}  # fmt: skip
+    assert caught == CatchRate("word_association", "catch", "machine", "people", judges=1, trials=1, right=1)
     assert read_answers([tmp_path / "V"]) == []
     assert "Trials were drawn" not in methods(table, {}, [{}], seed=0)
 
@@ -91,8 +90,8 @@ def test_what_says_no_verdict_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert made(tmp_path, monkeypatch, [entry("w", "both"), entry("w", "human", "?"), {}], "--task", "word") == 2
-    told = capsys.readouterr().err
-    assert "Trial_1.response_speaker: must be human or machine, not 'both'" in told
-    assert "Trial_2.machine_groundtruth: does not say which machine" in told
-    assert "Trial_3.trialData: must be an object" in told
+    output = capsys.readouterr().err
+    assert "Trial_1.response_speaker: must be human or machine, not 'both'" in output
+    assert "Trial_2.machine_groundtruth: does not say which machine" in output
+    assert "Trial_3.trialData: must be an object" in output
     assert not (tmp_path / "V").exists()

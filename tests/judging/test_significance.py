@@ -12,14 +12,19 @@ import statsmodels.api as sm
 from scipy import stats
 
 from judging.significance import (
+    Equations,
     against_chance,
+    agreement,
     among_agents,
     between_agents,
     between_judges,
     between_values,
     by_equations,
     corrected,
+    krippendorff_alpha,
 )
+
+NAN = float("nan")
 
 
 def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -> pd.DataFrame:
@@ -38,46 +43,44 @@ def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -
 
 def test_who_says_machine_of_everything_detects_nobody() -> None:
     leaning = _verdicts({"a": [1.0]}).assign(verdict="machine")
-    told = {(row["of"], row["measure"]): row for row in against_chance(leaning, ["a"])}
-    assert told["a", "p(M|M)"]["direction"] == "above chance"
-    assert told["people", "p(H|H)"]["direction"] == "below chance"
-    assert (
-        told["a", "detectability"] | {"rate": 0.5, "p": 1.0, "direction": "not told from chance"}
-        == told["a", "detectability"]
-    )
-    sure = {(row["of"], row["measure"]): row for row in against_chance(_verdicts({"a": [1.0]}), ["a"])}
-    assert sure["a", "detectability"]["rate"] == 0.75
-    assert sure["a", "detectability"]["p"] == pytest.approx(stats.fisher_exact([[10, 0], [5, 5]]).pvalue)
+    output = {(row.of, row.measure): row for row in against_chance(leaning, ["a"])}
+    assert output["a", "p(M|M)"].direction == "above chance"
+    assert output["people", "p(H|H)"].direction == "below chance"
+    leaning_test = output["a", "detectability"]
+    assert (leaning_test.rate, leaning_test.p, leaning_test.direction) == (0.5, 1.0, "not told from chance")
+    sure = {(row.of, row.measure): row for row in against_chance(_verdicts({"a": [1.0]}), ["a"])}
+    assert sure["a", "detectability"].rate == 0.75
+    assert sure["a", "detectability"].p == pytest.approx(stats.fisher_exact([[10, 0], [5, 5]]).pvalue)
     shares = [0.6, 0.8, 0.7, 0.9, 0.4, 0.9, 1.0]
-    of_judges = {(row["of"], row["measure"]): row for row in against_chance(_verdicts({"a": shares}), ["a"])}
+    of_judges = {(row.of, row.measure): row for row in against_chance(_verdicts({"a": shares}), ["a"])}
     wanted = stats.wilcoxon([round(10 * share) - 5 for share in shares]).pvalue  # whole numbers, whose ties are ties
-    assert of_judges["a", "detectability"]["p"] == pytest.approx(wanted)
+    assert of_judges["a", "detectability"].p == pytest.approx(wanted)
 
 
 def test_friedmans_test_is_scipys() -> None:
     chance = np.random.default_rng(0)
     shifts = {"a": 0, "b": 0.2, "c": 0.4}
     rates = {name: (chance.integers(0, 6, 12) / 10 + shift).tolist() for name, shift in shifts.items()}
-    [found] = among_agents(_verdicts(rates), ["a", "b", "c"])
+    [result] = among_agents(_verdicts(rates), ["a", "b", "c"])
     wanted = stats.friedmanchisquare(*rates.values())
-    assert found["chi2"] == pytest.approx(wanted.statistic)
-    assert found["p"] == found["holm"] == pytest.approx(wanted.pvalue)
-    assert found["kendall_w"] == pytest.approx(wanted.statistic / (12 * 2))
+    assert result.chi2 == pytest.approx(wanted.statistic)
+    assert result.p == result.holm == pytest.approx(wanted.pvalue)
+    assert result.kendall_w == pytest.approx(wanted.statistic / (12 * 2))
     assert among_agents(_verdicts({name: values[:5] for name, values in rates.items()}), ["a", "b", "c"]) == []
     [constant] = among_agents(_verdicts({name: [0.3] * 8 for name in "abc"}), ["a", "b", "c"])
-    assert constant["test"].startswith("no test: every judge has the same rate")
-    assert constant["p"] is constant["chi2"] is constant["kendall_w"] is None
+    assert constant.test.startswith("no test: every judge has the same rate")
+    assert constant.p is constant.chi2 is constant.kendall_w is None
 
 
 def test_two_groups_of_judges_are_compared_by_mann_and_whitney() -> None:
     table = _verdicts({"a": [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]})
     table["meta.age"] = np.where(table["judge"].isin(["j0", "j1", "j2", "j3"]), "old", "young")
-    [found] = between_values(table, "meta.age")
+    [result] = between_values(table, "meta.age")
     right = (table["verdict"] == table["truth"]).groupby(table["judge"]).mean()
     old, young = right[:4], right[4:]
-    assert found["p"] == pytest.approx(stats.mannwhitneyu(old, young).pvalue)
-    assert (found["unit"], found["values"], found["effect"]) == ("judge", "old, young", 0.0)  # no old one is better
-    assert found["effect_is"] == "P(old better)"
+    assert result.p == pytest.approx(stats.mannwhitneyu(old, young).pvalue)
+    assert (result.unit, result.values, result.effect) == ("judge", "old, young", 0.0)  # no old one is better
+    assert result.effect_is == "P(old better)"
 
 
 def test_several_values_are_compared_by_analysis_of_variance_over_stimuli() -> None:
@@ -85,29 +88,29 @@ def test_several_values_are_compared_by_analysis_of_variance_over_stimuli() -> N
     table = _verdicts({"a": chance.random(20).tolist()})
     table["verdict"] = chance.choice(["human", "machine"], len(table))
     table["meta.topic"] = table["stimulus"].map({f"s{at}": "xyz"[at % 3] for at in range(10)})
-    [found] = between_values(table, "meta.topic")
+    [result] = between_values(table, "meta.topic")
     means = (table["verdict"] == table["truth"]).groupby([table["meta.topic"], table["stimulus"]]).mean()
     groups = [part.to_numpy() for _, part in means.groupby(level=0)]
     wanted = stats.f_oneway(*groups)
-    assert (found["unit"], found["test"]) == ("stimulus", "analysis of variance")
-    assert found["p"] == pytest.approx(wanted.pvalue)
+    assert (result.unit, result.test) == ("stimulus", "analysis of variance")
+    assert result.p == pytest.approx(wanted.pvalue)
     freedom = 2 / (len(means) - 3)
-    assert found["effect"] == pytest.approx(wanted.statistic * freedom / (1 + wanted.statistic * freedom))
-    assert between_values(table.assign(one="same"), "one") == []
+    assert result.effect == pytest.approx(wanted.statistic * freedom / (1 + wanted.statistic * freedom))
+    assert between_values(table.assign(same="x"), "same") == []
 
 
 def test_equations_have_the_odds_of_the_table_and_an_interval_that_knows_of_clusters() -> None:
     """The ratio is that of the 2 x 2 table; copies of each verdict do not make it surer."""
     chance = np.random.default_rng(2)
     table = _verdicts({"a": (chance.integers(3, 10, 30) / 10).tolist()})
-    [found] = by_equations(table)
-    assert (found["unit"], found["clusters"]) == ("judge", 30)
-    said, truth = table["verdict"] == "machine", table["truth"] == "machine"
-    odds = [said[truth == one].mean() / (1 - said[truth == one].mean()) for one in (True, False)]
-    assert found["odds_ratio"] == pytest.approx(odds[0] / odds[1])
-    assert found["low"] < found["odds_ratio"] < found["high"]
+    [result] = by_equations(table)
+    assert (result.unit, result.clusters) == ("judge", 30)
+    spoken, truth = table["verdict"] == "machine", table["truth"] == "machine"
+    odds = [spoken[truth == item].mean() / (1 - spoken[truth == item].mean()) for item in (True, False)]
+    assert result.odds_ratio == pytest.approx(odds[0] / odds[1])
+    assert result.low < result.odds_ratio < result.high
     [again] = by_equations(pd.concat([table] * 4))
-    assert again["high"] / again["low"] == pytest.approx(found["high"] / found["low"], rel=1e-3)
+    assert again.high / again.low == pytest.approx(result.high / result.low, rel=1e-3)
     assert by_equations(table[table["judge"].isin(["j0", "j1"])]) == []
     assert by_equations(table.assign(verdict="human")) == []
 
@@ -116,14 +119,14 @@ def test_equations_are_those_of_statsmodels() -> None:
     chance = np.random.default_rng(4)
     table = _verdicts({"a": [0.5] * 20}, 7).sort_values("judge")
     table["verdict"] = chance.choice(["human", "machine"], len(table))
-    [found] = by_equations(table.sample(frac=1, random_state=0))
-    said, truth = table["verdict"] == "machine", table["truth"] == "machine"
+    [result] = by_equations(table.sample(frac=1, random_state=0))
+    spoken, truth = table["verdict"] == "machine", table["truth"] == "machine"
     fit = sm.GEE(
-        said.to_numpy(float), sm.add_constant(truth.to_numpy(float)), groups=table["judge"].to_numpy(),
+        spoken.to_numpy(float), sm.add_constant(truth.to_numpy(float)), groups=table["judge"].to_numpy(),
         family=sm.families.Binomial(),
     ).fit()  # fmt: skip
     wanted = [*np.exp([fit.params[1], *fit.conf_int()[1]]), fit.pvalues[1]]
-    assert [found[name] for name in ("odds_ratio", "low", "high", "p")] == pytest.approx(wanted, rel=1e-6)
+    assert [result.odds_ratio, result.low, result.high, result.p] == pytest.approx(wanted, rel=1e-6)
 
 
 @pytest.mark.parametrize(("number", "shares"), [(6, (1 / 3, 1 / 2)), (10, (0.7, 0.3)), (7, (1 / 7, 3 / 7))])
@@ -133,13 +136,13 @@ def test_clusters_that_do_not_differ_have_no_equations(number: int, shares: tupl
     people = (table["truth"] == "human") & (table["stimulus"].str[1:].astype(int) < round(shares[1] * number))
     table.loc[table["truth"] == "human", "verdict"] = "human"
     table.loc[people, "verdict"] = "machine"
-    [found] = by_equations(table)
-    assert found["test"] == "no test: nothing varies from judge to judge"
-    assert found["p"] is found["odds_ratio"] is found["low"] is found["high"] is None
+    [result] = by_equations(table)
+    assert result.test == "no test: nothing varies from judge to judge"
+    assert result.p is result.odds_ratio is result.low is result.high is None
     table.loc[0, "verdict"] = "human" if table.loc[0, "verdict"] == "machine" else "machine"
-    [found] = by_equations(table)
-    assert found["low"] < found["odds_ratio"] < found["high"]
-    assert 0 < found["p"] < 1
+    [result] = by_equations(table)
+    assert result.low < result.odds_ratio < result.high
+    assert 0 < result.p < 1
 
 
 @pytest.mark.parametrize("right", ["aabbcc", "aaabbbbbc"])
@@ -150,57 +153,106 @@ def test_values_that_do_not_vary_within_have_no_analysis_of_variance(right: str)
          "truth": "human", "agent": "x", "topic": topic}
         for at, topic in enumerate(right + "c")
     ]  # fmt: skip
-    [found] = between_values(pd.DataFrame(rows), "topic")
-    assert found["test"] == "no test: nothing varies within the values"
-    assert found["p"] is found["statistic"] is found["effect"] is None
+    [result] = between_values(pd.DataFrame(rows), "topic")
+    assert result.test == "no test: nothing varies within the values"
+    assert result.p is result.statistic is result.effect is None
     [two] = between_values(pd.DataFrame(rows).query("topic != 'b'"), "topic")
-    assert two["test"] == "no test: every stimulus is right as often"
+    assert two.test == "no test: every stimulus is right as often"
 
 
 def test_judges_who_do_not_differ_from_chance_are_not_tested() -> None:
     same = against_chance(_verdicts({"a": [0.5] * 8}), ["a"])
-    assert {row["test"] for row in same} == {"no test: every judge is at 0.5"}
-    assert {row["direction"] for row in same} == {"not told from chance"}
+    assert {row.test for row in same} == {"no test: every judge is at 0.5"}
+    assert {row.direction for row in same} == {"not told from chance"}
     few = against_chance(_verdicts({"a": [0.5] * 3}), ["a"])
-    assert {row["test"] for row in few} == {"no test: Wilcoxon's needs 6 judges"}
+    assert {row.test for row in few} == {"no test: Wilcoxon's needs 6 judges"}
 
 
 def test_judges_and_agents_that_cannot_be_compared_say_why() -> None:
     table = _verdicts({"a": [0.5, 0.5]}).assign(sample=0)
     table["trial"] = table["agent"] + table["stimulus"]  # both judged the same
     [alike] = between_judges(table)
-    assert (alike["test"], alike["p"], alike["difference"]) == ("no test: both are right on the same trials", None, 0)
+    assert (alike.test, alike.p, alike.difference) == ("no test: both are right on the same trials", None, 0)
     [apart] = between_judges(table.assign(trial=table["judge"] + table["trial"]))
-    assert (apart["test"], apart["p"], apart["difference"]) == ("no test: no trial in common", None, None)
+    assert (apart.test, apart.p, apart.difference) == ("no test: no trial in common", None, None)
     split = table[table["truth"] == "machine"].assign(agent=lambda rows: rows["judge"].map({"j0": "a", "j1": "b"}))
     [agents] = between_agents(split, ["a", "b"])
-    assert (agents["test"], agents["p"]) == ("no test: no judge judged both", None)
+    assert (agents.test, agents.p) == ("no test: no judge judged both", None)
 
 
 def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() -> None:
-    said = {"j0": ("110", "0010"), "j1": ("11", "010"), "j2": ("1", "00")}  # of "a", of "b"; 1 is "machine"
+    spoken = {"j0": ("110", "0010"), "j1": ("11", "010"), "j2": ("1", "00")}  # of "a", of "b"; 1 is "machine"
     rows = [
-        (judge, agent, "machine", "machine" if one == "1" else "human")
-        for judge, texts in said.items()
+        (judge, agent, "machine", "machine" if item == "1" else "human")
+        for judge, texts in spoken.items()
         for agent, text in zip("ab", texts, strict=True)
-        for one in text
+        for item in text
     ]
     table = pd.DataFrame([*rows, ("j3", "c", "machine", "human")], columns=["judge", "agent", "truth", "verdict"])
-    [found] = [one for one in between_agents(table, ["a", "b", "c"]) if one["second"] == "b"]
+    [result] = [item for item in between_agents(table, ["a", "b", "c"]) if item.second == "b"]
 
     ways = [
-        [sum(int((one + other)[at]) for at in chosen) for chosen in combinations(range(len(one + other)), len(one))]
-        for one, other in said.values()
+        [sum(int((item + other)[at]) for at in chosen) for chosen in combinations(range(len(item + other)), len(item))]
+        for item, other in spoken.values()
     ]
-    whole = sum(text.count("1") for texts in said.values() for text in texts)
-    differences = [sum(way) / 6 - (whole - sum(way)) / 9 for way in product(*ways)]
+    overall = sum(text.count("1") for texts in spoken.values() for text in texts)
+    differences = [sum(way) / 6 - (overall - sum(way)) / 9 for way in product(*ways)]
     observed = 5 / 6 - 2 / 9
-    assert found["difference"] == pytest.approx(observed)
-    wanted = sum(abs(one) > observed - 1e-9 for one in differences) / len(differences)
-    assert found["p"] == pytest.approx(wanted)
+    assert result.difference == pytest.approx(observed)
+    wanted = sum(abs(item) > observed - 1e-9 for item in differences) / len(differences)
+    assert result.p == pytest.approx(wanted)
     assert 0.01 < wanted < 0.2
 
 
 def test_p_values_together_are_corrected_by_holm() -> None:
-    told = corrected([{"p": 0.01}, {"p": None}, {"p": 0.04}, {"p": 0.03}])
-    assert [one.get("holm") for one in told] == [pytest.approx(0.03), None, pytest.approx(0.06), pytest.approx(0.06)]
+    tests = corrected([Equations(unit="judge", clusters=10, p=p) for p in (0.01, None, 0.04, 0.03)])
+    assert [test.holm for test in tests] == [pytest.approx(0.03), None, pytest.approx(0.06), pytest.approx(0.06)]
+
+
+def test_alpha_of_krippendorffs_own_example() -> None:
+    """Krippendorff 2011, example C: four observers, twelve units, missing data, nominal: alpha = 0.743."""
+    observers = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+    assert krippendorff_alpha(np.array(observers).T) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_alpha_of_judges_who_always_agree_and_of_a_coin() -> None:
+    same = np.repeat(np.random.default_rng(0).integers(0, 2, (50, 1)), 3, axis=1).astype(float)
+    assert krippendorff_alpha(same) == 1
+    assert krippendorff_alpha(np.ones((5, 3))) is None
+    coins = np.random.default_rng(0).integers(0, 2, (2000, 3)).astype(float)
+    assert abs(krippendorff_alpha(coins) or 1) < 0.05
+
+
+def test_pairs_and_fleiss_kappa() -> None:
+    spoken = {"x": "HHHHMMMMHM", "y": "HHHMMMMHHM", "z": "HHHMMMHHMM"}
+    rows = [
+        {
+            "judge": judge,
+            "judge_kind": "machine",
+            "trial": at,
+            "sample": 0,
+            "verdict": {"H": "human", "M": "machine"}[letter],
+        }
+        for judge, letters in spoken.items()
+        for at, letter in enumerate(letters)
+    ]
+    rows.append(
+        {"judge": "x", "judge_kind": "machine", "trial": 0, "sample": 1, "verdict": "machine"}
+    )  # its first verdict counts
+    rows.append({"judge": "y", "judge_kind": "machine", "trial": 10, "sample": 0, "verdict": "refused"})
+    result = agreement(pd.DataFrame(rows))
+    x_and_y = result.pairs.data[0]
+    assert (x_and_y.first, x_and_y.second, x_and_y.trials) == ("x", "y", 10)
+    assert x_and_y.alike == 0.8
+    assert x_and_y.kappa == pytest.approx((0.8 - 0.5) / 0.5)
+    # Fleiss 1971 by hand: eight trials alike (one of them 2 of 3) …
+    share = np.array([sum(letters[at] == "M" for letters in spoken.values()) / 3 for at in range(10)])
+    of_trials = float(np.mean([(3 * p * (3 * p - 1) + 3 * (1 - p) * (3 * (1 - p) - 1)) / 6 for p in share]))
+    by_chance = float(share.mean() ** 2 + (1 - share.mean()) ** 2)
+    assert result.fleiss == pytest.approx((of_trials - by_chance) / (1 - by_chance))
+    assert result.trials_of_all == 10

@@ -66,11 +66,11 @@ def runs(folder: Path, number: int = 30) -> Path:
             stimuli.append(stimulus(name, task, **fields))
             for agent in records:
                 whose = {"humans": "human:07"}.get(agent, agent)
-                said = answer(task, at, chance)
-                for message in said.get("messages", ()):
+                spoken = answer(task, at, chance)
+                for message in spoken.get("messages", ()):
                     message["agent"] = whose
                 kind = PERSON if agent == "humans" else {"kind": "control"} if agent == "catch" else {}
-                records[agent].append(record(name, task, whose, answer=said, **kind))
+                records[agent].append(record(name, task, whose, answer=spoken, **kind))
     entries = {name: agent_entry(*TASKS) for name in AGENTS} | {"catch": agent_entry(*TASKS, kind="control")}
     about = {"source": "set.jsonl", "root": str(folder), "count": len(stimuli), "sha256": "b" * 64}
     return write_run(folder / "run", stimuli, records, entries, set=about)
@@ -84,7 +84,7 @@ def trials(out: Path) -> list[tuple[dict[str, Any], dict[str, str]]]:
     with key_path(out).open(newline="") as file:
         key = list(csv.DictReader(file))
     rows = [json.loads(line) for line in (out / "trials.jsonl").read_text().splitlines()]
-    assert [row["id"] for row in rows] == [one["trial"] for one in key]
+    assert [row["id"] for row in rows] == [item["trial"] for item in key]
     return list(zip(rows, key, strict=True))
 
 
@@ -103,12 +103,14 @@ def out(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_trial_set_is_a_stimulus_set_of_half_people(out: Path) -> None:
     assert not check_set(out / "trials.jsonl").problems
     for task in TASKS:
-        some = [key for trial, key in trials(out) if trial["asked"] == task and key["catch"] == "0"]
-        people = sum(key["truth"] == "human" for key in some)
-        assert people == len(some) / 2
+        chosen = [key for trial, key in trials(out) if trial["asked"] == task and key["catch"] == "0"]
+        people = sum(key["truth"] == "human" for key in chosen)
+        assert people == len(chosen) / 2
         for agent in AGENTS:
-            assert sum(key["agent"] == agent for key in some) == people / 2
-        assert sum(key["catch"] == "1" for trial, key in trials(out) if trial["asked"] == task) == round(len(some) / 10)
+            assert sum(key["agent"] == agent for key in chosen) == people / 2
+        assert sum(key["catch"] == "1" for trial, key in trials(out) if trial["asked"] == task) == round(
+            len(chosen) / 10
+        )
 
 
 def test_a_judge_sees_what_people_also_say_and_nothing_else(out: Path) -> None:
@@ -131,7 +133,7 @@ def test_a_judge_sees_what_people_also_say_and_nothing_else(out: Path) -> None:
                 assert trial["answer"]["frame"] == [64, 48]
                 assert all(x == int(x) and 0 <= x <= 64 for x, _ in trial["answer"]["fixations"])
             case "conversation":
-                assert [one["speaker"] for one in trial["answer"]["messages"]] == list("ABABAB"[: int(key["length"])])
+                assert [item["speaker"] for item in trial["answer"]["messages"]] == list("ABABAB"[: int(key["length"])])
                 assert trial["question"] == f"Is {trial['speaker']} a human or a machine?"
 
 
@@ -172,14 +174,14 @@ def test_lists_have_the_papers_numbers(run: Path, tmp_path: Path) -> None:
     asked = "color_estimation,word_association"
     assert compose(run, "--out", out, "--task", asked, "--lists", 4, "--preset", "2022", "--repeats", 0.04) == 0
     truth = {key["trial"]: key for _, key in trials(out)}
-    for one in map(json.loads, (out / "lists.jsonl").read_text().splitlines()):
-        some = [truth[name] for name in one["trials"]]
-        assert len({key["trial"] for key in some}) == len(some)
-        first = [key for key in some if key["catch"] == "0" and not key["repeat_of"]]
-        assert len(first) == {"color_estimation": 25, "word_association": 50}[one["asked"]]
-        again = [key for key in some if key["repeat_of"]]
+    for item in map(json.loads, (out / "lists.jsonl").read_text().splitlines()):
+        chosen = [truth[name] for name in item["trials"]]
+        assert len({key["trial"] for key in chosen}) == len(chosen)
+        first = [key for key in chosen if key["catch"] == "0" and not key["repeat_of"]]
+        assert len(first) == {"color_estimation": 25, "word_association": 50}[item["asked"]]
+        again = [key for key in chosen if key["repeat_of"]]
         assert len(again) == round(0.04 * len(first))
-        assert all(truth[key["repeat_of"]] in some for key in again)
+        assert all(truth[key["repeat_of"]] in chosen for key in again)
 
 
 def test_people_come_from_another_folder(run: Path, tmp_path: Path) -> None:
@@ -219,13 +221,6 @@ def test_a_missing_picture_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pictures", "run"]
 
 
-def test_a_set_is_replaced_only_if_asked(out: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = key_path(out).read_bytes()
-    assert compose(run, "--out", out) == 2
-    assert "--force" in capsys.readouterr().err
-    assert key_path(out).read_bytes() == before
-
-
 def test_without_a_seed_nobody_can_draw_the_order_again(run: Path, tmp_path: Path) -> None:
     orders = []
     for name in ("A", "B"):
@@ -252,8 +247,8 @@ def test_people_are_asked_about_what_their_answers_name(tmp_path: Path, capsys: 
     others = {f"other{at}.png": rows for at, rows in enumerate(colors.values())}
     for name, content in (("word", words), ("color", colors), ("others", others)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    given = [str(tmp_path / f"{name}.json") for name in ("word", "color")]
-    assert main(["import", *given, "--out", str(tmp_path / "people")]) == 0
+    command = [str(tmp_path / f"{name}.json") for name in ("word", "color")]
+    assert main(["import", *command, "--out", str(tmp_path / "people")]) == 0
     asked = "word_association,color_estimation"
     folders = (tmp_path / "machines", tmp_path / "people")
     assert compose(*folders, "--task", asked, "--out", tmp_path / "T") == 0
@@ -285,36 +280,21 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
         trial = {"id": f"t{at:04}", "asked": "word_association", "shown": f"s{at // 2:04}", "cue": "sun",
                  "answer": {"word": chance.choice(["sun", "moon", "light"])}}  # fmt: skip
         rows.append((trial, {"truth": truth, "catch": 0, "repeat_of": ""}))
-    [fair] = blindness.tell(tmp_path, rows, 0)
+    [fair] = blindness.measure_blindness(tmp_path, rows, 0)
     assert fair["hidden"]["low"] < 0.5 < fair["hidden"]["high"]
     ordered = [
         (dict(trial, id=f"t{at:04}"), key) for at, (trial, key) in enumerate(sorted(rows, key=lambda r: r[1]["truth"]))
     ]
     for at, (trial, _) in enumerate(ordered):
         trial["shown"] = f"s{at // 2:04}"
-    [told] = blindness.tell(tmp_path, ordered, 0)
-    assert told["hidden"]["low"] > 0.9
+    [output] = blindness.measure_blindness(tmp_path, ordered, 0)
+    assert output["hidden"]["low"] > 0.9
     longer = [
         (dict(trial, answer={"word": "long word" if key["truth"] == "machine" else "sun"}), key) for trial, key in rows
     ]
-    [told] = blindness.tell(tmp_path, longer, 0)
-    assert told["shown"]["detectability"] == 1
-    assert told["hidden"]["low"] < 0.5 < told["hidden"]["high"]
-
-
-def test_trials_need_their_parts() -> None:
-    row = {"id": "t1", "task": "judgement", "asked": "image_captioning", "shown": "s1", "question": "?"}
-    parse_row(json.dumps({**row, "answer": {"text": "a cat"}}))
-    said = {"messages": [{"speaker": "A", "text": "Hi"}]}
-    for wrong, message in [
-        ({"answer": {"word": "cat"}}, "answer to image_captioning has text"),
-        ({"answer": {}}, "answer to image_captioning has text"),
-        ({"asked": "word_association", "answer": {"word": "sun"}}, "cue: lacks"),
-        ({"asked": "conversation", "answer": said}, "speaker: lacks"),
-        ({"asked": "attention_prediction", "answer": {"fixations": [[1.0, 2.0]]}}, "has fixations and frame"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            parse_row(json.dumps({**row, **wrong}))
+    [output] = blindness.measure_blindness(tmp_path, longer, 0)
+    assert output["shown"]["detectability"] == 1
+    assert output["hidden"]["low"] < 0.5 < output["hidden"]["high"]
 
 
 @pytest.mark.parametrize("whose", ["human", "machine", None])
@@ -341,7 +321,7 @@ def test_swapped_scanpaths_are_of_who_looked_and_no_catch_trials(
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     out = tmp_path / "T"
     assert compose(ready, "--out", out, "--task", "attention", "--catch", 0.5) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     swapped = [key for _, key in trials(out) if key["catch"] == "swapped"]
     plain_trials = [key for _, key in trials(out) if key["catch"] == "0"]
     assert len(plain_trials) == 24
@@ -349,7 +329,7 @@ def test_swapped_scanpaths_are_of_who_looked_and_no_catch_trials(
     assert not any(key["catch"] == "1" for _, key in trials(out))
     if whose is None:  # as records were before
         assert swapped == []
-        assert "passed over: 12 swapped scanpaths that do not say who looked; generate them again" in told
+        assert "passed over: 12 swapped scanpaths that do not say who looked; generate them again" in output
     else:
         assert [(key["truth"], key["agent"]) for key in swapped] == [(whose, "catch")] * 12
-        assert "0 to catch, 12 swapped" in told
+        assert "0 to catch, 12 swapped" in output

@@ -17,8 +17,7 @@ import orjson
 from agents.answers import ConversationAnswer, Message, VerdictAnswer, plain
 from agents.errors import InputError
 from agents.stimuli import ShownAnswer
-from judging.candidates import Candidate, Shown, Truth
-from judging.dialogues import Letter
+from judging.candidates import Candidate, Letter, Shown, Truth
 from judging.study.export import PARTICIPANTS, RECORD_OF_A_PERSON, write_participants
 from judging.study.online.state import SIDES, Judged, OnlineTest, Part
 from judging.study.online.trials import trial_of

@@ -1,0 +1,239 @@
+"""The page of scores with its figures, as Figures 4 to 6 of the 2025 paper, and the paragraph on how they were made."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from importlib import metadata
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from agents import __version__
+from judging.measures import ALL, REPETITIONS, Score
+from judging.pass_rate import PassRate
+from judging.published import published
+from judging.tables import Estimate, Grid, Table, is_missing
+from judging.verdicts import SAID
+from serving.runs.display_text import count
+from serving.web.rendering import render
+from serving.web.viewer_provenance import TASK_NAMES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from judging.score import Scores
+
+HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, which the colour-blind tell apart
+COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+PASS_RATES = "pass-rates"
+FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved sideways, not made too small to read
+
+
+def page(scores: Scores, figures: Mapping[str, str]) -> str:
+    """The page as HTML, complete in itself; ``figures`` are SVGs by the names of :func:`figures`."""
+    return render(
+        "judging",
+        "scores.html",
+        title="Scores",
+        scores=scores,
+        figures=figures,
+        task_names=TASK_NAMES,
+        papers=published()["papers"],
+        all_agents=ALL,
+        count=count,
+        picture=_picture,
+        judges_by_agents=_judges_by_agents,
+    )
+
+
+def _picture(svg: str, label: str) -> Markup:
+    start = Markup('<svg role="img" aria-label="{}" style="{}"').format(label, FITS)
+    return Markup(svg[svg.index("<svg") :].replace("<svg", start, 1))
+
+
+def _judges_by_agents(scores: Table[Score]) -> Grid | None:
+    """Which judge recognizes which agent: a language model's own family beside the others."""
+    agents = [agent for agent in scores.distinct("agent") if agent != ALL]
+    judges = scores.distinct("judge")
+    if len(agents) < 2 or len(judges) < 2:
+        return None
+    rates = {(score.judge, score.agent): score.p_machine.value for score in scores}
+    rows = [[judge, *(rates.get((judge, agent)) for agent in agents)] for judge in judges]
+    return Grid("p(M|M) by judge and agent", ["judge", *agents], rows)
+
+
+def methods(
+    table: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]], sets: Sequence[Mapping[str, Any]], seed: int
+) -> str:
+    """The paragraph, to be put into a paper. ``settings`` are the judges', ``sets`` what ``TRIALS.trials.json`` say,
+    ``seed`` that of the bootstrap."""
+    excluded = table["excluded"].dropna()
+    is_paired = table["beside_truth"].notna()
+    libraries = ("numpy", "scipy", "statsmodels", "scikit-learn")
+    text = render(
+        "judging",
+        "methods.txt",
+        version=__version__,
+        packages=", ".join(f"{name} {metadata.version(name)}" for name in libraries),
+        verdicts=count(len(table), "verdict"),
+        judges=count(table["judge"].nunique(), "judge"),
+        trials=count(table["trial"].nunique(), "trial"),
+        stimuli=count(table["stimulus"].nunique(), "stimulus", "stimuli"),
+        missing=f"{int((~table['verdict'].isin(SAID)).sum()):,}",
+        rules=sorted({rule for rules in excluded.unique() for rule in rules.split()}),
+        excluded=count(len(excluded), "verdict"),
+        sets=[about for about in sets if "seed" in about],
+        settings={name: settings[name] for name in sorted(set(table["judge"]) & settings.keys())},
+        has_single=not is_paired.all(),
+        has_pairs=is_paired.any(),
+        repetitions=f"{REPETITIONS:,}",
+        seed=seed,
+    )
+    return " ".join(text.split())
+
+
+def figures(scores: Table[Score], cues: Collection[str], pass_rates: Sequence[PassRate] = ()) -> dict[str, str]:
+    """SVGs by name: ``TASK-JUDGE`` for each, ``overview`` without the judges in ``cues``, and ``pass-rates``."""
+    drawn = {
+        f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
+        for (task, judge), rows in groupby(scores, key=lambda score: (score.task, score.judge))
+    }
+    if pass_rates:
+        drawn[PASS_RATES] = _svg(partial(_by_turns, pass_rates))
+    overall = [score for score in scores if score.agent == ALL and score.judge not in cues]
+    return {"overview": _svg(partial(_overview, overall)), **drawn} if overall else drawn
+
+
+def _overview(scores: Sequence[Score], figure: Any) -> None:
+    """As Figure 4: a matrix for each task and judge, of all agents together."""
+    tasks = list(dict.fromkeys(score.task for score in scores))
+    judges = list(dict.fromkeys(score.judge for score in scores))
+    figure.set_size_inches(1.0 + 1.75 * len(tasks), 0.5 + 1.6 * len(judges))
+    axes = figure.subplots(len(judges), len(tasks), squeeze=False)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    named: set[str] = set()
+    for score in scores:
+        down, across = judges.index(score.judge), tasks.index(score.task)
+        axis = axes[down, across]
+        axis.set_axis_on()
+        halves = [(high - low) / 2 for _, low, high in map(_ends, (score.p_human, score.p_machine))]
+        _matrix(axis, [_of_people(score), _of_machines(score)], ["people's", "machines'"], halves)
+        axis.set_title(TASK_NAMES[score.task] if down == 0 else "", fontsize=9)
+        if score.judge not in named:
+            axis.set_ylabel(score.judge, fontsize=9)
+            named.add(score.judge)
+        if down == len(judges) - 1:
+            axis.set_xlabel("said")
+
+
+def _by_agent(scores: Sequence[Score], figure: Any) -> None:
+    """As Figures 5 and 6: a row of the matrix for people and for each agent, the agent that passes most often framed;
+    beside it each agent's detectability."""
+    known = [score for score in scores if not is_missing(score.detectability.value)]
+    figure.set_size_inches(9, 1.3 + 0.32 * (1 + len(known)))
+    matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2.2), sharey=True)
+    names = ["people", *("all agents" if score.agent == ALL else score.agent for score in known)]
+    _matrix(matrix, [_of_people(scores[0]), *map(_of_machines, known)], names)
+    matrix.set_xlabel("said")
+    agents = [score for score in known if score.agent != ALL]
+    if len(agents) > 1:
+        best = min(agents, key=lambda score: score.p_machine.value or 0.0)
+        matrix.add_patch(_frame(1 + known.index(best)))
+    for at, score in enumerate(known, start=1):
+        label = at == 1
+        _dot(dots, score.detectability, at - 0.12, "detectability" if label else None, color=INK, marker="o")
+        _dot(dots, score.p_machine, at + 0.18, "p(M|M)" if label else None, color=MACHINE, marker="s")
+    dots.axvline(0.5, color="#888888", linestyle=":", linewidth=1)
+    dots.set(xlim=(0, 1), xlabel="share (dotted: chance; bars: 95 % intervals)")
+    dots.spines[["top", "right", "left"]].set_visible(False)
+    dots.tick_params(axis="y", length=0, labelleft=False)
+    if known:
+        dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+
+
+def _dot(axes: Any, estimate: Estimate, height: float, label: str | None, **style: str) -> None:
+    value, low, high = _ends(estimate)
+    bars = [[max(0, value - low)], [max(0, high - value)]]
+    axes.errorbar([value], [height], xerr=bars, label=label, markersize=5, linestyle="none", elinewidth=1.2, **style)
+
+
+def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
+    """Pass rates by turns, a panel for each judge and a line for each agent and mode."""
+    known = [rate for rate in rates if rate.turns is not None and rate.verdicts and rate.agent != ALL]
+    judges = list(dict.fromkeys(rate.judge for rate in known))
+    turns = sorted({rate.turns for rate in known if rate.turns is not None})
+    lines = list(dict.fromkeys((rate.agent, rate.mode or "") for rate in known))
+    figure.set_size_inches(2.6 + 3 * len(judges), 3.2)
+    [panels] = figure.subplots(1, max(1, len(judges)), squeeze=False, sharey=True)
+    for panel, judge in zip(panels, judges, strict=False):
+        for at, line in enumerate(lines):
+            of_line = [rate for rate in known if (rate.judge, rate.agent, rate.mode or "") == (judge, *line)]
+            places = [turns.index(rate.turns or 0) + 0.06 * (at - (len(lines) - 1) / 2) for rate in of_line]
+            ends = [_ends(rate.pass_rate) for rate in of_line]
+            bars = [[abs(value - low) for value, low, _ in ends], [abs(value - high) for value, _, high in ends]]
+            style = {"color": COLOURS[at % len(COLOURS)], "marker": "o", "markersize": 5}
+            style["linestyle"] = "--" if line[1] == "burst" else "-"
+            label = ", ".join(filter(None, line)) if panel is panels[0] else None
+            panel.errorbar(places, [value for value, _, _ in ends], bars, label=label, **style)
+        panel.axhline(0.5, color="#888888", linestyle=":", linewidth=1)
+        panel.set(ylim=(0, 1), xlabel="turns", title=judge)
+        panel.set_xticks(range(len(turns)), map(str, turns))
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("pass rate (dotted: chance)")
+    if lines:
+        figure.legend(loc="outside right upper", frameon=False)
+
+
+def _matrix(
+    axes: Any, shares: Sequence[tuple[float, float]], names: Sequence[str], halves: Sequence[float] = ()
+) -> None:
+    """Shares called human and machine, a row for each of ``names``, with half the length of each row's interval."""
+    axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    for down, row in enumerate(shares):
+        for across, value in enumerate(row):
+            text = "–" if value != value else f"{value:.2f}"
+            if halves and halves[down] == halves[down]:
+                text += f"\n± {halves[down]:.2f}"
+            axes.text(across, down, text, ha="center", va="center", color="white" if value > 0.6 else "black")
+    axes.set_xticks((0, 1), ("human", "machine"))
+    axes.set_yticks(range(len(names)), names)
+
+
+def _frame(row: int) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((-0.49, row - 0.47), 1.98, 0.94, fill=False, edgecolor="black", linewidth=1.5, zorder=3)
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    value, low, high = (float("nan") if end is None else end for end in (estimate.value, estimate.low, estimate.high))
+    return value, low, high
+
+
+def _of_people(score: Score) -> tuple[float, float]:
+    human, _, _ = _ends(score.p_human)
+    return human, 1 - human
+
+
+def _of_machines(score: Score) -> tuple[float, float]:
+    machine, _, _ = _ends(score.p_machine)
+    return 1 - machine, machine
+
+
+def _svg(draw: Callable[[Any], None]) -> str:
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    # The same bytes every time, and text that stays text.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 9}):
+        figure = Figure(layout="constrained")
+        FigureCanvasSVG(figure)
+        draw(figure)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    return buffer.getvalue()

@@ -1,0 +1,134 @@
+"""Tables of figures: their rows, typed, print on a terminal, render on a page, and stand in CSV and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from markupsafe import Markup
+
+from serving.runs.csv_tables import write_rows
+from serving.terminal import plain_table, print_table
+
+R = TypeVar("R")
+FILE_NAMES = {"task": "asked"}  # of fields that files call otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its 95 % interval; None or NaN where there is none. ``form`` is how it is written."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    form: str = ".2f"
+
+    def __str__(self) -> str:
+        return self._written("{} ({} to {})")
+
+    def __html__(self) -> Markup:
+        return Markup(self._written("{} <small>({} to {})</small>"))
+
+    def _written(self, with_interval: str) -> str:
+        if is_missing(self.value):
+            return "–"
+        digits = int(self.form[-2])
+        texts = [
+            "" if end is None else f"{round(end, digits) + 0.0:{self.form}}"  # no -0.00
+            for end in (self.value, self.low, self.high)
+        ]
+        return texts[0] if is_missing(self.low) else with_interval.format(*texts)
+
+
+def is_missing(value: float | None) -> bool:
+    """Whether a figure is None or NaN."""
+    return value is None or value != value
+
+
+class Grid(NamedTuple):
+    """A table as it is seen; the first cell of each row is its header."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def print(self) -> None:
+        """Print it on the terminal, if it has rows."""
+        table = plain_table(*self.columns)
+        for row in self.rows:
+            table.add_row(*map(_text, row))
+        if self.rows:
+            print_table(table)
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[R]):
+    """Rows of one kind (dataclasses). ``omit`` are fields that files lack."""
+
+    data: Sequence[R]
+    omit: Collection[str] = ()
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def where(self, **values: Any) -> Table[R]:
+        """The rows whose fields have these values."""
+        kept = [row for row in self.data if all(getattr(row, name) == value for name, value in values.items())]
+        return replace(self, data=kept)
+
+    def distinct(self, name: str) -> list[Any]:
+        """The values of a field, each once."""
+        return list(dict.fromkeys(getattr(row, name) for row in self.data))
+
+    def grid(self, view: Mapping[str, str] | str, caption: str = "") -> Grid:
+        """The rows as they are seen; ``view`` has by heading the field, or a field of that ("p_human.value"); or it is
+        the names of fields."""
+        if isinstance(view, str):
+            view = {name.replace("_", " "): name for name in view.split()}
+        cells = list(map(attrgetter, view.values()))
+        return Grid(caption, list(view), [[cell(row) for cell in cells] for row in self.data])
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as files have them: an estimate as ``name``, ``name_low`` and ``name_high``."""
+        return [record(row, self.omit) for row in self.data]
+
+    def write_csv(self, path: Path) -> None:
+        """Write the rows; a table without rows is not written."""
+        if records := self.records():
+            with path.open("w", encoding="utf-8", newline="") as file:
+                write_rows(file, records[0], (row.values() for row in records))
+
+
+def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
+    """A dataclass as files have it."""
+    values: dict[str, Any] = {}
+    for entry in fields(row):
+        name, value = FILE_NAMES.get(entry.name, entry.name), getattr(row, entry.name)
+        if isinstance(value, Estimate):
+            values |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+        elif entry.name not in omit:
+            values[name] = as_json(value)
+    return values
+
+
+def as_json(value: Any) -> Any:
+    """Tables and dataclasses, wherever they stand in a value, as JSON has them."""
+    if isinstance(value, Table):
+        return value.records()
+    if is_dataclass(value):
+        return record(value)
+    return {name: as_json(part) for name, part in value.items()} if isinstance(value, dict) else value
+
+
+def _text(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return "–"
+    if isinstance(cell, float):
+        return f"{round(cell, 2) + 0.0:.2f}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -1,0 +1,225 @@
+"""Judges that are classifiers: against scikit-learn itself, what leaks through folds, and single cues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import KFold
+from sklearn.svm import SVC
+
+from judging import features as of_trials
+from judging.classifier import ClassifierJudge, ClassifierSettings
+from judging.cues import CueJudge, CueSettings
+from judging.features import Features, features
+from judging.ledger import difference
+from judging.tables import Estimate
+from judging.trained import judge_trials
+
+
+def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Scanpath trials with their keys: people and two agents on each of some pictures; machines look ``tell`` pixels to
+    the right."""
+    chance = np.random.default_rng(seed)
+    trials, keys = [], []
+    for at in range(number):
+        truth = "human" if at % 2 else "machine"
+        agent = "human:1" if at % 2 else "ab"[at // 2 % 2]
+        points = chance.normal((320 + tell * (truth == "machine"), 240), 60, (12, 2)).round()
+        answer = {"fixations": points.tolist(), "frame": [640, 480]}
+        trials.append({"id": f"t{at}", "asked": "attention_prediction", "shown": f"s{at // 4}", "answer": answer})
+        keys.append({"truth": truth, "agent": agent, "catch": False, "repeat_of": None, "said": str(at), "asked": "x"})
+    return trials, keys
+
+
+def judged(trials: Any, keys: Any, **settings: Any) -> dict[str, dict[str, Any]]:
+    judge = ClassifierJudge(ClassifierSettings(**settings), "svm")
+    inputs = features(trials, None, None, judge.settings.path)
+    return judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
+
+
+def share_right(result: Mapping[str, Any], trials: Any, keys: Any) -> float:
+    spoken = [result[item["id"]]["margin"] > 0 for item in trials]
+    truth = [key["truth"] == "machine" for key in keys[: len(spoken)]]
+    return float(np.mean(np.array(spoken) == np.array(truth)))
+
+
+def test_the_papers_code_is_scikit_learns_own() -> None:
+    """KFold(10, shuffle, 42) and SVC() by themselves give the same margins."""
+    trials, keys = path_trials(80, 40)
+    result = judged(trials, keys, kernel="rbf", scaled=False, balanced=False, split="row", seed=42, path="padded15")
+    rows = np.ones((80, 30))
+    rows[:, :24] = [2 * np.ravel(t["answer"]["fixations"]) / np.tile([640, 480], 12) - 1 for t in trials]
+    truth = np.array([key["truth"] == "machine" for key in keys])
+    for number, (train, test) in enumerate(KFold(10, shuffle=True, random_state=42).split(rows)):
+        margins = SVC().fit(rows[train], truth[train]).decision_function(rows[test])
+        for at, margin in zip(test, margins, strict=True):
+            assert result[f"t{at}"]["margin"] == pytest.approx(margin)
+            assert result[f"t{at}"]["fold"] == number
+
+
+@pytest.mark.parametrize("settings", [{}, {"kernel": "rbf"}, {"split": "agent"}, {"split": "other"}, {"train": 40}])
+def test_a_difference_is_found_and_none_is_not(settings: dict[str, Any]) -> None:
+    trials, keys = path_trials(240, 60)
+    assert share_right(judged(trials, keys, **settings), trials, keys) > 0.75
+    trials, keys = path_trials(240, 0)
+    assert 0.35 < share_right(judged(trials, keys, **settings), trials, keys) < 0.65
+
+
+def test_answers_said_alike_on_one_stimulus_leak_through_folds_of_rows_alone() -> None:
+    """Two machines that always say the same, which says nothing of what another machine would say."""
+    chance = np.random.default_rng(0)
+    trials, keys, rows = [], [], []
+    for at in range(100):
+        shared = chance.normal(size=40)
+        for agent in ("human:1", "human:2", "a", "b"):
+            truth = "human" if agent.startswith("human") else "machine"
+            rows.append(shared if truth == "machine" else chance.normal(size=40))
+            trials.append({"id": f"t{len(trials)}", "shown": f"s{at}"})
+            spoken = f"m{at}" if truth == "machine" else f"h{len(trials)}"
+            keys.append(
+                {"truth": truth, "agent": agent, "catch": False, "repeat_of": None, "said": spoken, "asked": "x"}
+            )
+    inputs = Features(np.array(rows), np.arange(len(rows)))
+    rates = {}
+    for split in ("row", "stimulus"):
+        judge = ClassifierJudge(ClassifierSettings(kernel="rbf", split=split), "svm")
+        result = judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
+        machines = [(item, key) for item, key in zip(trials, keys, strict=True) if key["truth"] == "machine"]
+        rates[split] = np.mean([result[item["id"]]["margin"] > 0 for item, _ in machines])
+    assert rates["row"] > 0.75
+    assert rates["stimulus"] < 0.65
+
+
+@pytest.mark.parametrize(("split", "output"), [("agent", "a"), ("other", "b")])
+def test_an_agents_answers_are_judged_by_who_has_not_met_it(split: str, output: str) -> None:
+    """Agent a looks to the right, b to the left: who has met b alone takes a for a person, and the other way round."""
+    trials, keys = path_trials(240, 0)
+    for trial, key in zip(trials, keys, strict=True):
+        step = {"a": 150, "b": -150}.get(key["agent"], 0)
+        trial["answer"]["fixations"] = [[x + step, y] for x, y in trial["answer"]["fixations"]]
+    result = judged(trials, keys, split=split)
+    of_a = [result[trial["id"]] for trial, key in zip(trials, keys, strict=True) if key["agent"] == "a"]
+    assert np.mean([item["margin"] > 0 for item in of_a]) < 0.1
+    assert {item["agent"] for item in of_a} == {output}
+    alone = judged(trials, keys, kernel="rbf")
+    assert np.mean([alone[trial["id"]]["margin"] > 0 for trial, key in zip(trials, keys, strict=True)
+                    if key["agent"] == "a"]) > 0.9  # fmt: skip
+
+
+def test_catch_trials_are_judged_and_not_trained_on() -> None:
+    trials, keys = path_trials(80, 60)
+    plain = judged(trials, keys)
+    odd = [dict(item, id=f"c{at}", shown=item["shown"]) for at, item in enumerate(trials)]
+    catch = [dict(key, catch=True, truth="machine") for key in keys]
+    both = judged(trials + odd, keys + catch, split="stimulus")
+    assert set(both) == {*plain, *(f"c{at}" for at in range(80))}
+    assert share_right(both, trials, keys) > 0.75  # although as many catch trials say the opposite
+
+
+def test_a_short_path_is_not_judged_by_ten_fixations() -> None:
+    trials, keys = path_trials(80, 60)
+    trials[3]["answer"]["fixations"] = trials[3]["answer"]["fixations"][:9]
+    assert "t3" not in judged(trials, keys)
+    assert "t3" in judged(trials, keys, path="padded15")
+
+
+@pytest.mark.parametrize(("asked", "lacks"), [("word_association", False), ("color_estimation", True)])
+def test_weights_for_pictures_are_needed_for_colours_alone(tmp_path: Path, asked: str, lacks: bool) -> None:
+    trials = tmp_path / "trials.jsonl"
+    trials.write_text(json.dumps({"id": "t1", "asked": asked}) + "\n")
+    chosen = ClassifierSettings(pictures="deep", picture_weights=str(tmp_path / "none.pth"), trials=trials)
+    output = ClassifierJudge(chosen, "svm-paper-code").missing()
+    assert (output is not None and "ResNet18's weights" in output) == lacks
+
+
+def _path(points: list[list[float]]) -> dict[str, Any]:
+    return {"answer": {"fixations": points, "frame": [200, 100]}}
+
+
+def _text(text: str, **more: Any) -> dict[str, Any]:
+    return {"id": "t0", "shown": "s0", "answer": {"text": text}, **more}
+
+
+def test_numbers_of_a_scanpath() -> None:
+    trial = _path([[100, 50], [160, 130], [160, 50]])
+    assert of_trials.length(trial) == [0, 0, 0, 3]
+    assert of_trials.path_length(trial) == pytest.approx([0.9, 0.45])  # steps of 100 and 80 pixels
+    away = np.array([0, 100, 60]) / 200
+    assert of_trials.center(trial) == pytest.approx([away.mean(), away.std()])
+    assert of_trials.path_length(_path([[5, 5]])) == [0, 0]
+
+
+def test_numbers_of_texts() -> None:
+    assert of_trials.length(_text("A dog, 2 cats")) == [13, 4, 1, 0]
+    assert of_trials.punctuation(_text("A Dog, 2 café!")) == [2, 2, 1, 1]
+    messages = [{"speaker": "A", "text": "Hi!"}, {"speaker": "B", "text": "Hello there."}]
+    assert of_trials.texts({"answer": {"messages": messages}, "speaker": "B"}) == ["Hello there."]
+    assert of_trials.texts({"answer": {"labels": ["cat", "dog"]}}) == ["cat", "dog"]
+
+
+def test_frequencies_are_wordfreqs_and_count_the_other_trials() -> None:
+    from wordfreq import zipf_frequency
+
+    rows = of_trials.frequencies([_text("the dog"), _text("zebra"), _text("the dog")])
+    the, dog, zebra = (zipf_frequency(word, "en") for word in ("the", "dog", "zebra"))
+    assert rows[0] == pytest.approx([(the + dog) / 2, dog, 1])
+    assert rows[1] == pytest.approx([zebra, zebra, 0])
+
+
+def _judged(cue: str, people: list[str], machines: list[str]) -> float:
+    """The share that the cue's judge tells rightly."""
+    trials, keys = [], []
+    for at, (text, truth) in enumerate(
+        [*((item, "human") for item in people), *((item, "machine") for item in machines)]
+    ):
+        trials.append({**_text(text), "id": f"t{at}", "shown": f"s{at % len(people)}", "asked": "image_captioning"})
+        keys.append({"truth": truth, "agent": "a", "catch": False, "repeat_of": None, "said": text, "asked": "x"})
+    judge = CueJudge(CueSettings(cue=cue), "cue")  # type: ignore[arg-type]
+    inputs = judge.features("image_captioning", trials, "cpu")
+    result = judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
+    right = [
+        (result[item["id"]]["margin"] > 0) == (key["truth"] == "machine")
+        for item, key in zip(trials, keys, strict=True)
+    ]
+    return float(np.mean(right))
+
+
+def test_a_cue_tells_what_it_is_about_and_nothing_else() -> None:
+    chance = np.random.default_rng(0)
+    words = ["dog", "cat", "cow", "hen", "fox", "owl"]
+    people = [" ".join(chance.choice(words, chance.integers(2, 9))) for _ in range(60)]
+    longer = [" ".join(chance.choice(words, 5)) for _ in range(60)]  # always in the middle
+    assert _judged("length", people, longer) > 0.7
+    assert _judged("punctuation", people, longer) == 0.5
+    assert _judged("constant", people, longer) == 0.5
+    assert _judged("punctuation", people, [f"{item}." for item in people]) == 1
+    assert 0.3 < _judged("length", people, [*people[1:], people[0]]) < 0.7
+
+
+def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None:
+    chance = np.random.default_rng(0)
+    rows = []
+    for at in range(400):
+        truth = ("human", "machine")[at % 2]
+        for judge, skill in (("good", 0.8), ("poor", 0.6)):
+            other = "machine" if truth == "human" else "human"
+            verdict = truth if chance.random() < skill else other
+            rows.append((judge, "machine", f"t{at}", f"s{at // 2}", truth, verdict))
+    table = pd.DataFrame(rows, columns=["judge", "judge_kind", "trial", "stimulus", "truth", "verdict"])
+    right = (table["verdict"] == table["truth"]).groupby([table["judge"], table["truth"]]).mean()
+    result = difference(table, "good", "poor", 0)
+    assert result is not None
+    estimate, low, high = result.value, result.low, result.high
+    assert estimate is not None and low is not None and high is not None  # noqa: PT018
+    assert estimate == pytest.approx(right["good"].mean() - right["poor"].mean())
+    # Two independent judges of 400 trials: the standard error is that of the difference of two proportions.
+    error = np.sqrt((0.8 * 0.2 + 0.6 * 0.4) / 400)
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.15)
+    assert difference(table, "good", "good", 0) == Estimate(0, 0, 0)
+    assert difference(table[table["judge"] == "good"], "good", "poor", 0) is None

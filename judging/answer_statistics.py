@@ -114,7 +114,6 @@ def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> tuple[f
 
 
 def _longest_excerpts(answers: Answers) -> Answers:
-    """Without the excerpts of a conversation that are the beginning of another of the same speaker's."""
     kept: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
     longest = []
     for answer in sorted(answers, key=lambda candidate: -len(candidate["answer"].get("messages") or ())):
@@ -257,7 +256,6 @@ def _correlations(rows: Sequence[CaptionScore], scores: Sequence[Score]) -> list
 
 
 def _correlated(points: NDArray[np.float64], row: Correlation) -> Correlation:
-    """The ``row`` with the correlations of the two columns of ``points``."""
     from scipy.stats import pearsonr, spearmanr
 
     if len(points) < LEAST_AGENTS:

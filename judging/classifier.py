@@ -76,7 +76,6 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         return None
 
     def _needs_pictures(self) -> bool:
-        """Pictures' features are of colours alone, if it is known what is to be judged."""
         chosen = self.settings
         if chosen.pictures == "none" or chosen.trials is None:
             return chosen.pictures != "none"

@@ -24,66 +24,50 @@ def register(commands: Commands) -> None:
     add("--task", metavar="A,B", help="only answers to these tasks (default: all)")
     add("--agents", metavar="A,B", help="only answers of these agents (default: all)")
     add("--per-agent", type=positive, metavar="N", help="trials of each agent (default: all that can be balanced)")
-    add("--lists", type=positive, default=1, metavar="N", help="judges that get a list of their own (default 1)")
+    add("--lists", type=positive, default=1, metavar="N", help="judges that get a list each (default 1)")
     number = trials.add_mutually_exclusive_group()
     number.add_argument("--per-judge", type=positive, metavar="N", help="trials in each list (default: all)")
     number.add_argument("--preset", choices=("2022", "2025"), help="trials in each list as in a paper, by task")
-    add(
-        "--lengths",
-        type=sizes,
-        metavar="3,6",
-        help="messages of excerpts of a conversation (3,6,9,…,24), turns of pairs (3,10)",
-    )
-    add(
-        "--pairs",
-        action="store_true",
-        help="conversations with a machine, each beside one of people; lengths in turns (3,10)",
-    )
-    add("--show-pseudo", action="store_true", help="of pairs: also what a machine wrote itself beforehand")
+    add("--lengths", type=sizes, metavar="3,6", help="messages of excerpts (3,6,9,…,24), turns of pairs (3,10)")
+    add("--pairs", action="store_true", help="conversations with a machine, each beside people's; lengths in turns")
+    add("--show-pseudo", action="store_true", help="of pairs: also what a machine wrote beforehand")
     add("--common", action="store_true", help="only stimuli that people and every agent answered")
-    add("--unique", action="store_true", help="one, drawn, of several answers that were said alike")
+    add("--unique", action="store_true", help="of equal answers to a stimulus a single, drawn answer")
     add("--every", action="store_true", help="every answer becomes a trial, balanced or not")
     add("--catch", type=share, default=0.1, metavar="SHARE", help="catch trials, where the runs have any (0.1)")
     add("--repeats", type=share, default=0.0, metavar="SHARE", help="trials that come again in their list (0)")
     add("--seed", type=seed, metavar="S", help="of all that is drawn (default: drawn; who knows it can tell the truth)")
     add("--force", action="store_true", help="replace the trial set at --out")
 
-    summary = "let judges answer the trials; the same command again resumes"
     judge = commands.add(
         "judge",
         _judge,
-        summary,
+        "let judges answer the trials; the same command again resumes",
         commands.settings,
         commands.workers,
         example="trials --judges svm,cues -o verdicts",
         uses_ray=True,
     )
-    judge.add_argument("trials", type=Path, metavar="TRIALS", help="a folder that `turinglike trials` has made")
-    judge.add_argument(
-        "--judges", required=True, metavar="A,B", help="of `turinglike agents --task judgement`; cues: all cue-…"
-    )
-    judge.add_argument(
-        "-o", "--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts"
-    )
-    judge.add_argument("--samples", type=positive, default=1, metavar="N", help="verdicts of a judge on each trial")
-    judge.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
-    judge.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per judge (default auto)")
-    judge.add_argument("--here", action="store_true", help="judge in this process, without Ray, however much it is")
-    judge.add_argument("--retry-failed", action="store_true", help="judge again what failed before")
+    add = judge.add_argument
+    add("trials", type=Path, metavar="TRIALS", help="a folder that `turinglike trials` has made")
+    add("--judges", required=True, metavar="A,B", help="of `turinglike agents --task judgement`; cues: all cue-…")
+    add("-o", "--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts")
+    add("--samples", type=positive, default=1, metavar="N", help="verdicts of a judge on each trial")
+    add("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
+    add("--replicas", type=replicas, metavar="N|auto", help="workers per judge (default auto)")
+    add("--here", action="store_true", help="judge in this process, without Ray, however much it is")
+    add("--retry-failed", action="store_true", help="judge again what failed before")
 
-    score = commands.add(
-        "score",
-        _score,
-        "who passes as a person: tables, intervals, tests, plots, one page",
-        example="verdicts -o scores",
-    )
-    score.add_argument("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
-    score.add_argument("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
-    score.add_argument("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
-    score.add_argument("--by", metavar="A,B", help="also by these columns: length, topic, domain, any of meta's")
-    score.add_argument("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")
-    score.add_argument("--seed", type=seed, default=0, metavar="S", help="of the bootstrap (default 0)")
-    score.add_argument("--force", action="store_true", help="replace the scores at --out")
+    summary = "who passes as a person: tables, intervals, tests, plots, a page"
+    score = commands.add("score", _score, summary, example="verdicts -o scores")
+    add = score.add_argument
+    add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
+    add("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
+    add("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
+    add("--by", metavar="A,B", help="also by these columns: length, topic, domain, any of meta's")
+    add("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")
+    add("--seed", type=seed, default=0, metavar="S", help="of the bootstrap (default 0)")
+    add("--force", action="store_true", help="replace the scores at --out")
 
     from judging.study.commands import register as register_study
 

@@ -123,7 +123,6 @@ class PictureFeatures:
         return by_name
 
     def _pixels(self, name: str) -> Any:
-        """As torchvision's weights want it: the shorter side 256, the centre 224 x 224, normalised."""
         import torch
         from PIL import Image as PILImage
         from torchvision.transforms import functional

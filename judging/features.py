@@ -1,13 +1,8 @@
 """What judges that are classifiers get of a trial: the numbers of single cues, and features like the papers'.
 
-Features by task (2025 paper, Methods; in brackets what the authors' programs have):
-
-- captions: the embedding of the text; objects: that of the three words in one sentence.
-- words: the squared difference of the answer's and the cue's embedding, number by number.
-- colours: the embedding of the word, with or without the picture's features by ResNet18.
-- scanpaths: x and y of the first fixations, from -1 to 1 over the frame: ten, shorter paths not being judged (papers),
-  or fifteen, what lacks being (1, 1) [the public benchmark].
-- conversations: the embedding of each sentence of the judged speaker; a verdict is on their mean margin.
+Captions and objects are embedded, conversations by sentences of the judged speaker; of words the squared difference of
+the answer's and the cue's embedding counts; of colours the word, with or without the picture's features; of scanpaths x
+and y of ten fixations (papers) or fifteen, what lacks being (1, 1) [the public benchmark], from -1 to 1 over the frame.
 """
 
 from __future__ import annotations

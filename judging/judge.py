@@ -54,7 +54,6 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 
 def _with_cues(names: str, trials: Path) -> str:
-    """With "cues" spelt out: all judges of a cue that the answers have."""
     if "cues" not in names.split(","):
         return names
     tasks = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
@@ -63,7 +62,6 @@ def _with_cues(names: str, trials: Path) -> str:
 
 
 def _untrainable(rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """Why no judge can be trained on trials with these rows of the key, if none can."""
     by_task: dict[str, set[tuple[str, str]]] = {}
     for row in rows:
         if row["beside_truth"] is not None:

@@ -39,7 +39,6 @@ PROMPTS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_nam
 
 
 def _schema(kind: str, verdicts: Sequence[Any]) -> Mapping[str, Any]:
-    """Of our answer; ``reason`` is first, as models write the fields in this order and are to reason first."""
     return {
         "type": "object",
         "properties": {"reason": {"type": "string"}, "verdict": {"type": kind, "enum": verdicts}},
@@ -359,7 +358,6 @@ def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:
 
 
 def _group_of(trial: JudgementStimulus) -> str:
-    """What a grid has in one prompt: the answers to one stimulus, the speakers of one excerpt, a scanpath alone."""
     if trial.asked == "attention_prediction":
         return trial.id
     if trial.asked == "conversation":

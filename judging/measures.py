@@ -1,15 +1,12 @@
 """How well judges tell machines from people: rates, detectability, d', criterion, and their intervals.
 
-- p(H|H), p(M|M): the share of people's, of machines' answers that are taken for what they are (2025 paper, L1333).
-- detectability: (p(H|H) + p(M|M)) / 2; 0.5 is a perfect imitator, and it is not cut off there (2025, Table S4: .44).
-- d' = z(p(M|M)) + z(p(H|H)) and c = (z(p(H|H)) - z(p(M|M))) / 2, positive: bias to "human" (Macmillan and Creelman
-  2005), of rates with the log-linear correction (Hautus 1995): (count + 0.5) / (number + 1).
+p(H|H) and p(M|M) are the shares of people's, of machines' answers that are taken for what they are; detectability is
+their mean, not cut off at 0.5. d' and the criterion c (positive: bias to "human") are of rates with the log-linear
+correction (Macmillan and Creelman 2005; Hautus 1995).
 
-**Intervals.** Verdicts of one judge, and on one stimulus, are alike. Three bootstraps resample judges, stimuli, and
-single verdicts (several of a judge on a stimulus together); the variance is the first two less the third (Cameron,
-Gelbach, Miller 2011), and never less than the larger of the first two; the interval is normal with Student's t of the
-smaller number of clusters less one. Resampling judges and stimuli at once would count the variance of verdicts three
-times (Owen 2007). One judge's rates have exact binomial intervals (Clopper, Pearson 1934).
+**Intervals.** Three bootstraps resample judges, stimuli, and single verdicts; the variance is the first two less the
+third (Cameron, Gelbach, Miller 2011), at least the larger of the first two; the interval is normal with Student's t of
+the fewer clusters less one. A single judge's rates have exact binomial intervals (Clopper, Pearson 1934).
 """
 
 from __future__ import annotations
@@ -68,27 +65,22 @@ class Score:
 
     @property
     def name(self) -> str:
-        """The agent, for a reader."""
         return "all agents" if self.agent == ALL else self.agent
 
     @property
     def missing(self) -> str:
-        """Why verdicts are missing, with their numbers."""
         return why_missing(self) or "none"
 
     @property
     def of_people(self) -> int:
-        """The verdicts on people's answers."""
         return self.human_human + self.human_machine
 
     @property
     def of_machines(self) -> int:
-        """The verdicts on machines' answers."""
         return self.machine_human + self.machine_machine
 
     @property
     def is_one_word(self) -> bool:
-        """Whether all verdicts are the same."""
         return 0 in (self.human_human + self.machine_human, self.human_machine + self.machine_machine)
 
 

@@ -58,12 +58,10 @@ class PassRate:
 
     @property
     def name(self) -> str:
-        """The agent, for a reader."""
         return "all agents" if self.agent == ALL else self.agent
 
     @property
     def with_notes(self) -> Markup:
-        """The pass rate for the page, with what it is of."""
         notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
         notes += filter(None, [why_missing(self), "exact" if self.interval == EXACT else ""])
         notes += [f"the first named in {self.first:.2f}"] if self.verdicts else []

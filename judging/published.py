@@ -64,22 +64,18 @@ class PublishedFigure:
 
     @property
     def has_ours(self) -> bool:
-        """Whether a figure of ours stands beside it."""
         return self.ours is not None
 
     @property
     def inside_word(self) -> str:
-        """Where the figure is, beside our interval."""
         return "inside" if self.inside else "outside"
 
     @property
     def name(self) -> str:
-        """The measure, for a reader."""
         return MEASURES[self.measure]
 
     @property
     def interval(self) -> Estimate:
-        """Ours with its interval."""
         return Estimate(self.ours, self.low, self.high)
 
 

@@ -98,7 +98,6 @@ def _read(
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, the last first, their fields in small letters."""
     for start in reversed([match.start() for match in re.finditer(r"\{", text)]):
         try:
             value, _ = json.JSONDecoder().raw_decode(text, start)

@@ -197,7 +197,6 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
 
 
 def _columns(names: str, table: pd.DataFrame) -> list[str]:
-    """The columns of ``--by``. Raises InputError."""
     listed = [name.strip() for name in names.split(",") if name.strip()]
     columns = [name if name in table.columns else f"meta.{name}" for name in listed]
     unknown = [name.removeprefix("meta.") for name in columns if name not in table.columns or name in OUTCOMES]
@@ -217,7 +216,6 @@ def _common(table: pd.DataFrame) -> str:
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
-    """How often a judge's verdicts ``again`` are those of the first time, whose trial the column ``first`` names."""
     import pandas as pd
 
     before = table[(table["sample"] == 0) & table["verdict"].isin(SAID)]
@@ -258,7 +256,6 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
 
 
 def _print(scores: Scores, say: Callable[[str], None]) -> None:
-    """The scores on the terminal: of all agents together where there are several."""
     agents = Counter((row.task, row.judge) for row in scores.scores)
     rows = [row for row in scores.scores if row.agent != ALL or agents[row.task, row.judge] > 2]
     view = {"task": "task", "judge": "judge", "agent": "name", "p(H|H)": "p_human.value", "p(M|M)": "p_machine.value",

@@ -55,7 +55,6 @@ def _picture(svg: str, label: str) -> Markup:
 
 
 def _judges_by_agents(scores: Table[Score]) -> Grid | None:
-    """Which judge recognizes which agent: a language model's own family beside the others."""
     agents = [agent for agent in scores.distinct("agent") if agent != ALL]
     judges = scores.distinct("judge")
     if len(agents) < 2 or len(judges) < 2:
@@ -108,7 +107,6 @@ def figures(scores: Table[Score], cues: Collection[str], pass_rates: Sequence[Pa
 
 
 def _overview(scores: Sequence[Score], figure: Any) -> None:
-    """As Figure 4: a matrix for each task and judge, of all agents together."""
     tasks = list(dict.fromkeys(score.task for score in scores))
     judges = list(dict.fromkeys(score.judge for score in scores))
     figure.set_size_inches(1.0 + 1.75 * len(tasks), 0.5 + 1.6 * len(judges))
@@ -131,8 +129,6 @@ def _overview(scores: Sequence[Score], figure: Any) -> None:
 
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
-    """As Figures 5 and 6: a row of the matrix for people and for each agent, the agent that passes most often framed;
-    beside it each agent's detectability."""
     known = [score for score in scores if not is_missing(score.detectability.value)]
     figure.set_size_inches(9, 1.3 + 0.32 * (1 + len(known)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2.2), sharey=True)
@@ -162,7 +158,6 @@ def _dot(axes: Any, estimate: Estimate, height: float, label: str | None, **styl
 
 
 def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
-    """Pass rates by turns, a panel for each judge and a line for each agent and mode."""
     known = [rate for rate in rates if rate.turns is not None and rate.verdicts and rate.agent != ALL]
     judges = list(dict.fromkeys(rate.judge for rate in known))
     turns = sorted({rate.turns for rate in known if rate.turns is not None})
@@ -191,7 +186,6 @@ def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
 def _matrix(
     axes: Any, shares: Sequence[tuple[float, float]], names: Sequence[str], halves: Sequence[float] = ()
 ) -> None:
-    """Shares called human and machine, a row for each of ``names``, with half the length of each row's interval."""
     axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     for down, row in enumerate(shares):
         for across, value in enumerate(row):

@@ -1,12 +1,8 @@
 """A trial set: a folder with what judges may see, and beside it the key that says who answered.
 
-``TRIALS/trials.jsonl`` is a stimulus set of the task ``judgement``, ``media`` has its pictures and GIFs of scanpaths,
-``lists.jsonl`` each judge's trials in order. Ids and file names are numbers in a drawn order; all files have one time.
-
-``TRIALS.key.csv`` has a row per trial; ``sha256`` is of the trial's canonical JSON. Of a pair ``truth`` is machine if a
-machine speaks in the answer, ``beside_truth`` if it does in the conversation beside it; alike they are a control pair.
-``delays`` are the seconds before each message; ``catch`` is 1, ``swapped`` (a scanpath on another picture) or 0.
-``TRIALS.trials.json`` says how the set was made.
+Ids and file names are numbers in a drawn order; all files have one time. In ``TRIALS.key.csv`` ``sha256`` is of the
+trial's canonical JSON; of a pair ``truth`` is machine if a machine speaks in the answer, ``beside_truth`` if it does in
+the conversation beside it (alike: a control pair); ``catch`` is 1, ``swapped`` (a scanpath on another picture) or 0.
 """
 
 from __future__ import annotations
@@ -230,7 +226,6 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
 
 
 def _objects(row: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What the stimulus says is present in its picture, and absent, for control questions."""
     objects = {name: row[name] for name in ("present", "absent") if row.get(name)}
     target = (row.get("meta") or {}).get("target")
     if isinstance(target, str) and row.get("mode") == "search" and row.get("target_present") is not False:

@@ -171,7 +171,6 @@ def _named(text: str, there: Collection[str]) -> set[str]:
 
 
 def _pool(answers: Sequence[Candidate], options: TrialOptions, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
-    """The task's pool, and its numbers for TRIALS.trials.json."""
     numbers: dict[str, Any] = {"candidates": len(answers)}
     if options.common:
         answers = in_common(answers)

@@ -193,7 +193,6 @@ def _changed(folder: RunFolder) -> Iterator[Problem]:
 
 
 def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
-    """Raise InputError that names line and field of each of the ``wrong`` records."""
     line_of = {}
     with path.open("rb") as file:
         for line, _, record in numbered_records(file, path):
@@ -249,7 +248,6 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_checked(folder: RunFolder, path: Path) -> Keys:
-    """The rows of the key at ``path``. Raises InputError unless it is unchanged and the run's trials are its."""
     keys, about = read_key(path), read_about(path)
     for place in () if about else _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))

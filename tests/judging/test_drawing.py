@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import command
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.stimuli import ShownAnswer
@@ -113,7 +113,7 @@ def test_no_stimulus_comes_twice_to_a_judge_while_there_are_others() -> None:
     assert len({item.stimulus.id for item, _ in order}) == 30
 
 
-@command(
+@given(
     st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=1), st.integers(2, 10), st.integers(0, 2**53 - 1)
 )
 def test_a_group_is_never_on_both_sides(items: list[tuple[int, bool]], folds: int, seed: int) -> None:

@@ -46,6 +46,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "conversation": {"messages": [{"speaker": "A", "text": "Hi!"}, {"speaker": "B", "text": "Hello {you}."}]},
 }
 PARTS: dict[str, dict[str, Any]] = {"word_association": {"cue": "hot"}, "conversation": {"speaker": "A"}}
+REPLIES = json.loads((Path(__file__).parent / "judges_replies.json").read_text("utf-8"))
 PAPERS = json.loads((Path(__file__).parent / "paper_prompts.json").read_text("utf-8"))
 HUMAN, MACHINE = '{"reason": "typos", "verdict": "human"}', '{"reason": "fluent", "verdict": "machine"}'
 
@@ -87,64 +88,13 @@ def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> N
     assert ("which you cannot see" in our_prompt(trial(asked), without_picture=True)) is pictured
 
 
-@pytest.mark.parametrize(
-    ("text", "verdict"),
-    [
-        (HUMAN, "human"),
-        (MACHINE, "machine"),
-        (f"Let me think.\n```json\n{MACHINE}\n```\nThat is all.", "machine"),
-        (f"First I thought {HUMAN}, but no: {MACHINE}", "machine"),
-        ('{"Reason": "x", "Verdict": "HUMAN"}', "human"),
-        ('{"verdict": "AI-generated"}', "machine"),
-        ('{"verdict": "human"', "human"),  # no more is lacking than the bracket
-        ('{"reason": "it has a {brace} and \\"quotes\\"", "verdict": "human"}', "human"),
-        ("Too smooth for a person.\nVerdict: machine", "machine"),
-        ("Verdict: human at first sight. But it repeats.\n**Final verdict:** *Machine*.", "machine"),
-        ("My answer is a human.", "human"),
-        ("**Human**", "human"),
-        ('{"reason": "x", "verdict": "uncertain"}', None),
-        ('{"reason": "x", "verdict": null}', None),
-        ('{"reason": "x", "verdict": "hum', None),
-        ('{"reason": "The answer: Human or machine, it is hard', None),
-        ('{"reason": "x", "verdict": "human" or "machine"}', None),
-        ("Verdict: human or machine", None),
-        ("Verdict: not human", None),
-        ("Verdict: human-like, hence a machine", None),
-        ("A human could have written this; so could a machine.", None),
-        ("{" * 30_000, None),
-        ('{"a":' * 30_000, None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "verdict"), [*REPLIES["verdicts"], ("{" * 30_000, None), ('{"a":' * 30_000, None)])
 def test_our_verdict_is_read_or_is_none(text: str, verdict: str | None) -> None:
     result = replies.read_verdict(text)
     assert (result and result.verdict) == verdict
 
 
-@pytest.mark.parametrize(
-    ("text", "shown", "verdict"),
-    [
-        ("The answer: tub", "tub", None),
-        ("The answer: human", "human", None),
-        ("The answer: machine, desk, lamp", "machine, desk, lamp", None),
-        ("The answer: A human rides a machine.", "A human rides a machine.", None),
-        ("The answer is human.", "human", None),
-        ("The verdict is that the answer is human.", "human", None),
-        ("human", "human", None),
-        ("Verdict: machine", "human", "machine"),
-        (HUMAN, "machine", "human"),
-        ("The answer: human", None, None),
-        ("Answer: human", None, None),
-        ("The answer: human", "tub", "human"),
-        ("The answer: human error is what this shows", "tub", None),
-        ('The answer to this question is: "human"', "tub", "human"),
-        ('The answer to this question is: "human"', None, "human"),
-        ("The verdict is that the answer is human.", "tub", "human"),
-        ("The verdict is that it was written by a machine.", "tub", "machine"),
-        ("The verdict is that the answer is not human.", "tub", None),
-        ("human", "tub", "human"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown", "verdict"), REPLIES["repeated"])
 def test_the_answer_said_once_more_is_no_verdict(text: str, shown: str | None, verdict: str | None) -> None:
     result = replies.read_verdict(text, judged=shown)
     assert (result and result.verdict) == verdict
@@ -161,54 +111,16 @@ def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
     assert replies.read_verdict("My answer: human. But then, if one looks", cut=True) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "verdict"),
-    [
-        ('{"reason": "The second repeats itself.", "verdict": 2}', "human"),
-        ('{"reason": "conversation 2 has typos", "verdict": "1"}', "machine"),
-        ('First {"verdict": 2}, but no: ```{"verdict": "Conversation 1"}```', "machine"),
-        ("The first is smooth.\n**Verdict:** Conversation 1.", "machine"),
-        ("My answer is the conversation #2", "human"),
-        ("2", "human"),
-        ("Verdict: 1 or 2", None),
-        ('{"verdict": 3}', None),
-        ('{"verdict": 12}', None),
-        ('{"verdict": 1.5}', None),
-        ('{"verdict": true}', None),
-        ('{"verdict": "machine"}', None),
-        ("Verdict: 10", None),
-        ("In 1 there are 2 typos.", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "verdict"), REPLIES["pairs"])
 def test_where_the_machine_is_said_to_speak(text: str, verdict: str | None) -> None:
     result = replies.read_pair(text)
     assert (result and result.verdict) == verdict
 
 
 HMH = ["human", "machine", "human"]
-ELEVEN = ["machine", *["human"] * 9, "machine"]
 
 
-@pytest.mark.parametrize(
-    ("text", "verdicts"),
-    [
-        ("Summary of Classifications\n- Human\n- AI-generated\n- Human", HMH),
-        ("1. AI-generated: dull.\n\n**Summary of Classifications:**\n1. Human 2. AI-generated 3. Human", HMH),
-        ("Summary of Classifications (Human or AI-generated)\n* cold - Human\n* 4 dogs - AI-generated\n* Human", HMH),
-        ("Summary of Classifications\n3. Human\n2. AI-generated\n1. Human", HMH),
-        ("Summary of Classifications\nHuman: 1, 3\nAI-generated: 2", HMH),
-        ("Summary of Classifications\nAI-generated: 1, 11\nHuman: 2, 3, 4, 5, 6, 7, 8, 9, 10", ELEVEN),
-        ("Summary of Classifications\n" + "\n".join(f"{n}. {v}" for n, v in enumerate(
-            ["AI-generated", *["Human"] * 9, "AI-generated"], start=1)), ELEVEN),
-        ("Summary of Classifications\n- Human: 1, 3\n- AI-generated: 3, 2", None),  # 3 is both
-        ("Summary of Classifications\n- Human\n- AI-generated", None),
-        ("Summary of Classifications\n1. Human\n2. AI-generated\n4. Human", None),
-        ("Summary of Classifications\n- human\n- ai-generated\n- human", None),
-        ("Summary of Classifications\n- Human\n- AI-generated (not Human)\n- Human", None),
-        ("- Human\n- AI-generated\n- Human", None),
-        ("Summary of Classifications", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "verdicts"), REPLIES["summaries"])
 def test_the_papers_summary(text: str, verdicts: list[str] | None) -> None:
     assert replies.read_summary(text, len(verdicts or HMH)) == verdicts
 
@@ -228,38 +140,14 @@ def test_any_case_is_asked_for() -> None:
     assert replies.read_answer("answer: human", any_case=True) == "human"
 
 
-@pytest.mark.parametrize(
-    ("text", "verdict"),
-    [
-        ("Answer: Human\nJustification: not the Answer: AI-generated, as it wanders", "human"),
-        ("**Answer:** AI-generated. It is too regular.", "machine"),
-        ("AI-generated\nJustification: regular", "machine"),
-        ("I looked first. Answer: Human. No, Answer: AI-generated", "machine"),
-        ("A Human would look at faces.\nJustification: none", None),
-        ("Answer: Human or AI-generated", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "verdict"), REPLIES["answers"])
 def test_the_papers_answer_about_a_scanpath(text: str, verdict: str | None) -> None:
     assert replies.read_answer(text) == verdict
 
 
-@pytest.mark.parametrize(
-    ("text", "both"),
-    [
-        ("A: human, B: AI", ("human", "machine")),
-        ("**Agent A:** Human\n**Agent B:** AI", ("human", "machine")),
-        ("Agent A is an AI, and agent B is a human.", ("machine", "human")),
-        ('{"A": "AI", "B": "Human"}', ("machine", "human")),
-        ("A is Human; B is AI. No: A is AI.", ("machine", "machine")),
-        ("Both A and B are AI.", ("machine", "machine")),
-        ("A is likely human.", ("human", None)),
-        ("Is A a human or AI? A human or AI wrote this.", (None, None)),
-        ("A is a human or AI", (None, None)),
-        ("Human; AI", (None, None)),
-    ],
-)
+@pytest.mark.parametrize(("text", "both"), REPLIES["identities"])
 def test_who_the_speakers_are_said_to_be(text: str, both: tuple[str | None, str | None]) -> None:
-    assert (replies.read_identity(text, "A"), replies.read_identity(text, "B")) == both
+    assert (replies.read_identity(text, "A"), replies.read_identity(text, "B")) == tuple(both)
 
 
 # on a server

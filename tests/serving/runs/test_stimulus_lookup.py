@@ -37,7 +37,7 @@ def joined(*paths: Path) -> list[set[str]]:
     found = read_candidates([*paths], [], [WORD], [])
     shown: dict[str, set[str]] = {}
     for one in found.answers:
-        shown.setdefault(one.shown.id, set()).add(one.agent)
+        shown.setdefault(one.stimulus.id, set()).add(one.agent)
     assert len(shown) == len(alike)
     return sorted(alike.values(), key=min)
 

@@ -36,7 +36,7 @@ def amplitudes(fixations: Points) -> NDArray[np.float64]:
 def direction_counts(fixations: Points) -> NDArray[np.int64]:
     """How many saccades go in each of the eight :data:`SECTORS` of 45 degrees, the first centred on "right".
 
-    "Up" is up on the screen. A saccade of no length is not counted; on a border the sector further anticlockwise counts.
+    "Up" is up on the screen. A saccade of no length is not counted; a border belongs to the sector anticlockwise of it.
     """
     saccades = np.diff(as_points(fixations), axis=0)
     saccades = saccades[(saccades != 0).any(axis=1)]

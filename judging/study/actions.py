@@ -224,7 +224,7 @@ def status(options: argparse.Namespace) -> int:
     if options.json:
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     else:
-        progress.show(found)
+        progress.print_study(found)
     return 0
 
 
@@ -234,7 +234,7 @@ def plan(options: argparse.Namespace) -> int:
     judges = planning.plan(
         options.half_width, options.agents, options.per_judge, options.stimuli, measure=options.measure
     )
-    planning.print_plan(judges, _say)
+    planning.print_plan(judges)
     return 0
 
 

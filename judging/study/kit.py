@@ -22,11 +22,10 @@ import orjson
 
 from agents.errors import InputError
 from judging.study.material import TrialMaterial
-from judging.study.pages import KINDS, OWN, phrases_sent
+from judging.study.page_answers import BadAnswer
+from judging.study.pages import KINDS, STUDY_STATIC, media_of, phrases_sent, view
 from judging.study.state import ASKED, Judge
 from judging.study.study import Study
-from judging.study.verdict import BadAnswer
-from judging.study.views import media_of, view
 from serving.http.page import STATIC
 from serving.runs.atomic_files import replacing
 
@@ -54,7 +53,7 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
         "files": {f"media/{name}": _data(study, name) for name in files},
     }
     scripts: list[str] = []
-    page = LINK.sub(lambda link: _inside(link, scripts), (OWN / "study.html").read_text("utf-8"))
+    page = LINK.sub(lambda link: _inside(link, scripts), (STUDY_STATIC / "study.html").read_text("utf-8"))
     page = page.replace('<link rel="icon" href="static/icon.svg" type="image/svg+xml">\n', "")
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
     meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(scripts=hashes)}">'
@@ -83,7 +82,7 @@ def _data(study: Study, name: str) -> str:
 
 def _inside(link: re.Match[str], scripts: list[str]) -> str:
     name = link[1] or link[2]
-    text = (OWN / name if (OWN / name).is_file() else STATIC / name).read_text("utf-8")
+    text = (STUDY_STATIC / name if (STUDY_STATIC / name).is_file() else STATIC / name).read_text("utf-8")
     if link[1]:
         return f"<style>{text}</style>"
     scripts.append(text)

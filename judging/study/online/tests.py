@@ -22,9 +22,9 @@ from judging.study.agent_server import LONGEST, REPLY_SECONDS, TRIES, AgentClien
 from judging.study.online.quotas import PARTS, Cell
 from judging.study.online.state import SIDES, Act, OnlineTest, Tests
 from judging.study.online.trials import trial_of
+from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
 from judging.study.state import State
-from judging.study.verdict import LONGEST_REASON
 
 END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
 TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)

@@ -4,7 +4,7 @@ Nothing here knows HTTP or the lobby. A move is checked and taken into the state
 the same give one, the first; it is on disk before anybody is told of it. Machines are asked through a `turinglike
 serve`, each agent for its own conversation with the judge; an answer that is too long loses its last sentences, or, if
 the first is too long already, its last words. When an answer is shown the model of delays says
-(:mod:`serving.conversations.delays`).
+(:mod:`serving.conversations.pair_settings`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many judges, trials and stimuli a study needs for intervals of a wanted width.
 
-Judges are drawn, and so are stimuli. Whether a verdict is right is the mean of whose answer it is about, plus independent
-parts of its judge, its stimulus, and a rest. The variance of a rate of n verdicts is
+Judges are drawn, and so are stimuli. Whether a verdict is right is the mean of whose answer it is about, plus
+independent parts of its judge, its stimulus, and a rest. The variance of a rate of n verdicts is
 
     between judges x sum(n_judge^2) / n^2  +  between stimuli x sum(n_stimulus^2) / n^2  +  rest / n.
 
@@ -10,7 +10,7 @@ interval's half-width is Student's t of the smaller number of clusters less one,
 :mod:`judging.measures`. Below what the stimuli add, only more stimuli help.
 
 A plan takes the parts of :data:`DEFAULT`; a running study takes those estimated from its verdicts by the method of
-moments: from products of deviations of two verdicts of the same judge, of the same stimulus, and of a verdict with itself.
+moments: from products of deviations of two verdicts of a judge, of two of a stimulus, and of a verdict with itself.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Design:
     uneven: tuple[tuple[float, float], tuple[float, float]] = ((1.0, 1.0), (1.0, 1.0))
 
     def half_width(self, variance: Variance, measure: Measure, *, together: bool = False) -> float:
-        """Of the 95 % interval of an agent, or of all ``together``, which is rather too wide: what a stimulus adds counts
-        as the same for all agents."""
+        """Of the 95 % interval of an agent, or of all ``together``, which is rather too wide: what a stimulus adds
+        counts as the same for all agents."""
         number = [self.judges * self.per_human, self.judges * self.per_machine * (self.agents if together else 1)]
         human, machine = (
             parts.judges * _evenly(n, self.judges) * more[0]

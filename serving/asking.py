@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar, get_args
 from agents.errors import InputError
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
-from serving.chosen_agents import ConversingPair, check_usage, describe, nothing_to_answer, tasks_asked
+from serving.assignments import ConversingPair, check_usage, describe, nothing_to_answer, tasks_asked
 from serving.conversations.transcript import as_conversation, turn_asked
 from serving.runs.eligibility import is_asked, task_of
 from serving.runs.given_stimuli import GivenStimuli, GivenStimulus, given_stimuli

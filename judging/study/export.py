@@ -38,12 +38,9 @@ from judging.study.material import Material, TrialMaterial
 from judging.study.settings import CLOSING, FIELDS, JudgesSettings
 from judging.study.state import Judge, State, read_personal, read_state
 from judging.trial_set import MARKER
-from serving.runs.atomic_files import lock, replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
-from serving.runs.records import KEYS
-from serving.runs.run import open_run
-from serving.runs.schemas import RECORD
+from serving.runs.run_opening import new_people_run
 
 COLUMNS: Mapping[str, str] = {
     "trial_type": "always two-choice judgement: human or machine",
@@ -75,20 +72,6 @@ COLUMNS: Mapping[str, str] = {
 }
 PARTICIPANTS = "participants.csv"
 OF_PARTICIPANTS = ("participant", "worker", "ended", "code", "answers", "excluded", "rules", *FIELDS, *CLOSING)
-APPEND = orjson.OPT_APPEND_NEWLINE
-RECORD_OF_A_PERSON: Mapping[str, Any] = {
-    "schema": RECORD,
-    "stimulus_sha256": None,
-    "kind": "human",
-    "sample": 0,
-    "seed": None,
-    "status": "ok",
-    "attempts": [],
-    "error": None,
-    "provenance": {"digest": None, "checkpoint": None, "revision": None},
-    "timing": None,
-    "worker": None,
-}
 
 
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
@@ -108,13 +91,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     if not records:
         raise InputError(f"{folder}: nobody has answered yet")
     with new_folder(out, marker="run.json", force=force) as made:
-        (made / "records").mkdir()
-        with lock(made):
-            run = open_run(made, source, task=None, seed=0, samples=0, described={})
-        (made / "lock").unlink()
-        with replacing(run.records("humans")) as file:
-            lines = ({**RECORD_OF_A_PERSON, **one, "run": run.meta["run"]} for one in records)
-            file.writelines(orjson.dumps({name: one[name] for name in KEYS}, option=APPEND) for one in lines)
+        new_people_run(made, source).write_records("humans", records)
         if personal:
             write_participants(made / PARTICIPANTS, state, known, rows)
         if isinstance(material, TrialMaterial):

@@ -41,7 +41,7 @@ from serving.conversations.journal import Turn, add_costs, turn_line
 from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.conversations.transcript import Transcript, no_instructions
-from serving.runs.record_lines import RecordHeader
+from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 

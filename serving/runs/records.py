@@ -186,8 +186,8 @@ def problems(row: Any, where: str = "record", line: int | None = None) -> list[P
 
 
 def structural_fault(row: Any) -> str | None:
-    """What makes ``row`` (parsed JSON) unreadable as a record, or None: wrong keys, or wrong types of those that readers
-    use. A fiftieth of the cost of :func:`problems`."""
+    """What makes ``row`` (parsed JSON) unreadable as a record, or None: wrong keys, or wrong types of those that
+    readers use. A fiftieth of the cost of :func:`problems`."""
     if not isinstance(row, dict):
         return "not a JSON object"
     if row.get("schema") not in _SCHEMAS:

@@ -179,7 +179,7 @@ def refuse_other_folder(path: Path) -> None:
     if path.is_dir() and not (path / "run.json").exists():
         names = [entry.name for entry in path.iterdir()]
         if not all(name in OF_NEW_RUNS or LEFTOVER.fullmatch(name) for name in names):
-            raise InputError(f"{path} is not empty and is not a run folder; choose another --out")
+            raise InputError(f"{path} is not empty and not a run folder; choose another --out")
 
 
 def remove_leftovers(folder: Path) -> None:

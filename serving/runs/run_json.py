@@ -159,9 +159,7 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
             if member["digest"] != now["members"][name]["digest"]
         )
     differences = [
-        f"{key} was {before[key]!r}, is {now[key]!r}"
-        for key in ("checkpoint", "revision")
-        if before[key] != now[key]
+        f"{key} was {before[key]!r}, is {now[key]!r}" for key in ("checkpoint", "revision") if before[key] != now[key]
     ]
     old, new = before["settings"], now["settings"]
     differences += [

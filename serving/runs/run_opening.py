@@ -68,9 +68,8 @@ def open_run(
     checked = _Checked(known=old or {})
     try:
         _check_into(folder / "stimuli.new", source, task, tasks, checked, skip_invalid)
-        sha256 = checked.sha256()
         if meta is not None:
-            if old is None and sha256 != meta["set"].get("sha256"):
+            if old is None and checked.sha256() != meta["set"].get("sha256"):
                 old = _rebuild_index(folder, Path(meta["set"].get("root") or source.parent))
             _carry_over(folder, old or {}, checked.entries)
         try:
@@ -86,7 +85,7 @@ def open_run(
         "source": str(source),
         "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
         "count": len(checked.entries),
-        "sha256": sha256,
+        "sha256": checked.sha256(),
         **({"tasks": tasks.asked} if tasks.asked else {}),
     }
     _note_agents(folder, meta, described, samples)

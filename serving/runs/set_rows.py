@@ -173,9 +173,9 @@ class Row:
 class RowReader:
     """Makes rows of one file, which problems call ``where``.
 
-    ``task`` is for rows without a task, and no row may have another; ``choose`` says what is asked of a row whose fields
-    several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an ``unnamed``
-    row becomes its id, unless its name is among the ``repeated``.
+    ``task`` is for rows without a task, and no row may have another; ``choose`` says what is asked of a row whose
+    fields several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an
+    ``unnamed`` row becomes its id, unless its name is among the ``repeated``.
     """
 
     def __init__(
@@ -254,7 +254,12 @@ class RowReader:
         return self._good(stimulus, line, unnamed)
 
     def bad(
-        self, line: int | None, fields: dict[str, Any] | None, problems: Iterable[FieldProblem], *, unnamed: bool = False
+        self,
+        line: int | None,
+        fields: dict[str, Any] | None,
+        problems: Iterable[FieldProblem],
+        *,
+        unnamed: bool = False,
     ) -> Row:
         """A row with problems; its fields are kept if JSON can hold them."""
         if fields is not None and unnamed:

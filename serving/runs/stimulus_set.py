@@ -2,8 +2,8 @@
 list of words (.txt) or a folder of images with a task.
 
 A set is never held in memory. Every row comes out, good or bad; a bad row has all its problems. In CSV an empty cell is
-an absent field, lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``. Where a table has no column ``id``, a
-row's content is its id (:func:`serving.runs.set_rows.content_id`).
+an absent field, lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``. Where a table has no column ``id``,
+a row's content is its id (:func:`serving.runs.set_rows.content_id`).
 """
 
 from __future__ import annotations

@@ -215,9 +215,7 @@ class ResumeState:
     def counts(self, limit: int | None = None) -> Counter[str]:
         """Answers by status to the first ``limit`` stimuli."""
         counts = Counter({"ok": 0, "rejected": 0, "failed": 0})
-        counts.update(
-            status for (position, _), status in self.status.items() if limit is None or position < limit
-        )
+        counts.update(status for (position, _), status in self.status.items() if limit is None or position < limit)
         return counts
 
     def is_in_order(self) -> bool:

@@ -19,16 +19,15 @@ from agents.errors import InputError
 from agents.stimuli import ShownAnswer
 from judging.candidates import Candidate, Shown, Truth
 from judging.dialogues import Letter
-from judging.study.export import PARTICIPANTS, RECORD_OF_A_PERSON, write_participants
+from judging.study.export import PARTICIPANTS, write_participants
 from judging.study.online.state import SIDES, Judged, OnlineTest, Part
 from judging.study.online.trials import trial_of
 from judging.study.state import State
 from judging.trial_set import MARKER, JudgesList, write_trial_set
-from serving.runs.atomic_files import lock, replacing
+from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
-from serving.runs.records import KEYS
-from serving.runs.run import open_run
+from serving.runs.run_opening import new_people_run
 
 TESTS = "tests.csv"
 COLUMNS = (
@@ -166,10 +165,7 @@ def _name(who: str, state: State) -> str:
 
 def _write_run(folder: Path, source: Path, out: Path, records: list[Record]) -> str:
     """Write a run folder about ``source``; returns its id. People's records are one file, agents' one each."""
-    (folder / "records").mkdir(parents=True)
-    with lock(folder):
-        run = open_run(folder, source, task=None, seed=0, samples=0, described={})
-    (folder / "lock").unlink()
+    run = new_people_run(folder, source)
     place = out.resolve() / source.relative_to(folder.parent)  # where it will be
     run.meta["set"] |= {"source": str(place), "root": str(place.parent)}
     run.save()
@@ -177,9 +173,5 @@ def _write_run(folder: Path, source: Path, out: Path, records: list[Record]) -> 
     for one in records:
         files["humans" if one["kind"] == "human" else "published"].append(one)  # which no run asks for
     for name, some in files.items():
-        with replacing(run.records(name)) as file:
-            lines = ({**RECORD_OF_A_PERSON, **one, "run": run.meta["run"]} for one in some)
-            file.writelines(
-                orjson.dumps({key: one[key] for key in KEYS}, option=orjson.OPT_APPEND_NEWLINE) for one in lines
-            )
+        run.write_records(name, some)
     return str(run.meta["run"])

@@ -15,7 +15,7 @@ from agents.stimuli import ConversationStimulus
 from serving.conversations.burst_dialogue import BurstDialogue
 from serving.conversations.delays import DelaySettings
 from serving.conversations.dialogue import DialogueError
-from serving.runs.record_lines import RecordHeader
+from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 
 FAST = DelaySettings(base=0.03, type_mean=0, type_sd=0, read_mean=0, read_sd=0, think_scale=0)

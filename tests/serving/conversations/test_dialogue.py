@@ -19,8 +19,7 @@ from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
 from serving.conversations.dialogue import Dialogue, DialogueError, FlaggedMessage
-from serving.runs.record_lines import RecordHeader
-from serving.runs.records import problems
+from serving.runs.records import RecordHeader, problems
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import Worker, WorkerSpec

@@ -27,7 +27,7 @@ from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.dialogue import Dialogue
 from serving.conversations.journal import read_journal
 from serving.conversations.policies import PairSettings
-from serving.runs.record_lines import RecordHeader
+from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 
 STORED = Path(__file__).parent / "replayed.jsonl"

@@ -129,7 +129,7 @@ def _flat(row: dict[str, Any], stimuli: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stimuli(run: Path) -> dict[str, Any]:
-    rows = [row for row in Run(run).stimuli()]
+    rows = list(Run(run).stimuli())
     return {row["id"]: row for row in rows} | {row["benchmark_id"]: row for row in rows if "benchmark_id" in row}
 
 

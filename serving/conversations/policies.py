@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from agents.contract import Agent, Settings
 from agents.errors import InputError, bad_settings
 from agents.language.filters.policies import FilterSettings, Policy, papers_policy
-from agents.tasks import ConversationType
+from agents.stimuli import ConversationType
 from serving.conversations.burst import QUIET_S
 from serving.conversations.delays import DelaySettings
 

@@ -19,8 +19,7 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
-from agents.stimuli import IMAGES, Stimulus, as_dict, parse_row
-from agents.tasks import SHORT
+from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
 from serving.runs.columns import PICTURE_TASKS, Choose, repeated_names
 from serving.runs.display_text import count

@@ -19,7 +19,7 @@ import orjson
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import IdentityError, InputError, Problem, StorageError
-from agents.tasks import MODES
+from agents.stimuli import MODES
 from serving.runs.atomic_files import replacing, sync_folder, write_json
 from serving.runs.checking import check_set
 from serving.runs.columns import Choose

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import pytest
 from in_process import InProcess
 
-from agents import catalogue, seeds
+from agents import catalogue
 from agents.answers import Message, TurnAnswer
 from agents.catalogue import Entry
-from agents.contract import Agent, Draw, Reply, Settings, Verdict
+from agents.contract import Agent, Draw, Reply, Settings, Verdict, derive_seed
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
@@ -141,7 +141,7 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
         if (turn % 2 == 0) == (starts == person):
             said.append((mine, f"My message number {turn // 2}."))
         else:
-            seed = seeds.derive(11, name, "talk", 0, turn, 0)
+            seed = derive_seed(11, name, "talk", 0, turn, 0)
             assert asked.pop(0) == (said, seed, 0, {"speaker": side, "turn": turn})
             said.append((its, f"Turn {turn}, seed {seed}, is what I say now."))
     assert asked == []
@@ -151,7 +151,7 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
     assert [one["turn"] for one in messages] == list(range(6))
     assert [one["agent"] for one in messages] == ["human" if speaker == mine else "talker" for speaker, _ in said]
     assert (record["agent"], record["status"], record["kind"]) == (name, "ok", "machine")
-    assert record["seed"] == seeds.derive(11, name, "talk", 0, None, 0)
+    assert record["seed"] == derive_seed(11, name, "talk", 0, None, 0)
     assert record["raw"] == {
         **record["raw"], "person": person, "topic": "tea", "names": ["Ann", "Bob"], "who_starts": starts,
     }  # fmt: skip
@@ -173,7 +173,7 @@ def test_what_is_open_is_drawn_from_the_dialogues_own_seed() -> None:
 
     found = scripted(work, Script())
     expected = [
-        scenario.draw_scenario(bare, seeds.derive(seed, name, "talk", sample, None, 0))
+        scenario.draw_scenario(bare, derive_seed(seed, name, "talk", sample, None, 0))
         for seed, name, sample in [
             (SEED, "human~talker", 0), (SEED, "human~talker", 0), (8, "human~talker", 0), (SEED, "talker~human:05", 2),
         ]
@@ -316,7 +316,7 @@ def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
     ]  # fmt: skip
     numbers = [(1, 0), (1, 0), (3, 0), (3, 1), (3, 2), (3, 3), (5, 0)]
     assert [seed for _, seed, _, _ in script.seen] == [
-        seeds.derive(SEED, "human~talker", "talk", 0, turn, attempt) for turn, attempt in numbers
+        derive_seed(SEED, "human~talker", "talk", 0, turn, attempt) for turn, attempt in numbers
     ]
     assert [said[-1][1] for said, _, _, _ in script.seen][:3] == ["first", "first, again", "second"]
     record = asyncio.run(recorded(dialogue))
@@ -408,7 +408,7 @@ def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> Non
         return texts(dialogue.transcript())
 
     found = scripted(work, Script())
-    seed = seeds.derive(SEED, "human~talker", "talk", 0, 1, 0)
+    seed = derive_seed(SEED, "human~talker", "talk", 0, 1, 0)
     assert found == [("human", "here I am"), ("talker", f"Turn 1, seed {seed}, is what I say now.")]
 
 

@@ -14,8 +14,8 @@ from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationType
-from serving.conversations import policies
 from serving.conversations.conversation import Conversation
+from serving.conversations.pair_settings import PairSettings, read_pair_settings
 from serving.runs.eligibility import Kind, is_asked, named
 from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import NONE, ResumeState
@@ -112,7 +112,7 @@ def describe(
         members = [(entries[member], made[member]) for member in catalogue.pair(name)]
         pair = None
         if len(members) == 2:
-            pair = policies.pair_settings(name, settings.get(name)).model_dump(mode="json")
+            pair = read_pair_settings(name, settings.get(name)).model_dump(mode="json")
         described[name] = digest(members, pair)
     return described
 
@@ -139,14 +139,14 @@ class ConversingPair:
     name: str
     members: tuple[str, str]
     agents: tuple[Agent[Any], Agent[Any]]
-    settings: policies.PairSettings
+    settings: PairSettings
     policies: Mapping[str, Policy]
 
     @classmethod
     def of(cls, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> Self:
         first, second = catalogue.pair(name)
         agents = made[first], made[second]
-        chosen = policies.pair_settings(name, settings)
+        chosen = read_pair_settings(name, settings)
         by_type = {kind: chosen.policy_for(kind, agents) for kind in get_args(ConversationType)}
         return cls(name, (first, second), agents, chosen, by_type)
 

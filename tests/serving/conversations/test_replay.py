@@ -22,11 +22,10 @@ from agents.answers import TurnAnswer
 from agents.errors import AnswerError
 from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
-from serving.conversations.burst_dialogue import BurstDialogue
 from serving.conversations.conversation import STRIDE, Conversation
-from serving.conversations.dialogue import Dialogue
+from serving.conversations.dialogue import BurstDialogue, Dialogue
 from serving.conversations.journal import read_journal
-from serving.conversations.policies import PairSettings
+from serving.conversations.pair_settings import PairSettings
 from serving.runs.record_lines import RecordHeader
 from serving.scheduling.request import AgentRequest
 

@@ -26,8 +26,7 @@ from agents.answers import BY_TASK, ConversationAnswer
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
-from agents.stimuli import TASKS, Asked, ShownAnswer
-from agents.tasks import SHORT
+from agents.stimuli import SHORT, TASKS, Asked, ShownAnswer
 from judging.dialogues import Letter, Line, heard, is_person
 from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli

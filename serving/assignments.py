@@ -10,11 +10,10 @@ from typing import Any, Self, get_args
 import orjson
 
 from agents import catalogue
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
 from agents.language.filters.policies import Policy
-from agents.tasks import ConversationType
+from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
 from serving.conversations.pair_settings import PairSettings, read_pair_settings
 from serving.runs.eligibility import Kind, is_asked, named

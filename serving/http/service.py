@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.answers import ConversationAnswer, Message
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError
-from agents.stimuli import IMAGES, Stimulus, as_dict, parse_row
-from agents.tasks import SHORT
+from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of

@@ -14,7 +14,7 @@ from agents import __version__
 from agents.catalogue import NAME, Entry
 from agents.contract import Agent
 from agents.errors import InputError
-from agents.tasks import MODES
+from agents.stimuli import MODES
 from serving.runs.records import schema_mismatch
 from serving.runs.row_problems import as_problems
 from serving.timestamps import now

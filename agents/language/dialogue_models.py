@@ -20,19 +20,19 @@ from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
-from agents.language.engines.request import Sampling, TextRequest
+from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import Beams, TransformersEngine
-from agents.language.text_agent import DrawnSettings, TextAgent, TextSettings
+from agents.language.text_agent import DrawnSettings, EngineSettings, LocalAgent, TextAgent, TextSettings
 from agents.stimuli import ConversationStimulus, Utterance
 from agents.tasks import Family
 
 DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
 
 
-class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
+class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
     """All messages, whoever said them, each followed by the end of text, are continued by the next."""
 
-    class Settings(DrawnSettings):
+    class Settings(DrawnSettings, EngineSettings):
         """How messages are drawn."""
 
         top_k: int = Field(10, ge=0, le=1_000_000)
@@ -64,13 +64,13 @@ BLENDERBOT_TEMPLATE = (
 )
 
 
-class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
+class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
     """The best beam after as many of the newest messages as the encoder has positions for (128).
 
     Nothing is drawn: the same messages have the same next one.
     """
 
-    class Settings(TextSettings):
+    class Settings(TextSettings, EngineSettings):
         """The choices that its checkpoints come with."""
 
         attempts: int = Field(1, ge=1, le=1)

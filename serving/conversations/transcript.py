@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, is_blank
 from agents.contract import Draw
 from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation, judge_turn
-from agents.language.labels import leading_label, short_names
+from agents.language.sent_messages import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance, parse_row
 from serving.conversations.delays import DelaySettings
 from serving.conversations.scenario import SIDES

@@ -13,7 +13,7 @@ from agents.contract import Settings, Verdict
 from agents.language.filters import messages as filters
 from agents.language.filters.messages import Finding
 from agents.language.filters.texts import quoted
-from agents.language.labels import leading_label, short_names
+from agents.language.sent_messages import leading_label, short_names
 from agents.tasks import ConversationType, Family
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]

@@ -12,7 +12,7 @@ import torch
 from device_counts import LONG, total
 from pretended_cuda import pretended_cuda
 
-from agents.language.engines.request import Sampling, TextRequest
+from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.sampling import Sampler, Warp
 

@@ -24,7 +24,7 @@ from agents.language.completion import CompletionAgent
 from agents.language.dialogue_models import BLENDERBOT_TEMPLATE as BLENDERBOT
 from agents.language.dialogue_models import DIALOGPT_TEMPLATE as DIALOGPT
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
-from agents.language.engines.request import TextRequest
+from agents.language.engines.text_request import TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.filters.policies import CHAT, COMPLETION, MEASURE, papers_policy
 from agents.language.text_agent import TextAgent

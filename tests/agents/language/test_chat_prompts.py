@@ -9,7 +9,7 @@ import pytest
 from agents.answers import TurnAnswer
 from agents.contract import Draw
 from agents.language import chat_prompts
-from agents.language.engines.request import Sampling, TextRequest
+from agents.language.engines.text_request import Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Utterance
 
 GREETER = (

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from agents.language.engines.request import Sampling
+from agents.language.engines.text_request import Sampling
 from agents.language.filters import policies
 from agents.language.filters.policies import MEASURE
 from agents.language.labels import leading_label, may_change, short_names

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.language import chat_prompts, prompts
-from agents.language.engines.request import ChatMessage, Sampling
+from agents.language.engines.text_request import ChatMessage, Sampling
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 

@@ -31,8 +31,8 @@ from agents.language.openai_chat import OpenAICompletionAgent
 from agents.language.words.replies import words_said
 from agents.stimuli import parse_row
 from agents.universal.openai_universal import READ, SENT, UniversalAgent, UniversalSettings
-from agents.universal.prompts import read_caption, read_color, read_objects
-from agents.universal.scanpath_replies import Fixation, duration_ms, read_scanpath
+from agents.universal.picture_replies import read_caption, read_color, read_objects
+from agents.universal.picture_replies import Fixation, duration_ms, read_scanpath
 from serving.runs.records import Record
 
 KEY = "sk-planted.Key_0123456789-abcdefg"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.language.history import read_history
+from agents.language.person import read_history
 from serving.cli import main
 from serving.histories.command import read_chat
 

@@ -15,7 +15,7 @@ import pytest
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import server as server_engine
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
-from agents.language.engines.request import ChatMessage, Sampling, TextRequest
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.server import ServerText
 from agents.servers import CODES
 

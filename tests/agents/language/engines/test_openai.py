@@ -28,7 +28,7 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import server as server_engine
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
-from agents.language.engines.request import ChatMessage, Sampling, TextRequest
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.server import ServerText
 from agents.language.openai_chat import OpenAIChatAgent
 from agents.language.word_embeddings import OpenAIEmbeddingAgent

@@ -23,7 +23,7 @@ from transformers import AutoTokenizer
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.local import TODAY
-from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.stopping import first_stop
 from agents.language.engines.transformers import Beams, TransformersEngine
 

@@ -32,7 +32,7 @@ from agents.language.completion import CompletionAgent
 from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
-from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.stimuli import ConversationStimulus, WordStimulus

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.errors import InputError
-from agents.language.history import (
+from agents.language.person import (
     EMOJI,
     HistoryMessage,
     Speaker,

@@ -9,8 +9,7 @@ import pytest
 from agents.language.engines.text_request import Sampling
 from agents.language.filters import policies
 from agents.language.filters.policies import MEASURE
-from agents.language.labels import leading_label, may_change, short_names
-from agents.language.truncation import spoken
+from agents.language.sent_messages import leading_label, may_change, short_names, spoken
 from agents.stimuli import ConversationStimulus
 
 NAMES = ("Ella", "Oscar")

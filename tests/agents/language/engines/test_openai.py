@@ -26,10 +26,10 @@ from pydantic import ValidationError
 
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines import server as server_engine
+from agents.language.engines import clients as server_engine
+from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
-from agents.language.engines.server import ServerText
 from agents.language.openai_chat import OpenAIChatAgent
 from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent

@@ -22,10 +22,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines.local import TODAY
-from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.stopping import first_stop
-from agents.language.engines.transformers import Beams, TransformersEngine
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.transformers import TODAY, Beams, TransformersEngine
 
 FAMILIES = ("gpt2", "llama", "blenderbot")
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -256,7 +256,7 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
             self.judges = TASKS
 
     def fitted_request(self, stimulus: Pictured, draw: Draw) -> FittedRequest:
-        request = self._fixed_length(self.question(stimulus, draw).request)
+        request = self._adapted(stimulus, self.question(stimulus, draw).request)
         if excess := self._engine.excess(request):
             raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
         return FittedRequest(request)

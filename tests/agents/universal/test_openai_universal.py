@@ -563,7 +563,9 @@ def test_a_completion_model_continues_the_papers_prompt(server: bad.Misbehaving)
 
     turn, word = asyncio.run(main())
     # The program's six tries: three at the first temperature, three warmer.
-    assert [agent.settings.turn_sampling(attempt).temperature for attempt in range(6)] == [0.8] * 3 + [1.0] * 3
+    assert [agent.settings.turn_sampling(Draw(1, attempt=attempt)).temperature for attempt in range(6)] == [0.8] * 3 + [
+        1.0
+    ] * 3
     first, second = server.requests
     assert first.path == "/v1/completions"
     assert first.body["prompt"] == (

@@ -24,8 +24,7 @@ from agents.language.text_agent import (
     TextSettings,
     WordSettings,
 )
-from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, WordStimulus
-from agents.tasks import Family
+from agents.stimuli import ConversationStimulus, Family, Stimulus, Task, Utterance, WordStimulus
 
 TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 

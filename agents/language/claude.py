@@ -11,13 +11,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.contract import NO_ANSWER
+from agents.contract import NO_ANSWER, Address
 from agents.language import prompts
 from agents.language.engines.clients import ClientSettings, ServerEngine, ServerReply, ServerText
 from agents.language.engines.text_request import Finish, TextRequest
 from agents.language.openai_chat import ChatServerAgent, ChatServerSettings
 from agents.language.sent_messages import TruncationSettings
-from agents.servers import Address
 
 FINISH: dict[str | None, Finish] = {
     "max_tokens": "length",

@@ -22,8 +22,7 @@ from agents.language.text_agent import (
     TextSettings,
     WordSettings,
 )
-from agents.stimuli import ConversationStimulus, Task, Utterance, WordStimulus
-from agents.tasks import Family
+from agents.stimuli import ConversationStimulus, Family, Task, Utterance, WordStimulus
 
 
 class CompletionPromptSettings(WordSettings, TextSettings):

@@ -20,13 +20,13 @@ from agents.stimuli import TASKS, parse_row
 from judging.study import presets
 from judging.study import status as progress
 from judging.study.asking import StimulusMaterial, chosen
-from judging.study.material import Material, TrialMaterial, material_of
+from judging.study.material import Material, TrialMaterial
 from judging.study.online.material import OnlineMaterial
 from judging.study.pages import read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings, source_of
 from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
-from judging.study.study import Study, hashed
+from judging.study.study import Study, hashed, material_of
 from judging.trial_set import MARKER, key_path
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
 from serving.runs.display_text import count

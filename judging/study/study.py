@@ -27,7 +27,8 @@ from judging.study.online.lobby import OnlineLobby
 from judging.study.online.material import OnlineMaterial
 from judging.study.online.tests import HeldTests
 from judging.study.page_answers import BadAnswer, panel_id, read_questions
-from judging.study.settings import JudgesSettings, told
+from judging.study.pool import TrialPool
+from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings, told
 from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
 from judging.study.state import seen as seen_by
 from serving.runs.store import Store
@@ -45,6 +46,15 @@ class Refused(Exception):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
+
+
+def material_of(folder: Path, settings: StudySettings, source: Path) -> Material:
+    """What the study in ``folder`` shows. Raises InputError."""
+    if isinstance(settings, AnswersSettings):
+        return StimulusMaterial(source, settings)
+    if isinstance(settings, OnlineSettings):
+        return OnlineMaterial(settings)
+    return TrialMaterial(TrialPool(source, settings), folder)
 
 
 class Study:

@@ -1,7 +1,7 @@
 """Engines on servers: what the clients of OpenAI's and Anthropic's packages share.
 
 The packages' clients time out and retry: after 408, 409, 429, 5xx, a time-out and a broken connection, with growing
-waits and the server's ``Retry-After``. Other failures are AnswerErrors with a code of :data:`agents.servers.CODES`.
+waits and the server's ``Retry-After``. Other failures are AnswerErrors with a code of :data:`agents.errors.CODES`.
 The key comes from an environment variable and goes into the header of requests only; every text of a server is cleared
 of it before it becomes an answer or an error.
 """
@@ -25,10 +25,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from agents.contract import NO_ANSWER, Settings
-from agents.errors import AnswerError, UnavailableError
+from agents.contract import NO_ANSWER, Address, Settings
+from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
 from agents.language.engines.text_request import Engine, GeneratedText
-from agents.servers import Address, Code, cleared, code_of, quoted
 
 KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that JSON never writes a key in another way
 # A prompt beyond the model's positions, in the words of OpenAI, vLLM and llama.cpp.

@@ -12,12 +12,11 @@ from typing import Any
 import misbehaving_server as bad
 import pytest
 
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import CODES, AnswerError, UnavailableError
 from agents.language.claude import AnthropicEngine, AnthropicSettings
 from agents.language.engines import clients as server_engine
 from agents.language.engines.clients import ServerText
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
-from agents.servers import CODES
 
 KEY = "sk-ant-planted.Key_0123456789-abcdefg"
 CHAT = TextRequest(messages=(ChatMessage("user", "Hi!"),))

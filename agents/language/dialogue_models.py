@@ -21,8 +21,7 @@ from agents.language import prompts
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.engines.transformers import Beams, TransformersEngine
 from agents.language.text_agent import DrawnSettings, TextAgent, TextSettings
-from agents.stimuli import ConversationStimulus, Utterance
-from agents.tasks import Family
+from agents.stimuli import ConversationStimulus, Family, Utterance
 
 DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
 # A space before each message, as its words were in training, and two between messages.

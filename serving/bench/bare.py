@@ -16,13 +16,10 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from agents import seeds
 from agents.answers import CaptionAnswer, ScanpathAnswer
-from agents.contract import Agent, Draw, Reply
-from agents.entry import Entry
+from agents.contract import Agent, Draw, Entry, Reply, derive_seed
 from agents.errors import AnswerError, UnavailableError
-from agents.stimuli import Stimulus
-from agents.tasks import Mode, Task
+from agents.stimuli import Mode, Stimulus, Task
 from serving.bench import stimuli as made_stimuli
 from serving.scheduling import machine, worker_process
 
@@ -128,7 +125,7 @@ class Setup:
 
 def draw_for(agent: Agent[Any], stimulus: Stimulus) -> Draw:
     """The draw that a run with the seed 0 has for a stimulus."""
-    seed = seeds.derive(0, agent.name, stimulus.id, 0, None, 0)
+    seed = derive_seed(0, agent.name, stimulus.id, 0, None, 0)
     return Draw(seed, options=made_stimuli.options(stimulus))
 
 

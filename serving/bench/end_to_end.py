@@ -20,8 +20,7 @@ from typing import Any
 
 import orjson
 
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError
 from serving.bench import child_process, stimuli
 from serving.bench.bare import Setup, Window, measure_once

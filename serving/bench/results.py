@@ -12,7 +12,7 @@ from typing import Any, Literal
 import orjson
 
 from agents import __version__
-from agents.tasks import Mode, Task
+from agents.stimuli import Mode, Task
 from serving.scheduling.machine import Device, Host
 
 Part = Literal["device", "bare", "end_to_end"]

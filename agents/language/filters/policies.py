@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 
 from agents.contract import Settings, Verdict
 from agents.language.filters.messages import FilterSettings, Finding, Judged
-from agents.tasks import ConversationType, Family
+from agents.stimuli import ConversationType, Family
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from measured_agents import ENTRIES
 
-from agents import catalogue, seeds
+from agents import catalogue
 from agents.answers import CaptionAnswer, TurnAnswer, WordAnswer
-from agents.contract import Draw, Reply
+from agents.contract import Draw, Reply, derive_seed
 from agents.errors import AnswerError
 from serving.bench import stimuli
 from serving.bench.bare import BareAgent, Tally, Window
@@ -68,7 +68,7 @@ def test_a_rate_is_of_whole_rounds() -> None:
 def test_answers_come_in_the_order_of_the_stimuli(name: str, words: Path) -> None:
     shown = stimuli.read(words)[:17]
     agent = catalogue.get("null").make()
-    draws = [Draw(seeds.derive(0, name, stimulus.id, 0, None, 0)) for stimulus in shown]
+    draws = [Draw(derive_seed(0, name, stimulus.id, 0, None, 0)) for stimulus in shown]
     with bare(name, words) as one:
         found: list[Any] = one.ask(shown)
     expected: Sequence[Any] = agent.respond(shown, draws)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.tasks import TASKS
+from agents.stimuli import TASKS
 from serving.bench import stimuli
 from serving.runs.checking import check_set
 

@@ -22,8 +22,7 @@ from judging.study.page_answers import BadAnswer, fastest_of, read_ms, writable
 from judging.study.settings import AnswersSettings
 from judging.study.state import Judge, Step
 from serving.runs.checking import check_set
-from serving.runs.columns import Choose
-from serving.runs.set_rows import Row
+from serving.runs.set_rows import Choose, Row
 
 LONGEST = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
 OBJECTS = 3

@@ -17,7 +17,7 @@ from serving.bench import child_process
 from serving.bench.bare import BareAgent, Setup, loaded
 from serving.bench.output import rate
 from serving.bench.results import Differing, Measured, Size, Stopped, StopReason
-from serving.runs.run import digest
+from serving.runs.run_json import digest
 from serving.scheduling import machine
 from serving.scheduling.device_errors import is_out_of_memory, release_memory
 from serving.scheduling.worker import describe

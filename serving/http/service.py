@@ -23,8 +23,9 @@ from serving.http.errors import ApiError, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.metrics import Metrics
 from serving.runs.eligibility import task_of
-from serving.runs.record_lines import RecordHeader
-from serving.runs.run import PERSON, digest
+from serving.runs.records import RecordHeader
+from serving.runs.run import PERSON
+from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.guardian import answers_here
 from serving.scheduling.placement import Device

@@ -20,8 +20,7 @@ from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
 from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueError, FlaggedMessage
 from serving.conversations.pair_settings import DelaySettings
-from serving.runs.record_lines import RecordHeader
-from serving.runs.records import problems
+from serving.runs.records import RecordHeader, problems
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler

@@ -279,16 +279,6 @@ def test_a_vectors_file_is_asked_for(tmp_path: Path, glove: Path) -> None:
     assert (name, str(revision)[:7]) == (str(glove), "sha256:")
 
 
-def test_the_words_of_safetensors_are_part_of_the_checkpoint(tmp_path: Path) -> None:
-    path = tmp_path / "v.safetensors"
-    save_file({"vectors": torch.zeros(1, 2)}, path)
-    revisions = set()
-    for word in ("dog", "cat"):
-        path.with_suffix(".json").write_text(json.dumps([word]))
-        revisions.add(vector_file_agent(path).checkpoint()[1])
-    assert len(revisions) == 2
-
-
 def test_without_its_package_minilm_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "PACKAGE", "no-such-package-at-all")
     absent = MiniLMAgent(MiniLMAgent.Settings(checkpoint="no-such-package-at-all"), "minilm")

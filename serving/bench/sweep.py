@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import cycle, islice
 from pathlib import Path
@@ -19,15 +14,13 @@ from typing import Any
 
 import orjson
 
-from agents.contract import Agent, Reply
-from agents.entry import Entry
+from agents.contract import Reply
 from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child, loaded
 from serving.bench.results import Differing, EndToEnd, Measured, Size, Stopped, StopReason, rate
 from serving.runs.run import digest
 from serving.scheduling import machine
-from serving.scheduling.interrupts import Interrupted
 from serving.scheduling.recovery import describe, is_out_of_memory, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
@@ -39,8 +32,6 @@ REPLICAS = (1, 2, 4)
 MOST = 200_000  # stimuli of a set for ``generate``, unless these are too few rounds
 ROUNDS = 10  # of batches that it has at the least for each worker
 STARTING = 2.0  # seconds in which Ray's own processes are still busy
-ROOM = 1.1  # of the device memory that the measured batch took: allocations are not quite the same every time
-LOOK = 0.5  # seconds between two looks at the records
 
 
 def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None]) -> Iterator[Measured]:
@@ -200,38 +191,18 @@ def _text(reply: Reply | Exception) -> str:
     return reply.answer.model_dump_json() if isinstance(reply, Reply) else str(getattr(reply, "code", repr(reply)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class BestEntry(Entry):
-    """The catalogue's line of an agent, which is made as it was measured: with its best batch size, and one attempt, as
-    nobody filters the bare agent's answers."""
-
-    measured: Measured
-
-    def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
-        agent = super().make(overrides)
-        best = self.measured.at_best()
-        if agent.continuous():
-            agent.max_in_flight = best.batch_size
-        else:
-            agent.batch_size = best.batch_size
-        if agent.device_memory and best.peak_device_bytes:
-            agent.device_memory = max(agent.device_memory, int(ROOM * best.peak_device_bytes))
-        agent.attempts = 1
-        if self.measured.mode is not None:
-            agent.modes = (self.measured.mode,)  # type: ignore[misc]
-        return agent
-
-
 def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
-    """An agent behind all of ``generate`` at its best batch size, as far as there are cores or GPUs for more workers.
+    """An agent behind all of ``generate`` at its best batch size (or with its own limit of calls at once), with 1, 2
+    and 4 workers, as far as there are cores or GPUs.
 
     The ratio is to the mean of the bare agent right before and right after: no machine is as fast all the time. Raises
     AgentStoppedError.
     """
-    size = measured.at_best().batch_size
+    size = setup.agent().max_in_flight if measured.continuous else measured.at_best().batch_size
     [after] = in_child(measure_bare, setup, size)
     for replicas in replica_counts(measured):
-        before, stimuli_s = after, measure_generate(measured, setup, replicas, folder)
+        before = after
+        [stimuli_s] = in_child(_measure_generate, measured, setup, size, replicas, folder)
         [after] = in_child(measure_bare, setup, size)
         mean = (before + after) / 2
         yield EndToEnd(replicas, size, stimuli_s, mean, stimuli_s / mean, (before, after))
@@ -245,8 +216,8 @@ def measure_bare(send: Callable[[object], None], setup: Setup, size: int) -> Non
 
 
 def replica_counts(measured: Measured) -> list[int]:
-    """The numbers of workers to measure. Without a GPU an engine that batches by itself has a limit of calls at once
-    for all its workers, so that more of them mean nothing."""
+    """The numbers of workers to measure: just one of an engine that batches by itself without a GPU, as its limit of
+    calls at once is for all its workers."""
     if measured.device == "cpu":
         most = 1 if measured.continuous else machine.cores()
     else:
@@ -256,67 +227,46 @@ def replica_counts(measured: Measured) -> list[int]:
     return [count for count in REPLICAS if count <= max(1, most)]
 
 
-def measure_generate(measured: Measured, setup: Setup, replicas: int, folder: Path) -> float:
-    """Answers per second of so many workers, over a set that keeps them busy for three times as long as is measured."""
-    best = measured.at_best()
-    count = round(3 * replicas * best.stimuli_s * (setup.seconds + STARTING))
-    count = max(min(count, MOST), ROUNDS * replicas * best.batch_size)
-    source = made_stimuli.write(folder / "end-to-end.jsonl", {(measured.task, measured.mode): count})
-    with TemporaryDirectory(dir=folder) as out:
-        [stimuli_s] = in_child(_generate, measured, setup, replicas, source, Path(out))
-        return float(stimuli_s)
-
-
-def _generate(
-    send: Callable[[object], None], measured: Measured, setup: Setup, replicas: int, source: Path, out: Path
+def _measure_generate(
+    send: Callable[[object], None], measured: Measured, setup: Setup, size: int, replicas: int, folder: Path
 ) -> None:
-    """Call ``generate``, and end it when there are records enough; sends answers per second."""
+    """Call ``generate`` over a set that lasts about twice as long as is measured; sends answers per second."""
     from serving.generate import GenerateOptions, generate
 
-    is_pair = measured.task == "conversation"
-    name = f"{measured.agent}~{measured.agent}" if is_pair else measured.agent
-    catalogued = {field.name: getattr(setup.entry, field.name) for field in fields(setup.entry)}
-    entry = BestEntry(**{**catalogued, "tasks": (measured.task,)}, measured=measured)
-    options = GenerateOptions(
-        source, [name], out / "run", {measured.agent: entry}, seed=0, replicas=replicas,
-        settings={measured.agent: setup.settings} | ({name: {"attempts": 1}} if is_pair else {}),
-        device="cpu" if measured.device == "cpu" else "cuda",
-    )  # fmt: skip
-    records = out / "run" / "records" / f"{name}.jsonl"
-    together = replicas * measured.at_best().batch_size
-
-    def end_in_time() -> None:
-        while True:
-            began = time.perf_counter()
-            if record_rate(records, together, setup.seconds, enough=True) is not None:
-                return os.kill(os.getpid(), signal.SIGTERM)  # which ends ``generate`` in order
-            time.sleep(max(LOOK, 20 * (time.perf_counter() - began)))  # looking takes hardly anything away
-
-    signal.signal(signal.SIGTERM, lambda *_: None)  # should ``generate`` have just ended by itself
-    threading.Thread(target=end_in_time, daemon=True).start()
-    with (out / "progress").open("w") as progress:
-        os.dup2(progress.fileno(), 2)
+    agent, is_pair = measured.agent, measured.task == "conversation"
+    name = f"{agent}~{agent}" if is_pair else agent
+    count = round(replicas * measured.at_best().stimuli_s * (2 * setup.seconds + STARTING))
+    count = max(min(count, MOST), ROUNDS * replicas * size)
+    source = made_stimuli.write(folder / "end-to-end.jsonl", {(measured.task, measured.mode): count})
     messages: list[str] = []
-    with suppress(Interrupted):
+    with TemporaryDirectory(dir=folder) as out:
+        options = GenerateOptions(
+            source,
+            [name],
+            Path(out) / "run",
+            {agent: setup.entry},
+            settings={agent: setup.settings} | ({name: {"attempts": 1}} if is_pair else {}),
+            seed=0,
+            replicas=replicas,
+            batch_size=size,
+            device="cpu" if measured.device == "cpu" else "cuda",
+            quiet=True,
+        )
         generate(options, messages.append)
-    if (stimuli_s := record_rate(records, together, setup.seconds)) is None:
-        raise AgentStoppedError(f"`turinglike generate` wrote too few records for a rate: {'; '.join(messages)}")
+        records = Path(out) / "run" / "records" / f"{name}.jsonl"
+        if (stimuli_s := record_rate(records, replicas * size, setup.seconds)) is None:
+            raise AgentStoppedError(f"`turinglike generate` wrote too few records for a rate: {'; '.join(messages)}")
     send(stimuli_s)
 
 
-def record_rate(records: Path, together: int, seconds: float, enough: bool = False) -> float | None:
-    """Answers per second by the times in records, of which ``together`` come at once; None if they are too few, or,
-    where they must be ``enough``, do not span ``seconds`` yet."""
-    written = records.read_bytes().splitlines(keepends=True) if records.exists() else []
-    lines = [orjson.loads(line) for line in written if line.endswith(b"\n")]
-    if not lines:
-        return None
+def record_rate(records: Path, together: int, seconds: float) -> float | None:
+    """Answers per second by the times in records, of which ``together`` come at once; None if they are too few."""
+    lines = [orjson.loads(line) for line in records.read_bytes().splitlines()]
     ends = sorted(datetime.fromisoformat(line["created"]).timestamp() for line in lines)
-    answered = sum(line["status"] != "failed" for line in lines) / len(lines)
-    first = ends[0] + STARTING
-    window = Window(seconds, first, together)
+    window = Window(seconds, ends[0] + STARTING, together)
     for end in ends:
-        if end >= first and not window.over:
+        if end >= window.began and not window.over:
             window.add(end)
+    answered = sum(line["status"] != "failed" for line in lines) / len(lines)
     stimuli_s = window.rate()
-    return None if stimuli_s is None or (enough and not window.over) else stimuli_s * answered
+    return None if stimuli_s is None else stimuli_s * answered

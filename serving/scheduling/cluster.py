@@ -170,18 +170,10 @@ class Cluster:
             if node.gpu_count:
                 node.gpu_memory = _gpu_memory(ray, node.id)
 
-    def worker(
-        self, spec: WorkerSpec, place: Place, resources: Mapping[str, float], *, continuous: bool
-    ) -> ReplicaWorker:
+    def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> ReplicaWorker:
         """An unstarted worker in its place."""
-        return RemoteWorker(
-            spec,
-            resources,
-            continuous,
-            self._load_locks,
-            partial(self._strategy, place),
-            sends_images=self.address is not None,
-        )
+        strategy = partial(self._strategy, place)
+        return RemoteWorker(spec, resources, self._load_locks, strategy, sends_images=self.address is not None)
 
     def _strategy(self, place: Place) -> Any:
         """The scheduling strategy of an actor that is to be in that place, and nowhere else unless the node is lost.

@@ -46,9 +46,6 @@ class WorkerActor:
     async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
         return await self.worker.answer(batch)
 
-    async def answer_one(self, request: PackedRequest) -> BatchReply:
-        return await self.worker.answer_one(request)
-
     async def answer_streamed(
         self, batch: Sequence[PackedRequest], places: Sequence[int]
     ) -> AsyncGenerator[dict[int, str] | BatchReply, None]:
@@ -61,10 +58,7 @@ class WorkerActor:
             wake.set()
 
         listeners = in_loop({place: partial(update, place) for place in places})
-        if self.worker.agent.continuous():
-            answering = asyncio.create_task(self.worker.answer_one(batch[0], listeners[0]))
-        else:
-            answering = asyncio.create_task(self.worker.answer(batch, listeners))
+        answering = asyncio.create_task(self.worker.answer(batch, listeners))
         answering.add_done_callback(lambda _: wake.set())
         while not answering.done():
             await wake.wait()
@@ -86,7 +80,6 @@ class RemoteWorker:
 
     spec: WorkerSpec
     resources: Mapping[str, float]
-    continuous: bool
     load_locks: dict[tuple[str, ...], asyncio.Lock]
     strategy: Callable[[], Any] = lambda: "SPREAD"
     sends_images: bool = False
@@ -131,7 +124,7 @@ class RemoteWorker:
             if listeners:
                 return actor.answer_streamed.remote(tuple(batch), tuple(listeners))
             # As a tuple the batch is serialised at once; of a list Ray would pickle each item by itself.
-            return actor.answer_one.remote(batch[0]) if self.continuous else actor.answer.remote(tuple(batch))
+            return actor.answer.remote(tuple(batch))
 
         # Images are copied to Ray's store, which may have no room for a while.
         ref = await _in_thread(send) if any(files for _, files, *_ in batch) else send()

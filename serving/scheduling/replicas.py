@@ -149,7 +149,7 @@ class ReplicaPool:
                 fraction = (limit - CONTEXT) / node.gpu_memory if limit < node.gpu_memory else None
                 here = replace(here, device="cuda:0", memory_fraction=fraction, devices=need.devices)
                 resources = {"num_gpus": gpu_share(need, node.gpu_memory)}
-            return self.cluster.worker(here, place, resources, continuous=agent.continuous())
+            return self.cluster.worker(here, place, resources)
 
         dispatcher = Dispatcher(
             agent,

@@ -50,14 +50,11 @@ class LocalWorker:
 
     async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
         """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
-        listeners = in_loop(listeners)
         if self._process.root is not None:
             self.worker.spec = replace(self.worker.spec, root=self._process.root)
         try:
             async with asyncio.timeout(timeout):
-                if self.worker.agent.continuous():
-                    return await self.worker.answer_one(batch[0], listeners.get(0))
-                return await self.worker.answer(batch, listeners)
+                return await self.worker.answer(batch, in_loop(listeners))
         except FatalDeviceError as error:
             raise WorkerLost.by_device(error) from None
         except TimeoutError:
@@ -105,9 +102,7 @@ class ThisProcess:
             memory = machine.available() or here.memory
             self.nodes = [Node("here", here.name, here.cores, memory, int(gpu is not None), gpu.memory if gpu else 0)]
 
-    def worker(
-        self, spec: WorkerSpec, place: Place, resources: Mapping[str, float], *, continuous: bool
-    ) -> ReplicaWorker:
+    def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> ReplicaWorker:
         """A worker here, wherever it is placed."""
         return LocalWorker(spec, self)
 

@@ -91,7 +91,7 @@ class _Prepared:
 
 @dataclass(slots=True)
 class Worker:
-    """One agent in one process. ``load`` before ``answer`` or ``answer_one``."""
+    """One agent in one process. ``load`` before ``answer``."""
 
     spec: WorkerSpec
     agent: Agent[Any] = field(init=False)
@@ -144,15 +144,18 @@ class Worker:
         self._device.shutdown(wait=False)
 
     async def answer(self, batch: Sequence[PackedRequest], listeners: Listeners = NOBODY) -> BatchReply:
-        """Answer a batch: one reply per request, in order; ``listeners`` are called from other threads. Raises
-        FatalDeviceError.
+        """Answer a batch (one request, for an engine that batches by itself): one reply per request, in order.
 
-        A batch whose pictures would take too much memory is answered in parts, and beside no other such batch; what
-        finds no memory beside others is answered again alone, after them.
+        ``listeners`` are called from other threads. A batch whose pictures would take too much memory is answered in
+        parts, and beside no other such batch; what gets no memory beside others is answered again alone, after them.
+        Raises FatalDeviceError.
         """
-        places_of_parts, size = await self._parts(batch)
+        if self.agent.continuous():
+            return await self._answer_one(batch[0], listeners.get(0))
+        parts, size = deque([list(range(len(batch)))]), 0
+        if any(b'"image":' in row for row, *_ in batch):
+            parts, size = await asyncio.get_running_loop().run_in_executor(self._preparers, self._parts, batch)
         async with self._large if size > MOST_DECODED // 2 else contextlib.nullcontext():
-            parts = deque(places_of_parts)
             total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
             while parts:
                 places = parts.popleft()
@@ -178,24 +181,23 @@ class Worker:
         ]
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
-    async def _parts(self, batch: Sequence[PackedRequest]) -> tuple[list[list[int]], int]:
+    def _parts(self, batch: Sequence[PackedRequest]) -> tuple[deque[list[int]], int]:
         """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes, and the bytes
         of all."""
-        if not any(b'"image":' in row for row, *_ in batch):
-            return [list(range(len(batch)))], 0
-        keys = _keys(batch)
-        distinct = dict(zip(keys, batch, strict=True))
-        sizes = await asyncio.get_running_loop().run_in_executor(
-            self._preparers, lambda: [self._decoded_size(row, files) for row, files, *_ in distinct.values()]
-        )
-        part, left = 0, MOST_DECODED
-        chosen: dict[Any, int] = {}
-        for key, size in zip(distinct, sizes, strict=True):
-            if size > left and chosen:
-                part, left = part + 1, MOST_DECODED
-            chosen[key] = part
-            left -= size
-        return [[place for place, key in enumerate(keys) if chosen[key] == at] for at in range(part + 1)], sum(sizes)
+        parts: deque[list[int]] = deque([[]])
+        part_of: dict[Any, list[int]] = {}
+        left, total = MOST_DECODED, 0
+        for place, (key, (row, files, *_)) in enumerate(zip(_keys(batch), batch, strict=True)):
+            if key not in part_of:
+                size = self._decoded_size(row, files)
+                if size > left and parts[-1]:
+                    parts.append([])
+                    left = MOST_DECODED
+                part_of[key] = parts[-1]
+                left -= size
+                total += size
+            part_of[key].append(place)
+        return parts, total
 
     def _decoded_size(self, row: bytes, files: Mapping[str, bytes] | None) -> int:
         size = 0
@@ -205,8 +207,7 @@ class Worker:
                 size += 3 * header.width * header.height
         return size
 
-    async def answer_one(self, request: PackedRequest, listener: Listener | None = None) -> BatchReply:
-        """Answer one request with an engine that batches by itself. Raises FatalDeviceError."""
+    async def _answer_one(self, request: PackedRequest, listener: Listener | None) -> BatchReply:
         [prepared] = await self._prepare_all([request])
         began = time.perf_counter()
         reply: Reply | Exception

@@ -33,9 +33,7 @@ REQUEST: PackedRequest = (b'{"id": "w", "task": "word_association", "cue": "c"}'
 
 
 def remote(agent: str, settings: dict[str, Any], root: str = "/", **options: Any) -> RemoteWorker:
-    entry = catalogue.get(agent)
-    spec = WorkerSpec(entry, settings, root)
-    return RemoteWorker(spec, {"memory": 1 << 20}, entry.make(settings).continuous(), {}, **options)
+    return RemoteWorker(WorkerSpec(catalogue.get(agent), settings, root), {"memory": 1 << 20}, {}, **options)
 
 
 @pytest.mark.usefixtures("ray_address")

@@ -17,8 +17,7 @@ from functools import cache
 from importlib import metadata
 
 from agents.built_in import BUILT_IN
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import InputError, printable
 
 __all__ = ["BUILT_IN", "GROUP", "NAME", "RESERVED", "Entry", "entries", "get", "names", "pair"]

@@ -20,9 +20,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from agents import seeds
 from agents.answers import VerdictAnswer
-from agents.contract import GIB, Agent, Draw, Reply, Verdict
+from agents.contract import GIB, Agent, Draw, Reply, Verdict, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
@@ -30,8 +29,7 @@ from agents.language.engines.openai import ChatSettings
 from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.vllm import VLLMEngine
 from agents.language.openai_chat import ServerAgent
-from agents.stimuli import TASKS, JudgementStimulus, Stimulus, parse_row
-from agents.tasks import Asked
+from agents.stimuli import TASKS, Asked, JudgementStimulus, Stimulus, parse_row
 from agents.universal.openai_universal import SENT
 from judging import prompts, replies
 
@@ -152,7 +150,7 @@ class LanguageJudge(Agent[J]):
             trials = sorted(self._groups.get(key, ()), key=lambda one: one.id)
             if trial.id not in [one.id for one in trials]:
                 raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
-            seed = seeds.derive(chosen.seed, self.name, key, draw.sample, None, draw.attempt)
+            seed = derive_seed(chosen.seed, self.name, key, draw.sample, None, draw.attempt)
             random.Random(seed).shuffle(trials)
         is_own = chosen.prompt == "own"
         text = (

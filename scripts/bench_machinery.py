@@ -107,7 +107,7 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     """Every stimulus through ``answer`` and into a record; returns the seconds that took, loading left out."""
     from agents import catalogue
     from agents.stimuli import parse_row
-    from serving.runs.record_lines import RecordHeader
+    from serving.runs.records import RecordHeader
     from serving.runs.store import Store
     from serving.scheduling.cluster import Cluster
     from serving.scheduling.dispatch import Dispatcher

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from agents.errors import InputError, TuringlikeError
 from agents.language.words.rules import RuleSettings, judge
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "examples" / "words_published.json"
 RULES = RuleSettings()
@@ -76,8 +76,8 @@ def broken(ours: Answers) -> list[dict[str, str]]:
 
 def run_answers(path: Path) -> dict[str, dict[str, str]]:
     """The answers of each agent of a run by version ("minilm, free") and cue. Raises InputError if there are none."""
-    folder = RunFolder(path)
-    stimuli = {row["id"]: row for _, row in folder.stimuli() if row.get("task") == "word_association"}
+    folder = Run(path)
+    stimuli = {row["id"]: row for row in folder.stimuli() if row.get("task") == "word_association"}
     found: dict[str, dict[str, str]] = {}
     for name in folder.agents():
         for record in folder.latest(name):

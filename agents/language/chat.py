@@ -16,8 +16,7 @@ from agents.language.engines.request import Sampling, TextRequest
 from agents.language.person import PersonSettings, open_person
 from agents.language.text_agent import PromptedSettings, TextAgent
 from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message, spoken
-from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
-from agents.tasks import Family
+from agents.stimuli import ConversationStimulus, Family, Stimulus, Utterance, WordStimulus
 
 TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 

@@ -14,8 +14,7 @@ from agents.contract import GIB, Draw
 from agents.language import prompts, pseudo_dialogue
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.text_agent import PromptedSettings, TextAgent
-from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
-from agents.tasks import Family
+from agents.stimuli import ConversationStimulus, Family, Utterance, WordStimulus
 
 
 class CompletionAgent(TextAgent["CompletionAgent.Settings"]):

@@ -23,8 +23,7 @@ from agents.language.person import PersonSettings, open_person
 from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message, spoken
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
-from agents.stimuli import ConversationStimulus, Stimulus, Task, WordStimulus
-from agents.tasks import Family
+from agents.stimuli import ConversationStimulus, Family, Stimulus, Task, WordStimulus
 
 V = TypeVar("V", bound=ClientSettings)
 

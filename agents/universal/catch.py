@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from agents import seeds
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
-from agents.contract import MIB, Agent, Draw, Reply
+from agents.contract import MIB, Agent, Draw, Reply, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import (
@@ -164,7 +163,7 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         return Reply(found, {"stimulus": one.stimulus, "whose": one.whose})
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, noise: random.Random) -> Reply:
-        lasting = random.Random(seeds.derive(0, self.name, stimulus.id, draw.sample, None, 0))
+        lasting = random.Random(derive_seed(0, self.name, stimulus.id, draw.sample, None, 0))
         kinds: dict[str, Callable[[], str]] = {
             "repeat": lambda: "".join(lasting.choices(SYMBOLS, k=lasting.randint(5, 12))),
             "no_prompt": lambda: NO_PROMPT,

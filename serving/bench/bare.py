@@ -21,13 +21,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from agents import seeds
 from agents.answers import CaptionAnswer, ScanpathAnswer
-from agents.contract import Agent, Draw, Reply
-from agents.entry import Entry
+from agents.contract import Agent, Draw, Entry, Reply, derive_seed
 from agents.errors import AgentStoppedError, AnswerError, TuringlikeError, UnavailableError
-from agents.stimuli import Stimulus
-from agents.tasks import Mode, Task
+from agents.stimuli import Mode, Stimulus, Task
 from serving.bench import made_stimuli
 from serving.scheduling import machine
 from serving.scheduling.recovery import describe
@@ -269,7 +266,7 @@ class BareAgent:
         return results, preparing, responding
 
     def _draw(self, stimulus: Stimulus) -> Draw:
-        seed = seeds.derive(0, self.agent.name, stimulus.id, 0, None, 0)  # of a run with the seed 0
+        seed = derive_seed(0, self.agent.name, stimulus.id, 0, None, 0)  # of a run with the seed 0
         return Draw(seed, options=made_stimuli.options(stimulus))
 
     def _prepare(self, part: Sequence[Stimulus]) -> tuple[list[Any], float]:

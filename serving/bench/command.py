@@ -17,11 +17,10 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import InputError, StorageError, TuringlikeError, UnavailableError
 from agents.selection import checked_agents
-from agents.tasks import Mode, Task
+from agents.stimuli import Mode, Task
 from serving.bench import made_stimuli, results
 from serving.bench.bare import Setup
 from serving.bench.results import BenchResult, Failed

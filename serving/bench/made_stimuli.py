@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agents.language.words import vocabulary
-from agents.stimuli import ConversationStimulus, Stimulus, parse_row
-from agents.tasks import Mode, Task
+from agents.stimuli import ConversationStimulus, Mode, Stimulus, Task, parse_row
 from serving.conversations.scenario import NAMES, PERSONAS, SIDES, TOPICS
 
 if TYPE_CHECKING:

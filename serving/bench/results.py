@@ -18,7 +18,7 @@ from rich.table import Table
 from agents import __version__
 from agents.contract import GIB, MIB
 from agents.errors import UnavailableError
-from agents.tasks import Mode, Task
+from agents.stimuli import Mode, Task
 from serving.scheduling.machine import Device, Host
 
 Part = Literal["bare", "end_to_end"]

@@ -19,7 +19,7 @@ from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child, loaded
 from serving.bench.results import Differing, EndToEnd, Measured, Size, Stopped, StopReason, rate
-from serving.runs.run import digest
+from serving.runs.run_json import digest
 from serving.scheduling import machine
 from serving.scheduling.recovery import describe, is_out_of_memory, release_memory
 

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.answers import ConversationAnswer, Message
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
-from serving.conversations.transcript import as_conversation, next_side, turn_asked
+from serving.conversations.scenario import as_conversation, next_side, next_turn
 from serving.http.errors import ApiError, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.metrics import Metrics
 from serving.runs.eligibility import task_of
-from serving.runs.record_lines import RecordHeader
-from serving.runs.run import PERSON, digest
+from serving.runs.records import RecordHeader
+from serving.runs.run import PERSON
+from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.guardian import answers_here
 from serving.scheduling.placement import Device
@@ -280,7 +280,7 @@ class Service:
         turn: int | None = None
         options: Mapping[str, Any] | None = None
         if isinstance(stimulus, ConversationStimulus):
-            turn, options = turn_asked(stimulus)
+            turn, options = next_turn(stimulus)
         try:
             item = await self.scheduler.answer(
                 name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline,

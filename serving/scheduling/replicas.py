@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import UnavailableError
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
-from agents import seeds
+from agents.contract import derive_seed
 
 Status = Literal["ok", "rejected", "failed", "unanswered"]
 Listener = Callable[[str], None]  # called with the text of an answer so far
@@ -73,7 +73,7 @@ class AgentRequest:
     def draw_seed(self) -> int:
         """Derive the seed of the present attempt."""
         name, attempt = self.name or self.agent, self.first_attempt + self.attempt
-        self.seed = seeds.derive(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
+        self.seed = derive_seed(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
         return self.seed
 
     def fail(self, code: str, message: str) -> None:

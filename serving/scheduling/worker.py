@@ -25,9 +25,8 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from agents import answers, gpu_arithmetic, stimuli
-from agents.contract import Agent, Draw, Reply
-from agents.entry import Entry
+from agents import answers, loading, stimuli
+from agents.contract import Agent, Draw, Entry, Reply
 from agents.errors import AnswerError
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, clean, describe, is_fatal, is_out_of_memory, release_memory
@@ -121,13 +120,13 @@ class Worker:
         if on_gpu:
             import torch
 
-            gpu_arithmetic.settle("cuda")
+            loading.use_full_float32("cuda")
             if self.spec.memory_fraction is not None:
                 torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
         about = self.agent.provenance()
         if on_gpu:
-            about = {**about, "device": gpu_arithmetic.provenance()}
+            about = {**about, "device": loading.gpu_provenance()}
         return {**about, "versions": versions()}
 
     def _load(self, device: str) -> None:

@@ -12,7 +12,7 @@ from agents.contract import Settings
 from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
 from agents.language.truncation import TruncationSettings
-from serving.runs.run import digest
+from serving.runs.run_json import digest
 
 
 def described(name: str, **chosen: Any) -> str:

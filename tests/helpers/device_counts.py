@@ -23,7 +23,7 @@ from unittest import mock
 import device_cases
 from pretended_cuda import is_ours, pretended_cuda
 
-from agents.entry import Entry
+from agents.contract import Entry
 from agents.stimuli import Stimulus
 
 LENGTHS = {"image_captioning": "max_tokens", "conversation": "max_tokens", "attention_prediction": "max_search"}

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agents.answers import WordAnswer
-from agents.contract import Agent, Draw, Reply, Settings
-from agents.entry import Entry
+from agents.contract import Agent, Draw, Entry, Reply, Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Stimulus
 

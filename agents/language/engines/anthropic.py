@@ -12,10 +12,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.contract import NO_ANSWER
+from agents.contract import NO_ANSWER, Address
 from agents.language.engines.request import Finish, TextRequest
 from agents.language.engines.server import ClientSettings, ServerEngine, ServerReply, ServerText
-from agents.servers import Address
 
 FINISH: dict[str | None, Finish] = {
     "max_tokens": "length",

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from agents.contract import NO_ANSWER
+from agents.contract import NO_ANSWER, Address
 from agents.errors import AnswerError
 from agents.language.engines.request import ChatMessage, Finish, TextRequest
 from agents.language.engines.server import ClientSettings, ServerEngine, ServerReply, ServerText
-from agents.servers import Address
 
 
 class ServerSettings(ClientSettings):

@@ -2,7 +2,7 @@
 
 Time-outs and retries are those of the client. It tries again after 408, 409, 429 and 5xx, a time-out and a broken
 connection; its waits grow, and it keeps to a server's ``Retry-After``. Whatever is left is an AnswerError with one of
-the codes of :data:`agents.servers.CODES`.
+the codes of :data:`agents.errors.CODES`.
 
 The key comes from an environment variable and goes into the header of requests only. Whatever a server says is cleared
 of it before it becomes an answer or an error. The libraries below can log headers and addresses; they are kept from
@@ -29,10 +29,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from agents.contract import NO_ANSWER, Settings
-from agents.errors import AnswerError, UnavailableError
+from agents.contract import NO_ANSWER, Address, Settings
+from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
 from agents.language.engines.request import GeneratedText, TextRequest
-from agents.servers import Address, Code, cleared, code_of, quoted
 
 
 class ClientSettings(Settings):
@@ -142,7 +141,7 @@ class ServerEngine(ABC, Generic[S]):
 
     @abstractmethod
     async def complete(self, request: TextRequest, seed: int) -> ServerText:
-        """The text for one request. Raises AnswerError with a code of :data:`agents.servers.CODES`."""
+        """The text for one request. Raises AnswerError with a code of :data:`agents.errors.CODES`."""
 
     def missing(self) -> str | None:
         """One sentence on what there is to be installed or set, or None. It never holds the key."""

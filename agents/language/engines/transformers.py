@@ -202,15 +202,15 @@ class TransformersEngine(LocalEngine):
     @contextmanager
     def _shared_sources(self) -> Iterator[dict[str, Any]]:
         """Arguments of ``generate`` by which a row's beams attend to one source, where the model has an encoder."""
-        from agents import shared_sources
+        from agents.padding import shared_cache, shared_sources
 
         beams = 1 if self._beams is None else self._beams.width
         if not self._encodes or beams == 1:
             yield {}
             return
         across = [layer.encoder_attn for layer in self._model.get_decoder().layers]
-        with shared_sources.shared_sources(across, "key_value_states", beams):
-            yield {"past_key_values": shared_sources.cache(self._model.config)}
+        with shared_sources(across, "key_value_states", beams):
+            yield {"past_key_values": shared_cache(self._model.config)}
 
     def _no_repeats(self, prompts: Tensor) -> list[Any]:
         """What keeps a beam from repeating its prompt, of ``prompts`` padded with -1, where the settings ask for it."""

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from measured_agents import ENTRIES
 
-from agents import catalogue, seeds
+from agents import catalogue
 from agents.answers import CaptionAnswer, TurnAnswer, WordAnswer
-from agents.contract import Draw, Reply
+from agents.contract import Draw, Reply, derive_seed
 from agents.errors import AnswerError
-from agents.tasks import TASKS
+from agents.stimuli import TASKS
 from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, Tally, Window
 from serving.runs.checking import check_set
@@ -91,7 +91,7 @@ def test_a_rate_is_of_all_of_a_round() -> None:
 @pytest.mark.parametrize("name", ["null", "null-one"])
 def test_answers_come_in_the_order_of_the_stimuli(name: str, words: Path) -> None:
     stimuli = made_stimuli.read(words)[:17]
-    draws = [Draw(seeds.derive(0, name, stimulus.id, 0, None, 0)) for stimulus in stimuli]
+    draws = [Draw(derive_seed(0, name, stimulus.id, 0, None, 0)) for stimulus in stimuli]
     with bare(name, words) as agent:
         replies: list[Any] = agent.answer(stimuli)
     expected: Sequence[Any] = catalogue.get("null").make().respond(stimuli, draws)

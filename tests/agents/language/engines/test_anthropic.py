@@ -12,12 +12,11 @@ from typing import Any
 import misbehaving_server as bad
 import pytest
 
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import CODES, AnswerError, UnavailableError
 from agents.language.engines import server as server_engine
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.server import ServerText
-from agents.servers import CODES
 
 KEY = "sk-ant-planted.Key_0123456789-abcdefg"
 CHAT = TextRequest(messages=(ChatMessage("user", "Hi!"),))

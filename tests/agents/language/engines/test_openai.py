@@ -25,7 +25,7 @@ import tiny_language
 from pydantic import ValidationError
 
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import CODES, AnswerError, UnavailableError
 from agents.language.engines import server as server_engine
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
@@ -33,7 +33,6 @@ from agents.language.engines.server import ServerText
 from agents.language.openai_chat import OpenAIChatAgent
 from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
-from agents.servers import CODES
 
 KEY = "sk-planted.Key_0123456789-abcdefg"
 QUICK = {"model": "m", "timeout_s": 20.0, "patience_s": 60.0, "retries": 0}

@@ -18,9 +18,9 @@ from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
-from agents.language.engines.request import Sampling, TextRequest
+from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import Beams, TransformersEngine
-from agents.language.text_agent import DrawnSettings, TextAgent, TextSettings
+from agents.language.text_agent import DrawnSettings, EngineSettings, LocalAgent, TextAgent, TextSettings
 from agents.stimuli import ConversationStimulus, Family, Utterance
 
 DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
@@ -45,10 +45,10 @@ def _request(
     return TextRequest(messages=prompts.chat(name, history, greeting), sampling=sampling)
 
 
-class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
+class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
     """Continues all messages of both speakers, each followed by the end of text, by the next."""
 
-    class Settings(DrawnSettings):
+    class Settings(DrawnSettings, EngineSettings):
         """How messages are drawn."""
 
         top_k: int = Field(10, ge=0, le=1_000_000)
@@ -70,10 +70,10 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
         return _request(stimulus, draw, history, self.settings.greetings, replace(sampling, min_tokens=1))
 
 
-class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
+class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
     """The best beam after as many of the newest messages as the encoder has positions for (128); nothing is drawn."""
 
-    class Settings(TextSettings):
+    class Settings(TextSettings, EngineSettings):
         """The choices that its checkpoints come with."""
 
         attempts: int = Field(1, ge=1, le=1)

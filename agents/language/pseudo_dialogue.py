@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from agents.contract import Draw
 from agents.language import prompts
-from agents.language.engines.request import ChatMessage, Sampling, TextRequest
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Utterance
 
 TOKENS_PER_TOPIC = 24

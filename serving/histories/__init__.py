@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError, Problem, printable
-from agents.language.history import HistoryMessage, Style, history_lines, measure, read_bytes, read_history
+from agents.language.person import HistoryMessage, Style, history_lines, measure, read_bytes, read_history
 from serving.command_line import Commands, path
 from serving.histories.chat import Chat, ChatMessage, read_telegram, same_name
 from serving.histories.whatsapp import Order, is_whatsapp, read_whatsapp

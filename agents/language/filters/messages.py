@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field
 
 from agents.contract import Settings
 from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentences, words
-from agents.language.labels import leading_label, short_names
+from agents.language.sent_messages import leading_label, short_names
 
 
 class FilterSettings(Settings):

@@ -12,7 +12,7 @@ import torch
 from device_counts import LONG, total
 from pretended_cuda import pretended_cuda
 
-from agents.language.engines.request import Sampling, TextRequest
+from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.sampling import Sampler, Warp
 
@@ -76,7 +76,7 @@ def test_a_text_ends_at_its_stop_as_on_the_cpu(tmp_path: Path, family: str):
         # Without stops beside them, and with limits that the stops of some come before.
         rows = [Sampling(temperature=1.0, max_tokens=most, stops=stop) for most in (9, 20) for stop in (*stops, ())]
         asked = [(TextRequest(prompt, sampling=row), seed) for seed, prompt in enumerate(prompts) for row in rows]
-        return engine.generate(*zip(*asked, strict=True))
+        return engine.generate_batch(*zip(*asked, strict=True))
 
     free = say("cpu")
     stops = [(one.text[at : at + 2], one.text[at + 5 : at + 7]) for one in free for at in (1, 4) if len(one.text) > 7]

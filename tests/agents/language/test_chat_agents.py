@@ -19,14 +19,14 @@ from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
 from agents.language.chat import ChatAgent
-from agents.language.chat_prompts import GREETINGS
 from agents.language.completion import CompletionAgent
 from agents.language.dialogue_models import BLENDERBOT_TEMPLATE as BLENDERBOT
 from agents.language.dialogue_models import DIALOGPT_TEMPLATE as DIALOGPT
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
-from agents.language.engines.request import TextRequest
+from agents.language.engines.text_request import TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.filters.policies import CHAT, COMPLETION, MEASURE, papers_policy
+from agents.language.prompts import GREETINGS
 from agents.language.text_agent import TextAgent
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
 

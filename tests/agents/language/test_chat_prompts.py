@@ -8,8 +8,8 @@ import pytest
 
 from agents.answers import TurnAnswer
 from agents.contract import Draw
-from agents.language import chat_prompts
-from agents.language.engines.request import Sampling, TextRequest
+from agents.language import prompts
+from agents.language.engines.text_request import Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Utterance
 
 GREETER = (
@@ -39,11 +39,11 @@ def stimulus(said: list[tuple[str, str]], **fields: Any) -> ConversationStimulus
     return ConversationStimulus(id="c", task="conversation", **{**given, **fields})
 
 
-def asked(program: chat_prompts.Program, count: int, **fields: Any) -> TextRequest:
+def asked(program: prompts.Program, count: int, **fields: Any) -> TextRequest:
     """The request for message number ``count``."""
     about = stimulus(SAID[:count], **fields)
     side = "BA"[count % 2]
-    return chat_prompts.request(about, Draw(1, options={"speaker": side}), about.history, Sampling(), program)
+    return prompts.chat_request(about, Draw(1, options={"speaker": side}), about.history, Sampling(), program)
 
 
 @pytest.mark.parametrize("count", range(4))
@@ -89,9 +89,9 @@ STOPS = {"gpt-4o": ("John:",), "claude": (), "llama-3.3": ("A:",), "gpt-3.5": ()
 
 
 @pytest.mark.parametrize("program", IN_BURST)
-def test_in_a_burst_one_may_say_several_messages_in_a_row(program: chat_prompts.Program) -> None:
+def test_in_a_burst_one_may_say_several_messages_in_a_row(program: prompts.Program) -> None:
     about = stimulus(BURST, who_starts="A", mode="burst")
-    request = chat_prompts.request(about, Draw(1, options={"speaker": "B"}), about.history, Sampling(), program)
+    request = prompts.chat_request(about, Draw(1, options={"speaker": "B"}), about.history, Sampling(), program)
     system, *messages = request.messages
     assert system.text.endswith("You may send several short messages in a row. Each line is a message.")
     begins = {"gpt-4o": ":wait", "claude": ":wait"}.get(program)
@@ -99,7 +99,7 @@ def test_in_a_burst_one_may_say_several_messages_in_a_row(program: chat_prompts.
     assert texts == IN_BURST[program]
     assert request.sampling.stops == STOPS[program]
     ping_pong = about.model_copy(update={"mode": "ping-pong"})
-    request = chat_prompts.request(ping_pong, Draw(1, options={"speaker": "B"}), about.history, Sampling(), program)
+    request = prompts.chat_request(ping_pong, Draw(1, options={"speaker": "B"}), about.history, Sampling(), program)
     assert "several" not in request.messages[0].text
 
 
@@ -107,7 +107,7 @@ def test_a_judge_is_shown_both_answers_and_asks_first() -> None:
     said = [("John", "how are you"), ("Frank", "1: fine, thank you\n2: I'm doing well"), ("John", "what is ai")]
     for count in (0, 2):
         about = stimulus(said[:count], who_starts="A")
-        request = chat_prompts.request(about, Draw(1, options={"speaker": "A"}), about.history, Sampling(), "judge")
+        request = prompts.chat_request(about, Draw(1, options={"speaker": "A"}), about.history, Sampling(), "judge")
         assert [(one.role, one.text) for one in request.messages[1:]] == [
             ("user", "Ask your first question."),
             *[("assistant", said[0][1]), ("user", said[1][1])][:count],
@@ -118,9 +118,9 @@ def test_a_judge_is_shown_both_answers_and_asks_first() -> None:
 
 def test_llama_has_its_own_part_and_every_message_is_the_users() -> None:
     about = stimulus([("John", "ciao :)"), ("Frank", "hey"), ("John", "so food")], who_starts="A")
-    request = chat_prompts.request(about, Draw(1, options={"speaker": "B"}), about.history, Sampling(), "llama-3.3")
+    request = prompts.chat_request(about, Draw(1, options={"speaker": "B"}), about.history, Sampling(), "llama-3.3")
     system, *messages = request.messages
-    age = chat_prompts.ages(about, 0)[1]
+    age = prompts.ages(about, 0)[1]
     assert system.text.split("\n") == [
         "",
         f"        B is {age} years old and is pragmatic and reserved. B is having a natural conversation with a friend "
@@ -140,31 +140,31 @@ def test_llama_has_its_own_part_and_every_message_is_the_users() -> None:
         ("user", "A: so food"),
     ]
     assert request.sampling.stops == ("A:", "B:")
-    cut = chat_prompts.request(about, Draw(1, options={"speaker": "B"}), about.history[1:], Sampling(), "llama-3.3")
+    cut = prompts.chat_request(about, Draw(1, options={"speaker": "B"}), about.history[1:], Sampling(), "llama-3.3")
     assert [one.text for one in cut.messages[1:]] == ["B: hey", "A: so food"]
-    other, _ = chat_prompts.instructions(about, Draw(1, options={"speaker": "A"}), "llama-3.3", None)
+    other, _ = prompts.chat_instructions(about, Draw(1, options={"speaker": "A"}), "llama-3.3", None)
     assert "sometimes challenges opinions or plays devil's advocate" in other
     assert "occasionally disagrees" not in other
 
 
 def test_llamas_greeting_is_message_1() -> None:
-    greetings = [chat_prompts.greeting(stimulus([]), Draw(seed)) for seed in range(300)]
+    greetings = [prompts.llama_greeting(stimulus([]), Draw(seed)) for seed in range(300)]
     texts = {one.answer.text for one in greetings if one is not None and isinstance(one.answer, TurnAnswer)}
     assert len(texts) == 20
     assert {"ciao :)", "Hi!Hi there", "Morning!"} < texts
-    assert chat_prompts.greeting(stimulus(SAID[:1]), Draw(1)) is None
+    assert prompts.llama_greeting(stimulus(SAID[:1]), Draw(1)) is None
 
 
 def test_ages_are_the_programs() -> None:
-    found = {chat_prompts.ages(stimulus([]), sample) for sample in range(2000)}
+    found = {prompts.ages(stimulus([]), sample) for sample in range(2000)}
     expected = {(a, b) for a in (18, 25, 32, 40, 50, 60, 70) for b in (max(18, a - 5), a, min(70, a + 5))}
     assert found == expected
 
 
 @pytest.mark.parametrize("program", ["gpt-4o", "claude", "llama-3.3"])
-def test_what_is_not_known_is_not_said(program: chat_prompts.Program) -> None:
+def test_what_is_not_known_is_not_said(program: prompts.Program) -> None:
     about = ConversationStimulus(id="c", task="conversation", history=[Utterance(speaker="A", text="hm")])
-    texts = [one.text for one in chat_prompts.request(about, Draw(1), about.history, Sampling(), program).messages]
+    texts = [one.text for one in prompts.chat_request(about, Draw(1), about.history, Sampling(), program).messages]
     assert "{" not in "".join(texts)
     assert "None" not in "".join(texts)
     assert any("something" in text for text in texts)
@@ -176,6 +176,6 @@ def test_what_is_not_known_is_not_said(program: chat_prompts.Program) -> None:
 def test_parts_may_be_ones_own() -> None:
     parts = ("{name} met {other}.", "{name} ({persona}, {age}) talks of {topic}.")
     about, draw = stimulus([]), Draw(1, options={"speaker": "B"})
-    system, begins = chat_prompts.instructions(about, draw, "gpt-4o", parts)
+    system, begins = prompts.chat_instructions(about, draw, "gpt-4o", parts)
     assert begins == "John met Frank."
-    assert system == f"Frank (pragmatic and reserved, {chat_prompts.ages(about, 0)[1]}) talks of food."
+    assert system == f"Frank (pragmatic and reserved, {prompts.ages(about, 0)[1]}) talks of food."

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from agents.errors import InputError
-from agents.language.history import (
+from agents.language.person import (
     EMOJI,
     HistoryMessage,
     Speaker,
     burstiness,
     history_lines,
     measure,
-    newest,
     read_history,
+    turns,
 )
 
 START = datetime.fromisoformat("2024-03-01T18:00:00")
@@ -84,7 +84,7 @@ def test_files_that_are_no_history(content: bytes, told: str, tmp_path: Path) ->
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.language.history.read_bytes.__defaults__", (2**20,))
+    monkeypatch.setattr("agents.language.person.read_bytes.__defaults__", (2**20,))
     (tmp_path / "h.jsonl").write_bytes(b" " * (2**20 + 1))
     with pytest.raises(InputError, match="more than 1 MiB"):
         read_history(tmp_path / "h.jsonl")
@@ -93,7 +93,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_a_turn_is_what_one_says_before_the_other() -> None:
     messages = said(*((who, str(number), None) for number, who in enumerate("ppoopppo")))
     for count, kept in ((1, "7"), (2, "4567"), (3, "234567"), (4, "01234567"), (99, "01234567")):
-        assert "".join(one.text for one in newest(messages, count)) == kept
+        assert "".join(one.text for turn in turns(messages)[-count:] for one in turn) == kept
 
 
 def test_style_of_messages_whose_numbers_are_known() -> None:

@@ -6,11 +6,10 @@ from typing import Literal
 
 import pytest
 
-from agents.language.engines.request import Sampling
+from agents.language.engines.text_request import Sampling
 from agents.language.filters import policies
 from agents.language.filters.policies import MEASURE
-from agents.language.labels import leading_label, may_change, short_names
-from agents.language.truncation import spoken
+from agents.language.sent_messages import leading_label, may_change, short_names, spoken
 from agents.stimuli import ConversationStimulus
 
 NAMES = ("Ella", "Oscar")
@@ -102,7 +101,7 @@ def test_brackets_of_people_are_no_placeholders() -> None:
 def test_ones_own_label_ends_nothing_at_the_beginning(text: str, kept: str) -> None:
     sampling = Sampling(stops=("A:", "B:"), label="B:")
     assert text[: sampling.stop_in(text)] == kept
-    assert sampling.outright() == ["A:"]
+    assert sampling.unconditional_stops() == ["A:"]
     assert Sampling(stops=("A:",), label="B:").stop_in("Hello B: more") is None  # as in a burst
 
 

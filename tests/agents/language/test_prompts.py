@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contract import Draw
-from agents.language import chat_prompts, prompts
-from agents.language.engines.request import ChatMessage, Sampling
+from agents.language import prompts
+from agents.language.engines.text_request import ChatMessage, Sampling
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 
@@ -160,9 +160,9 @@ def test_what_is_drawn_for_a_conversation_stays_while_it_goes_on() -> None:
     for sample in range(30):
         before = _conversation(names=("Ann", "Bob"))
         after = before.model_copy(update={"history": _said(("Ann", "x"))})
-        assert chat_prompts.ages(before, sample) == chat_prompts.ages(after, sample)
+        assert prompts.ages(before, sample) == prompts.ages(after, sample)
         assert prompts.greeting(before, sample, choices) == prompts.greeting(after, sample, choices)
-        drawn.add((chat_prompts.ages(before, sample), prompts.greeting(before, sample, choices)))
+        drawn.add((prompts.ages(before, sample), prompts.greeting(before, sample, choices)))
     assert len(drawn) > 25
 
 

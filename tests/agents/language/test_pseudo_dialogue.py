@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.language import pseudo_dialogue
-from agents.language.engines.request import Sampling
+from agents.language.engines.text_request import Sampling
 from agents.language.pseudo_dialogue import read_messages, read_topics
 from agents.stimuli import ConversationStimulus, Utterance
 

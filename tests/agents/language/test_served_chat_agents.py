@@ -14,7 +14,7 @@ from agents import catalogue
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError
 from agents.language.filters.policies import CHAT, papers_policy
-from agents.language.truncation import TruncationSettings, draw_length
+from agents.language.sent_messages import TruncationSettings, draw_length
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 SAID = [("B", "pasta again"), ("A", "why not Rice"), ("B", "no way")]

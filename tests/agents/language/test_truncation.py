@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.errors import InputError
-from agents.language.truncation import TruncationSettings, draw_length, read_lengths, sent_message, spoken, truncate
+from agents.language.sent_messages import TruncationSettings, draw_length, read_lengths, sent_message, spoken, truncate
 from agents.stimuli import ConversationStimulus
 
 # Two, four (six) and nine words.

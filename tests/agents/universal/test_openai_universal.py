@@ -30,8 +30,14 @@ from agents.images import Image
 from agents.language.openai_chat import OpenAICompletionAgent
 from agents.stimuli import parse_row
 from agents.universal.openai_universal import READ, SENT, UniversalAgent, UniversalSettings
-from agents.universal.prompts import read_caption, read_color, read_objects
-from agents.universal.scanpath_replies import Fixation, duration_ms, read_scanpath
+from agents.universal.picture_replies import (
+    Fixation,
+    duration_ms,
+    read_caption,
+    read_color,
+    read_objects,
+    read_scanpath,
+)
 from serving.runs.records import Record
 
 KEY = "sk-planted.Key_0123456789-abcdefg"
@@ -557,7 +563,9 @@ def test_a_completion_model_continues_the_papers_prompt(server: bad.Misbehaving)
 
     turn, word = asyncio.run(main())
     # The program's six tries: three at the first temperature, three warmer.
-    assert [agent.settings.turn_sampling(attempt).temperature for attempt in range(6)] == [0.8] * 3 + [1.0] * 3
+    assert [agent.settings.turn_sampling(Draw(1, attempt=attempt)).temperature for attempt in range(6)] == [0.8] * 3 + [
+        1.0
+    ] * 3
     first, second = server.requests
     assert first.path == "/v1/completions"
     assert first.body["prompt"] == (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.language.history import read_history
+from agents.language.person import read_history
 from serving.cli import main
 from serving.histories import read_chat
 

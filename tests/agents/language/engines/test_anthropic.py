@@ -13,10 +13,10 @@ import misbehaving_server as bad
 import pytest
 
 from agents.errors import CODES, AnswerError, UnavailableError
-from agents.language.engines import server as server_engine
-from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
-from agents.language.engines.request import ChatMessage, Sampling, TextRequest
-from agents.language.engines.server import ServerText
+from agents.language.claude import AnthropicEngine, AnthropicSettings
+from agents.language.engines import clients as server_engine
+from agents.language.engines.clients import ServerText
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 
 KEY = "sk-ant-planted.Key_0123456789-abcdefg"
 CHAT = TextRequest(messages=(ChatMessage("user", "Hi!"),))
@@ -71,7 +71,7 @@ def complete(server: bad.Misbehaving, asked: TextRequest = CHAT, **settings: Any
         chosen = {"base_url": server.url, "model": "m", "timeout_s": 20.0, "patience_s": 60.0, "retries": 0, **settings}
         engine = AnthropicEngine(AnthropicSettings(**chosen))
         try:
-            return await engine.complete(asked, 5)
+            return await engine.generate(asked, 5)
         finally:
             await engine.aclose()
 
@@ -175,9 +175,6 @@ def test_replies_end_for_many_reasons(
         (bad.body(b"{}"), "server_bad_reply", "content Field required"),
         (message(content="text"), "server_bad_reply", "another form"),
         (message(content=[{"type": "text", "text": 5}]), "server_bad_reply", "another form"),
-        (message("a" * 200_001), "server_bad_reply", "200,001 characters"),
-        (bad.body(b"zip", 200, {"Content-Encoding": "gzip"}), "server_bad_reply", "packed"),
-        (bad.huge(200), "server_bad_reply", "more than 1 MiB"),
         (bad.hang, "server_timeout", "no reply within 0.3 s"),
         (bad.drip, "server_timeout", "no reply within 0.5 s, all tries together"),
         (bad.cut, "server_unreachable", "no connection"),
@@ -187,7 +184,6 @@ def test_replies_end_for_many_reasons(
 def test_every_misbehaviour_has_its_code(
     server: bad.Misbehaving, monkeypatch: pytest.MonkeyPatch, act: bad.Act, code: str, said: str
 ) -> None:
-    monkeypatch.setattr(server_engine, "MAX_BYTES", 1 << 20)
     server.otherwise = lambda request: act
     found = failure(server, **{bad.hang: {"timeout_s": 0.3}, bad.drip: {"patience_s": 0.5}}.get(act, {}))
     assert found.code == code

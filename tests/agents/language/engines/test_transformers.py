@@ -22,10 +22,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines.local import TODAY
-from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.stopping import first_stop
-from agents.language.engines.transformers import Beams, TransformersEngine
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.transformers import TODAY, Beams, TransformersEngine
 
 FAMILIES = ("gpt2", "llama", "blenderbot")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -76,7 +75,7 @@ def _loaded(folder: Path, *, chat: bool = False, **options: Any) -> Transformers
 def _say(
     engine: TransformersEngine, asked: Sequence[TextRequest], seeds: Sequence[int] | None = None
 ) -> list[GeneratedText]:
-    said = engine.generate(asked, list(range(len(asked))) if seeds is None else seeds)
+    said = engine.generate_batch(asked, list(range(len(asked))) if seeds is None else seeds)
     for one in said:
         assert isinstance(one, GeneratedText), one
     return [one for one in said if isinstance(one, GeneratedText)]
@@ -428,10 +427,10 @@ def test_a_chat_that_the_template_refuses_fails_alone(tmp_path: Path) -> None:
     fine = TextRequest(messages=(ChatMessage("user", "Hi"),), sampling=GREEDY)
     wrong = TextRequest(messages=(ChatMessage("assistant", "Hi"),), sampling=GREEDY)
     seen = TextRequest(messages=(ChatMessage("user", "Hi", b"picture"),), sampling=GREEDY)
-    replies = engine.generate([fine, wrong, seen, fine], [0, 1, 2, 3])
+    replies = engine.generate_batch([fine, wrong, seen, fine], [0, 1, 2, 3])
     assert [getattr(one, "code", "said") for one in replies] == ["said", "bad_prompt", "no_images", "said"]
     assert "Roles must alternate" in str(replies[1])
-    assert replies[0] == replies[3] == engine.generate([fine], [0])[0]
+    assert replies[0] == replies[3] == engine.generate_batch([fine], [0])[0]
 
 
 def test_a_model_that_was_not_trained_to_chat_is_refused_for_chats(folders: dict[str, Path]) -> None:
@@ -460,7 +459,7 @@ def test_a_prompt_too_long_loses_its_beginning(tmp_path: Path, family: str) -> N
         said = _one(engine, prompt, sampling)
         assert said.prompt_tokens == min(len(ids), room)
         assert said.raw == _penalised(plain, ids[-room:], 10)
-    [full] = engine.generate([TextRequest("Hi", sampling=Sampling(max_tokens=41))], [0])
+    [full] = engine.generate_batch([TextRequest("Hi", sampling=Sampling(max_tokens=41))], [0])
     assert isinstance(full, AnswerError)
     assert full.code == "no_room"
 
@@ -479,7 +478,7 @@ def test_tokens_without_an_embedding_fail_their_row(folders: dict[str, Path], tm
     engine = _loaded(copy)
     prompts = [" ".join(["x"] * count) for count in (24, 26)]
     asked = [TextRequest(prompt, sampling=GREEDY) for prompt in (*prompts, "Hi zebra")]
-    replies = engine.generate(asked, [0, 1, 2])
+    replies = engine.generate_batch(asked, [0, 1, 2])
     assert replies[:2] == _say(_loaded(folders["gpt2"]), asked[:2])
     assert isinstance(replies[2], AnswerError)
     assert replies[2].code == "bad_prompt"
@@ -496,7 +495,7 @@ def test_logits_that_are_no_numbers_fail_their_own_row_only(
     weights = load_file(folders["llama"] / "model.safetensors")
     weights["model.embed_tokens.weight"][engine.tokens(TextRequest("q"))[-1]] = torch.nan
     asked[2] = TextRequest("xq", sampling=sampling)
-    replies = _loaded(_changed(folders["llama"], tmp_path, weights), beams=beams).generate(asked, list(range(8)))
+    replies = _loaded(_changed(folders["llama"], tmp_path, weights), beams=beams).generate_batch(asked, list(range(8)))
     assert isinstance(replies[2], AnswerError)
     assert replies[2].code == "bad_logits"
     kept = [index for index in range(8) if index != 2 and "q" not in (whole[index].raw or "")]

@@ -32,7 +32,7 @@ from agents.language.completion import CompletionAgent
 from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
-from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.stimuli import ConversationStimulus, WordStimulus
@@ -153,7 +153,7 @@ def test_the_likeliest_texts_are_those_of_the_transformers_engine(
     asked = [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS for sampling in GREEDY]
     hot = [TextRequest(prompt, sampling=DRAWN[0]) for prompt in PROMPTS]
     said = _say(loop, engine, [*asked, *hot], range(len(asked) + len(hot)))[: len(asked)]
-    assert said == plain.generate(asked, [0] * len(asked))
+    assert said == plain.generate_batch(asked, [0] * len(asked))
     assert {one.finish for one in said} == {"stop", "length"}
     assert len({one.text for one in said}) > 30
     stopped = [one for one, each in zip(said, asked, strict=True) if each.sampling.stops and one.finish == "stop"]
@@ -214,7 +214,7 @@ def test_a_chat_is_written_by_its_template_and_cut_to_the_positions(
     long = (*chat, ChatMessage("user", "Tell me more about music and movies. " * 60))
     asked = [TextRequest(messages=messages, sampling=GREEDY[0]) for messages in (chat, long)]
     said = _say(loop, engine, asked, [0, 0])
-    assert said == plain.generate(asked, [0, 0])
+    assert said == plain.generate_batch(asked, [0, 0])
     assert [engine.excess(one) for one in asked] == [0, plain.excess(asked[1])]
     assert said[1].prompt_tokens == 512 - 24
     assert said[1].text != said[0].text

@@ -71,7 +71,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         if generation.plan():
             if options.here:
                 generation.here = True
-                answers_here(go_on=False)
+                answers_here()
             else:
                 generation.here = may_be_here and generation.needs_no_workers() and answers_here()
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")

@@ -1,19 +1,17 @@
 """The agent ``eliza``: conversation by keywords; no model, no weights.
 
 After J. Weizenbaum, "ELIZA: a computer program for the study of natural language communication between man and
-machine", CACM 9(1), 1966. Words are substituted before anything is matched ("my" becomes "your"), so patterns are in
-the answerer's words. Of a message the first clause with a keyword is read, and its keywords are ranked. The first
-decomposition rule of a keyword that fits takes the clause apart; one of the rule's reassemblies puts a reply together,
-each in its turn. Statements with "my" are remembered, and recalled where a message has no keyword.
+machine", CACM 9(1), 1966. Words are substituted before anything is matched ("my" becomes "your"). Of a message the
+first clause with a keyword is read. The first decomposition rule of its highest keyword that fits takes the clause
+apart; the rule's reassemblies put replies together, each in its turn. Statements with "my" are remembered, and recalled
+where a message has no keyword.
 
-The script has keywords with ``rank`` and ``rules``. In a decomposition "0" stands for any number of words, another
-numeral for just so many, "(a|b)" for one word of these, "/class" for one word of a class. Elements are numbered from 1;
-"(3)" in a reassembly is what the third one matched. "=word" goes on with another keyword's rules, "newkey" with the
-next keyword.
+In the script's decompositions "0" stands for any number of words, another numeral for just so many, "(a|b)" for a word
+of these, "/class" for a word of a class. "(3)" in a reassembly is what the third element matched. "=word" goes on with
+another keyword's rules, "newkey" with the next keyword.
 
-No state is kept between two replies: the history shows whose turn a reassembly's is. The paper's program repeats itself
-once its rules are used up; this one goes on to other replies, and repeats no message and no sentence of four words or
-more.
+No state is kept between two replies: the history shows whose turn a reassembly's is. Unlike the paper's program this
+agent repeats no message and no sentence of four words or more.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ class Script:
         return [(self.decomposition(pattern), replies) for pattern, replies in rules]
 
     def decomposition(self, pattern: str) -> re.Pattern[str]:
-        """The regular expression for words with a space after each; one group for each element."""
+        """The regular expression for words with a space after each; a group an element."""
         groups = []
         for element in _ELEMENT.findall(pattern):
             if element.isdigit():
@@ -184,16 +182,13 @@ class ElizaAgent(Agent[Settings]):
 
 
 def plain(text: str) -> str:
-    """A text as its words in small letters with one space around each: what is compared, and searched for."""
+    """A text as its words in small letters, with a space around each."""
     return f" {' '.join(_WORD.findall(text.replace('’', chr(39)).casefold()))} "
 
 
 def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> list[tuple[bool, str]]:
-    """All messages, each with whether it is of the speaker whose turn it is: under a name, or the letter where the
-    names are others.
-
-    An opener that the history does not hold yet is the partner's, unless ``who_starts`` says otherwise.
-    """
+    """All messages, each with whether it is of the speaker whose turn it is, by name or letter. An opener that the
+    history does not hold yet is the partner's, unless ``who_starts`` says otherwise."""
     name, other = speakers(stimulus, options)
     side = SIDES[(stimulus.names or SIDES).index(name)]
     labels = {name, side} - {other}

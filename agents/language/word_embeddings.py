@@ -169,7 +169,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         """As for every embedding, and the file."""
 
         checkpoint: str = Field(min_length=1)
-        """A local file: GloVe's or word2vec's text, word2vec's .bin (.gz too); or .safetensors and .json of words."""
+        """A local file: GloVe's or word2vec's text, or word2vec's .bin (.gz too)."""
         case: Case = "any"
         """any: a word that the file lacks in small letters is looked up as Word, then as WORD; lower: it is not [?]."""
 
@@ -177,12 +177,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
     settings: Settings
 
     def checkpoint(self) -> tuple[str | None, str | None]:
-        """The file and its hash; for safetensors that of the words beside it too."""
-        name, revision = checkpoints.identity(self.settings.checkpoint)
-        words = word_vectors.words_file(Path(name).expanduser())
-        if name.endswith(".safetensors") and words.is_file():
-            revision = f"{revision} {words.name}@{checkpoints.identity(str(words))[1]}"
-        return name, revision
+        return checkpoints.identity(self.settings.checkpoint)
 
     def missing(self) -> str | None:
         try:

@@ -27,7 +27,7 @@ from judging.study.online.material import OnlineMaterial
 from judging.study.online.tests import HeldTests
 from judging.study.page_answers import BadAnswer, panel_id, read_questions
 from judging.study.pool import TrialPool
-from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings, told
+from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings, kept_settings
 from judging.study.state import (
     ASKED,
     EVENTS,
@@ -101,7 +101,8 @@ class Study:
             talks = {name: row for name, row in material.stimuli.items() if isinstance(row, ConversationStimulus)}
             if talks:
                 self.lobby = Lobby(material.settings, talks, self.state, self._talked)
-        self._begin = {"event": "settings", "at": now(), "settings": told(self.settings), "sha256": material.sha256}
+        kept = kept_settings(self.settings)
+        self._begin = {"event": "settings", "at": now(), "settings": kept, "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
 

@@ -17,8 +17,8 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agents.errors import InputError, Problem
-from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name, shortened
+from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name
 
 Order = Literal["dmy", "mdy", "ymd"]
 
@@ -81,7 +81,7 @@ class _Entry:
 
 
 def is_whatsapp(text: str) -> bool:
-    """Whether one of the first lines begins as a message of such an export does."""
+    """Whether any of the first lines begins as a message of such an export does."""
     return any(_read_stamp(line) for line in text.split("\n", 20)[:20])
 
 
@@ -98,12 +98,9 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
     entries: list[_Entry] = []
     for number, line in enumerate(lines, 1):
         stamp = stamps.get(number)
-        if stamp is not None and stamp.form == form:
+        if stamp is not None and stamp.form == form:  # of another form it is a quotation in a message
             entries.append(_Entry(number, stamp, [stamp.rest]))
-            continue
-        if stamp is not None:  # a quotation in a message
-            chat.doubtful.append(Problem(str(path), number, None, shortened(line)))
-        if entries:
+        elif entries:
             entries[-1].lines.append(line)
         elif line.strip(BLANK):
             chat.problems.append(Problem(str(path), number, None, "stands before the first message"))
@@ -112,14 +109,14 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
     plain = {word for entry in entries if entry.stamp.clock[0] > 12 for word in entry.stamp.words}
     for entry in entries:
         entry.name, entry.text = _name_and_text(entry.lines, same_name(person))
-    repeated = _repeated(entries)
+    tails = Counter(_tail(entry.text)[1] for entry in entries if entry.name is not None)
     for entry in entries:
         try:
             at = datetime.combine(_date(entry.stamp, order), time(_hour(entry.stamp, plain), *entry.stamp.clock[1:]))
         except ValueError as error:
             chat.problems.append(Problem(str(path), entry.line, None, f"has a date or time that is none: {error}"))
         else:
-            _add(chat, str(path), entry, at, repeated)
+            _add(chat, str(path), entry, at, tails)
     return chat
 
 
@@ -147,7 +144,7 @@ def _read_stamp(line: str) -> Stamp | None:
 
 @lru_cache(1000)
 def _known_or_apart(text: str) -> tuple[str, ...]:
-    """The words in ``text`` without dots and spaces: as one where that is known, each alone where not."""
+    """The words in ``text`` without dots and spaces: joined where that is known, each alone where not."""
     joined = _compact(text)
     if not joined or joined in _hours():
         return (joined,) if joined else ()
@@ -236,14 +233,6 @@ def _misfit(stamps: Sequence[Stamp], order: Order) -> tuple[int, int]:
 # Names and texts.
 
 
-@dataclass(slots=True)
-class _Repeated:
-    """What a file has again: the words at the ends of its messages, and those beside names of files."""
-
-    tails: Counter[str] = field(default_factory=Counter)
-    beside_files: set[str] = field(default_factory=set)
-
-
 def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
     """The name that an entry begins with, and its text. A notice has no name, though a quotation in it has a colon."""
     entry = "\n".join(lines).rstrip()
@@ -258,43 +247,31 @@ def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
     return names[number], entry[places[number] + 1 :].removeprefix(" ")
 
 
-def _repeated(entries: Iterable[_Entry]) -> _Repeated:
-    repeated = _Repeated()
-    for entry in entries:
-        if entry.name is not None:
-            repeated.tails[_tail(entry.text)[1]] += 1
-            file, words = _beside_file(entry.text)
-            if _is_phones(file):
-                repeated.beside_files.add(words)
-    return repeated
-
-
-def _add(chat: Chat, path: str, entry: _Entry, at: datetime, repeated: _Repeated) -> None:
+def _add(chat: Chat, path: str, entry: _Entry, at: datetime, tails: Counter[str]) -> None:
     """Add the message that the entry is, or leave it out as what else it is."""
     if entry.name is None:
         chat.drop(NOTICES, path, entry.line, entry.text)
         return
-    text, kind = _persons_words(entry.text.strip("\n"), repeated)
+    text, kind = _persons_words(entry.text.strip("\n"), tails)
     text = text.strip(BLANK)
     if kind or not text:
         chat.drop(kind or EMPTY, path, entry.line, entry.text)
     if text:
-        if _is_like_a_notice(text):
-            chat.doubtful.append(Problem(path, entry.line, None, shortened(text)))
         chat.messages.append(ChatMessage(entry.name, at, text))
 
 
-def _persons_words(text: str, repeated: _Repeated) -> tuple[str, str | None]:
+def _persons_words(text: str, tails: Counter[str]) -> tuple[str, str | None]:
     """A person's words in a text, and what else is there, if that is more than the mark of an edited message."""
     if _plain(text).lower() in _table()["deleted"]:
         return "", None
     first, _, rest = text.partition("\n")
-    file, words = _beside_file(text)
-    if _is_phones(file) or (file and (words.lower() in _table()["attached"] or words in repeated.beside_files)):
+    file, bracket, words = first.rstrip(AROUND).rpartition(" (")
+    is_phones = file.startswith(MARK) or _PHONES_FILE.match(file)
+    if bracket and _FILE.search(file) and (is_phones or _plain(words[:-1]).lower() in _table()["attached"]):
         return rest, NOTICES
     for part, after in ((first, rest), (text, "")):
         before, words = _tail(part)
-        if _is_messengers(part, before, words, repeated.tails):
+        if _is_messengers(part, before, words, tails):
             is_document = not before.strip(BLANK) and "\n" not in after and _FILE.search(after)
             kind = None if words.lower() in _table()["edited"] else NOTICES
             return (before if is_document else f"{before}\n{after}"), kind
@@ -326,36 +303,9 @@ def _is_messengers(text: str, before: str, words: str, tails: Counter[str]) -> b
         return False
     if before.endswith(MARK) or (_PHONES_FILE.search(words) and _FILE.search(words)):
         return True
-    return tails[words] > 1 and _is_sentence(words, 3 if before.strip(BLANK) else 2)
-
-
-def _is_sentence(words: str, least: int) -> bool:
     number = len(words.split()) if words.isascii() or " " in words else len(words)
-    return number >= least and not words[:1].islower() and not any(sign in words for sign in "@/=:;\"'<>{}_")
-
-
-def _beside_file(text: str) -> tuple[str, str]:
-    """The file that the first line of a text names, and the words in brackets behind it; nothing without such."""
-    first = text.split("\n", 1)[0].rstrip(AROUND)
-    file, bracket, words = first.rpartition(" (")
-    is_file = bracket and words.endswith(")") and _FILE.search(file)
-    return (file, _plain(words[:-1])) if is_file else ("", "")
-
-
-def _is_phones(file: str) -> bool:
-    """Whether a phone, not a person, named the file."""
-    return file.startswith(MARK) or _PHONES_FILE.match(file) is not None
-
-
-def _is_like_a_notice(text: str) -> bool:
-    """Whether a short text may be the messenger's: in ``<>`` as a sentence, or of something deleted."""
-    if "\n" in text or len(text) > LONGEST_NOTICE:
-        return False
-    before, words = _tail(text)
-    if words and not before and _is_sentence(words, 2):
-        return True
-    plain = _plain(text).lower()
-    return "?" not in plain and any(word in plain for word in _table()["removal"])
+    is_sentence = number >= (3 if before.strip(BLANK) else 2) and not words[:1].islower()
+    return tails[words] > 1 and is_sentence and not any(sign in words for sign in "@/=:;\"'<>{}_")
 
 
 def _plain(text: str) -> str:

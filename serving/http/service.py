@@ -29,11 +29,11 @@ from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.guardian import answers_here
 from serving.scheduling.placement import Device
+from serving.scheduling.recovery import describe
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import ThisProcess
-from serving.scheduling.worker import describe
 
 log = logging.getLogger("turinglike.http")
 LOGGED = "the server's log says why"
@@ -98,7 +98,7 @@ class Service:
         here = options.address is None and all(agent.is_elsewhere() for agent in self._usable.values())
         self._cluster = ThisProcess.of(agents, options.device) if here else Cluster(options.address)
         if here:
-            answers_here(go_on=False)
+            answers_here()
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
         self.files = tempfile.TemporaryDirectory(prefix="turinglike-files-")  # what clients leave here
         self.background: set[asyncio.Task[None]] = set()  # what goes on between requests

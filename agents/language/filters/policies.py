@@ -26,7 +26,7 @@ class Policy(Settings):
     repeated_block: Action = "flag"
     """When a block of messages is repeated."""
     same_message: Action = "flag"
-    """When one speaker says the same message again and again."""
+    """When a speaker sends the same message again and again."""
     word_loop: Action = "flag"
     """When words go round in a loop."""
     early_exit: Action = "flag"
@@ -126,10 +126,10 @@ def judge_conversation(
     prompts: Mapping[str, str] = NO_PROMPTS,
     total: int | None = None,
 ) -> list[Judgement]:
-    """The findings in a conversation of (speaker, text), one judgement a filter, in the order of the policy's fields.
+    """The findings in a conversation of (speaker, text), a judgement a filter, in the order of the policy's fields.
 
-    They are those of :func:`judge_turn` for its messages one after the other, and messages that are missing from
-    ``total``. ``prompts`` are by speaker. Without ``total`` the conversation is taken to be complete.
+    They are those of :func:`judge_turn` for each message, and messages that are missing from ``total``. ``prompts``
+    are by speaker. Without ``total`` the conversation is taken to be complete.
     """
     judged = Judged(messages, 0, settings, names, prompts, len(messages) if total is None else total)
     judgements = []

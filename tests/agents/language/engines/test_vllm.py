@@ -32,7 +32,7 @@ from agents.language.engines.text_request import ChatMessage, GeneratedText, Sam
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.stimuli import ConversationStimulus, WordStimulus
-from serving.scheduling.device_errors import is_fatal
+from serving.scheduling.recovery import is_fatal
 
 pytestmark = [
     pytest.mark.slow,

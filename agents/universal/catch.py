@@ -53,7 +53,7 @@ ITEMS = (
 class CatchAgent(Agent["CatchAgent.Settings"]):
     """A word again and again, the cue itself, a wrong colour, an absent object three times, a point, empty talk.
 
-    A colour trial names one of ``absent``, as in Table S3 ("dog"), or a word for nothing that could be seen. A scanpath
+    A colour is a word of ``absent``, as in Table S3 ("dog"), or a word for nothing that could be seen. A scanpath
     of another image is a person's where the file has any (Methods: "human eye movements from one image were overlaid
     onto a different image"), else a machine's. All is drawn from the seed, or for a conversation from stimulus and
     sample.
@@ -67,13 +67,13 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         repeats: int = Field(4, ge=2, le=100)
         """How often the word of a caption stands there."""
         scanpath: Literal["point", "other_image"] = "point"
-        """point: one point all the time; other_image: a scanpath that was made for another image, from scanpaths."""
+        """point: the same point all the time; other_image: a scanpath of another image, from scanpaths."""
         scanpaths: Path | None = None
         """For other_image: records, imported too (.jsonl), or a published fv.json (of a ground truth, people's)."""
         fixations: int = Field(15, ge=1, le=10_000)
         """How often the point is fixated; a stimulus' own max_fixations comes before it."""
         conversation: Literal["drawn", "repeat", "no_prompt", "list"] = "drawn"
-        """The same message every time, "Please enter a valid prompt.", long lists, or one of the three, drawn."""
+        """The same message every time, "Please enter a valid prompt.", long lists, or any of the three, drawn."""
         items: int = Field(6, ge=2, le=18)
         """How many items each group of a list has."""
 

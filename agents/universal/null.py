@@ -1,4 +1,4 @@
-"""The no-op agent, in batches and one at a time: it answers every task at once, and fails, waits, crashes or rejects on
+"""The no-op agent, in batches and singly: it answers every task at once, and fails, waits, crashes or rejects on
 request, to measure and test the machinery. Its answers depend on the seed alone."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NullSettings(Settings):
     delay_s: float = Field(0.0, ge=0)
     """Seconds that each call takes."""
     prepare_s: float = Field(0.0, ge=0)
-    """Seconds that preparing one stimulus takes."""
+    """Seconds that preparing a stimulus takes."""
     load_s: float = Field(0.0, ge=0)
     """Seconds that loading takes."""
     read_images: bool = False
@@ -144,7 +144,7 @@ def _fits(pattern: str, stimulus: Stimulus) -> bool:
 
 
 class ContinuousNullAgent(NullAgent):
-    """No operation, one at a time."""
+    """No operation, a stimulus at a time."""
 
     batch_size = 1
     max_in_flight = 64

@@ -4,8 +4,8 @@ Completion models and word association: 2022 paper, S6.1.3 and S7.1.4; 2025 pape
 of kreimanlab/TuringTest ("Code for generating AI-AI conversations": GPT3.ipynb for GPT-4o, Claude.py, LLama.ipynb):
 
 - GPT-4o and Claude: the system message is the part of the friend who says the first message. The user's only text
-  is the part of the friend who greets, "A: Hi!", and the messages, each followed by the next speaker's name. Claude's program
-  never introduces its names: here A says the first message, B greets.
+  is the part of the friend who greets, "A: Hi!", and the messages, each followed by the next speaker's name. Claude's
+  program never introduces its names: here A says the first message, B greets.
 - Llama 3.3: the speaker's own part is the system message, and every message is the user's, with its speaker's letter
   but for the very first: a greeting of :data:`GREETINGS` that no model writes.
 

@@ -21,10 +21,9 @@ from agents.answers import BY_TASK, ConversationAnswer, Message
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
-from agents.stimuli import TASKS, Asked, ShownAnswer
-from agents.tasks import SHORT
+from agents.stimuli import SHORT, TASKS, Asked, ShownAnswer
 from serving.conversations.scenario import speaker_name
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 
 Truth = Literal["human", "machine"]
@@ -133,28 +132,27 @@ def read_answered(
     """
     wanted, seen = set(tasks), set[bytes]()
     all_answers = {path.resolve() for path in runs}
-    of_people = [RunFolder(path) for path in people if path.resolve() not in all_answers]
-    folders = [*map(RunFolder, runs), *of_people]
+    of_people = [Run(path) for path in people if path.resolve() not in all_answers]
+    folders = [*map(Run, runs), *of_people]
     names: list[dict[Hashable, str]] = [{} for _ in folders]
-    known: dict[tuple[str, str], Shown] = {}
-    with StimulusLookup(*folders) as stimuli:
-        for folder, names_of_folder in zip(folders, names, strict=True):
-            for name in [*folder.agents(), *folder.imports()]:
-                for record in folder.latest(name):
-                    if record["task"] not in wanted or (folder in of_people and record["kind"] != "human"):
-                        continue
-                    if (identity := _identity(record)) in seen:
-                        raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
-                    seen.add(identity)
-                    if record["status"] != "ok":
-                        passed_over[str(record["status"])] += 1
-                        continue
-                    stimulus = _stimulus(record, folders, stimuli, known)
-                    names_of_folder.setdefault((stimulus.task, stimulus.id), record["stimulus"])
-                    yield record, stimulus
-        if common is not None and len(folders) > 1:
-            common += common_stimuli([str(folder.path) for folder in folders], names)
-            common += stimuli.differing()
+    stimuli, known = StimulusLookup(*folders), dict[tuple[str, str], Shown]()
+    for folder, names_of_folder in zip(folders, names, strict=True):
+        for name in [*folder.agents(), *folder.imports()]:
+            for record in folder.latest(name):
+                if record["task"] not in wanted or (folder in of_people and record["kind"] != "human"):
+                    continue
+                if (identity := _identity(record)) in seen:
+                    raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
+                seen.add(identity)
+                if record["status"] != "ok":
+                    passed_over[str(record["status"])] += 1
+                    continue
+                stimulus = _stimulus(record, folders, stimuli, known)
+                names_of_folder.setdefault((stimulus.task, stimulus.id), record["stimulus"])
+                yield record, stimulus
+    if common is not None and len(folders) > 1:
+        common += common_stimuli([str(folder.path) for folder in folders], names)
+        common += stimuli.differing()
 
 
 def _identity(record: Record) -> bytes:
@@ -164,7 +162,7 @@ def _identity(record: Record) -> bytes:
 
 
 def _stimulus(
-    record: Record, folders: Sequence[RunFolder], stimuli: StimulusLookup, known: dict[tuple[str, str], Shown]
+    record: Record, folders: Sequence[Run], stimuli: StimulusLookup, known: dict[tuple[str, str], Shown]
 ) -> Shown:
     task, name = record["task"], record["stimulus"]
     if (task, name) in known:
@@ -181,7 +179,7 @@ def _stimulus(
     return stimulus
 
 
-def _with_picture(task: Asked, row: Row, folder: RunFolder) -> Shown:
+def _with_picture(task: Asked, row: Row, folder: Run) -> Shown:
     stimulus = Shown(task, row["id"], row, folder.path, folder.root or folder.path, None)
     if (image := stimulus.image()) is None:
         return stimulus

@@ -11,7 +11,7 @@ import numpy as np
 from agents import checkpoints
 from agents.images import Image
 from agents.language.minilm import PACKAGE, is_normalised, packaged_folder
-from agents.language.words import embedding_cache
+from agents.language.words.vectors import embedded
 from agents.loading import load_part, load_pretrained, load_weights
 from agents.pretrained import torch_hub_path
 
@@ -64,7 +64,7 @@ class Embedder:
         distinct = sorted(set(texts))
         if not distinct:
             return {}
-        return dict(zip(distinct, embedding_cache.embedded(distinct, self._about, self._embed), strict=True))
+        return dict(zip(distinct, embedded(distinct, self._about, self._embed), strict=True))
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Texts of equal length go through the model together, so that no vector depends on the others."""

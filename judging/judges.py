@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from agents.entry import Entry
+from agents.contract import Entry
 
 PRESETS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("judges.toml").read_text("utf-8"))
 

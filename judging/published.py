@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from agents import catalogue
-from agents.entry import COMPARED
+from agents.contract import COMPARED
 from agents.errors import InputError
 from agents.language.minilm import PACKAGE
 from judging.measures import ALL, Score

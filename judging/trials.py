@@ -12,7 +12,7 @@ from typing import Any
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
-from agents.language.filters.messages import self_disclosure
+from agents.language.filters.texts import disclosures
 from agents.stimuli import TASKS, Asked
 from judging.candidates import Candidate, Candidates, parse_tasks, read_candidates
 from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
@@ -194,7 +194,7 @@ def _pool(answers: Sequence[Candidate], options: TrialOptions, chance: random.Ra
 def _discloses_itself(trial: Candidate) -> bool:
     texts = [trial.answer.text or ""]
     texts += [message.text for message in trial.answer.messages or () if message.speaker == trial.speaker]
-    return any(self_disclosure(text, 1) for text in texts)
+    return any(map(disclosures, texts))
 
 
 def _lists(task: Asked, pool: Pool, options: TrialOptions, chance: random.Random) -> list[JudgesList]:

@@ -18,7 +18,7 @@ from agents.errors import InputError, Problem
 from judging.trial_set import BESIDE, COLUMNS, OLDEST_COLUMNS, key_path, read_about
 from serving.runs.csv_tables import by_line, load_table, unguarded
 from serving.runs.eligibility import is_asked
-from serving.runs.reader import RunFolder, numbered_records
+from serving.runs.run import Run, numbered_records
 from serving.runs.run_json import is_changed
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class _JudgedRun:
-    folder: RunFolder
+    folder: Run
     key: Path
     prefix: str  # before trials' ids, which are the same numbers in several sets
     rows: Keys
@@ -57,9 +57,9 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
     """
     import pandas as pd
 
-    for folder in map(RunFolder, folders):
+    for folder in map(Run, folders):
         _key_of(folder, key)
-    problems = [problem for folder in map(RunFolder, folders) for problem in _changed(folder)]
+    problems = [problem for folder in map(Run, folders) for problem in _changed(folder)]
     if problems:
         raise InputError("records are not those that the run wrote: restore the files, or judge again", problems)
     rows = [row for run in _open(folders, key) for row in _verdicts(run)]
@@ -92,12 +92,12 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
 
 def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
     """The keys of the trial sets that the runs are about, each once."""
-    return list(dict.fromkeys(_key_of(RunFolder(path), key).resolve() for path in folders))
+    return list(dict.fromkeys(_key_of(Run(path), key).resolve() for path in folders))
 
 
 def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
     """The settings of each judge that has any, from ``run.json``."""
-    agents = [agent for path in folders for agent in RunFolder(path).meta["agents"].items()]
+    agents = [agent for path in folders for agent in Run(path).meta["agents"].items()]
     return {name: about["settings"] for name, about in agents if about.get("settings")}
 
 
@@ -112,14 +112,14 @@ def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def _open(folders: Sequence[Path], key: Path | None) -> Iterator[_JudgedRun]:
     keys = keys_of(folders, key)
-    for folder in map(RunFolder, folders):
+    for folder in map(Run, folders):
         path = _key_of(folder, key)
         prefix = f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else ""
         yield _JudgedRun(folder, path, prefix, _read_checked(folder, path))
 
 
-def _key_of(folder: RunFolder, key: Path | None) -> Path:
-    if any(row["task"] != TASK for _, row in islice(folder.stimuli(), 1)):
+def _key_of(folder: Run, key: Path | None) -> Path:
+    if any(row["task"] != TASK for row in islice(folder.stimuli(), 1)):
         raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
     places = _set_folders(folder)
     path = key or next(filter(Path.is_file, map(key_path, places)), key_path(places[-1]) if places else None)
@@ -128,7 +128,7 @@ def _key_of(folder: RunFolder, key: Path | None) -> Path:
     return path
 
 
-def _set_folders(folder: RunFolder) -> list[Path]:
+def _set_folders(folder: Run) -> list[Path]:
     """Where the trial set may be: where it was when the run was made, or beside the run, if both have moved."""
     about = folder.meta["set"]
     if not about.get("source"):
@@ -185,7 +185,7 @@ def _excluded(record: Mapping[str, Any]) -> str | None:
     return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
 
 
-def _changed(folder: RunFolder) -> Iterator[Problem]:
+def _changed(folder: Run) -> Iterator[Problem]:
     for name in folder.agents():
         path = folder.records_path(name)
         if is_changed(path, folder.meta["agents"].get(name, {}).get("records")):
@@ -247,7 +247,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _read_checked(folder: RunFolder, path: Path) -> Keys:
+def _read_checked(folder: Run, path: Path) -> Keys:
     keys, about = read_key(path), read_about(path)
     for place in () if about else _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))

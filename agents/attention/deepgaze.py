@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from agents import checkpoints, gpu_arithmetic
+from agents import checkpoints
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
+from agents.loading import use_full_float32
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 from agents.stimuli import AttentionStimulus, Stimulus, Task
 
@@ -118,7 +119,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         model = deepgaze.build()
         self.give_weights(model, checkpoints.read_weights)
         self._device = torch.device(device)
-        gpu_arithmetic.settle(self._device.type)
+        use_full_float32(self._device.type)
         self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))
 
     def prepare(self, stimulus: Stimulus) -> Prepared:

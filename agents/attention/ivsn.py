@@ -13,8 +13,7 @@ from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
 from agents.contract import MIB, Draw, Reply
 from agents.pretrained import WeightsFileSettings
-from agents.stimuli import AttentionStimulus, Stimulus
-from agents.tasks import Mode
+from agents.stimuli import AttentionStimulus, Mode, Stimulus
 
 if TYPE_CHECKING:
     import torch

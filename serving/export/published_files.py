@@ -25,7 +25,6 @@ from serving.export.selection import MALFORMED, Selection, misfit
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.published_benchmark import UNKNOWN
-from serving.runs.stimulus_lookup import StimulusLookup
 
 FILES: dict[str, str] = {
     "image_captioning": "caption.json",
@@ -94,7 +93,7 @@ def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) ->
 def _without_place(chosen: Selection) -> str:
     """What the exported agents were asked that this benchmark does not have, and the formats that do; maybe nothing."""
     agents = [chosen.folder.meta["agents"].get(name, {}) for name in chosen.machines()]
-    kinds = {kind_of(row) for _, row in chosen.folder.stimuli()}
+    kinds = {kind_of(row) for row in chosen.folder.stimuli()}
     here = [kind for kind in ELSEWHERE if kind in kinds and any(is_asked(about, kind) for about in agents)]
     asked = dict.fromkeys(ELSEWHERE[kind] for kind in here)
     return f", which has no place for {' and '.join(asked)}" if asked else ""
@@ -103,7 +102,7 @@ def _without_place(chosen: Selection) -> str:
 def _ids(chosen: Selection) -> dict[str, Ids]:
     """By task: the stimuli of the benchmark in the order of the set, and the ids they are exported under."""
     found: dict[str, Ids] = {}
-    for _, row in chosen.folder.stimuli():
+    for row in chosen.folder.stimuli():
         task, stimulus, public = row.get("task"), row.get("id"), row.get("benchmark_id")
         if task in FILES and isinstance(stimulus, str) and row.get("mode", "free") == "free":
             found.setdefault(task, {})[stimulus] = public if isinstance(public, str) else stimulus
@@ -211,19 +210,18 @@ def write_ground_truth(chosen: Selection, out: Path, options: FormatOptions) -> 
     """Fill the folder ``out``; returns notes for the side-car. Raises InputError where there is nothing to export."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     counts: Counter[str] = Counter()
-    with StimulusLookup(chosen.folder) as stimuli:
-        for record in chosen.everything():
-            task, row = record["task"], stimuli.get(record) or {}
-            is_search = row.get("mode", "free") == "search" or (
-                not row and isinstance(record["raw"], dict) and "X" in record["raw"]
-            )
-            if task not in FILES or (task == "attention_prediction" and is_search):
-                chosen.leave_out(record, "of tasks that the benchmark does not have")
-            elif record["status"] == "failed" or record["answer"] is None:
-                chosen.leave_out(record, "failed")
-            else:
-                name = row.get("benchmark_id") or record["stimulus"]
-                found.setdefault(task, {}).setdefault(name, []).append(_entry(record, counts))
+    for record in chosen.everything():
+        task, row = record["task"], chosen.folder.stimulus_of(record) or {}
+        is_search = row.get("mode", "free") == "search" or (
+            not row and isinstance(record["raw"], dict) and "X" in record["raw"]
+        )
+        if task not in FILES or (task == "attention_prediction" and is_search):
+            chosen.leave_out(record, "of tasks that the benchmark does not have")
+        elif record["status"] == "failed" or record["answer"] is None:
+            chosen.leave_out(record, "failed")
+        else:
+            name = row.get("benchmark_id") or record["stimulus"]
+            found.setdefault(task, {}).setdefault(name, []).append(_entry(record, counts))
     if not found:
         raise InputError(f"{chosen.folder.path}: there is nothing to export in this format{chosen.left_out_told()}")
     for task, answers in found.items():

@@ -30,7 +30,7 @@ from serving.export.selection import Selection
 from serving.runs.atomic_files import replacing
 from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing, refuse_own_files
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 
 GROUP = "turinglike.exports"
 FORMATS = {
@@ -122,7 +122,7 @@ def export(
     given = _options(kind, format, options)
     if sample is not None and sample < 0:
         raise InputError(f"sample {sample}: samples are numbered from 0")
-    folder, out = RunFolder(path), Path(out)
+    folder, out = Run(path), Path(out)
     refuse_own_files([out], folder.path)
     if out.name in ("", ".."):
         raise InputError(f"{out} has no name of its own; give the name of the file or folder to make")
@@ -196,9 +196,9 @@ def _beside(out: Path, end: str) -> Path:
     return out.with_name(f"{out.name}.{end}")
 
 
-def _copy_stimuli(folder: RunFolder, to: BinaryIO) -> None:
+def _copy_stimuli(folder: Run, to: BinaryIO) -> None:
     """Copy the set's rows, once it is known that they are whole."""
-    for _ in folder.located_stimuli():
+    for _ in folder.stimuli():
         pass
     with (folder.path / "stimuli.jsonl").open("rb") as source:
         shutil.copyfileobj(source, to)

@@ -27,7 +27,6 @@ import orjson
 from agents.stimuli import Task
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
-from serving.runs.stimulus_lookup import StimulusLookup
 
 TASK: Task = "attention_prediction"
 
@@ -87,18 +86,17 @@ def write_coco_search18(
     frames: dict[str, list[int]] = {}
     others: list[dict[str, Any]] = []
     separator = b"["
-    with StimulusLookup(chosen.folder) as stimuli:
-        for record in scanpaths(chosen, imported=False):
-            row = stimuli.get(record) or {}
-            subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
-            try:
-                item, frame = _coco_item(record, row, subject, whole_names), record["answer"]["frame"]
-            except MALFORMED as error:
-                raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
-            if frames.setdefault(item["name"], frame) != frame:
-                others.append({"name": item["name"], "subject": subject, "frame": frame})
-            files[0].write(separator + orjson.dumps(item))
-            separator = b",\n"
+    for record in scanpaths(chosen, imported=False):
+        row = chosen.folder.stimulus_of(record) or {}
+        subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
+        try:
+            item, frame = _coco_item(record, row, subject, whole_names), record["answer"]["frame"]
+        except MALFORMED as error:
+            raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
+        if frames.setdefault(item["name"], frame) != frame:
+            others.append({"name": item["name"], "subject": subject, "frame": frame})
+        files[0].write(separator + orjson.dumps(item))
+        separator = b",\n"
     files[0].write(b"]\n")
     return {"subjects": numbered(subjects), "frames": frames, "other_frames": others}
 
@@ -133,7 +131,7 @@ def _inside(point: list[float], box: list[float]) -> bool:
 def _shared_file_names(chosen: Selection) -> bool:
     """Whether two different images have the same file name."""
     seen: dict[str, set[str]] = {}
-    for _, row in chosen.folder.stimuli():
+    for row in chosen.folder.stimuli():
         image = row.get("image")
         if row.get("task") == TASK and isinstance(image, str):
             seen.setdefault(PurePosixPath(image).name, set()).add(image)

@@ -25,7 +25,6 @@ from serving.export.registry import FileFormat, FormatOptions
 from serving.export.selection import Record, Row, Selection, misfit
 from serving.runs.csv_tables import write_rows
 from serving.runs.records import Attempt
-from serving.runs.stimulus_lookup import StimulusLookup
 
 Pair = tuple[Record, Row]
 Type = Literal["text", "int", "float", "bool", "time", "json"]
@@ -101,7 +100,7 @@ def export_columns(chosen: Selection) -> list[Column]:
     tasks = {task for name in chosen.folder.agents() for task in chosen.tasks(name)}
     for name in chosen.folder.imports():
         tasks |= {record["task"] for record in chosen.folder.records(name)}
-    return columns_of(tasks, (row for _, row in chosen.folder.stimuli()))
+    return columns_of(tasks, chosen.folder.stimuli())
 
 
 def columns_of(tasks: Collection[str], stimuli: Iterable[Row]) -> list[Column]:
@@ -207,9 +206,8 @@ def _common(known: Known, now: Known) -> Known:
 
 def selected(chosen: Selection) -> Iterator[Pair]:
     """The selected records, each with its stimulus; of one that is not in the set it has nothing."""
-    with StimulusLookup(chosen.folder) as stimuli:
-        for record in chosen.everything():
-            yield record, stimuli.get(record) or {}
+    for record in chosen.everything():
+        yield record, chosen.folder.stimulus_of(record) or {}
 
 
 def rows(

@@ -14,26 +14,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.answers import ConversationAnswer, Message
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
-from serving.conversations.transcript import as_conversation, next_side, turn_asked
+from serving.conversations.scenario import as_conversation, next_side, next_turn
 from serving.http.errors import ApiError, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.metrics import Metrics
 from serving.runs.eligibility import task_of
-from serving.runs.record_lines import RecordHeader
-from serving.runs.run import PERSON, digest
+from serving.runs.records import RecordHeader
+from serving.runs.run import PERSON
+from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.guardian import answers_here
 from serving.scheduling.placement import Device
+from serving.scheduling.recovery import describe
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import ThisProcess
-from serving.scheduling.worker import describe
 
 log = logging.getLogger("turinglike.http")
 LOGGED = "the server's log says why"
@@ -98,7 +98,7 @@ class Service:
         here = options.address is None and all(agent.is_elsewhere() for agent in self._usable.values())
         self._cluster = ThisProcess.of(agents, options.device) if here else Cluster(options.address)
         if here:
-            answers_here(go_on=False)
+            answers_here()
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
         self.files = tempfile.TemporaryDirectory(prefix="turinglike-files-")  # what clients leave here
         self.background: set[asyncio.Task[None]] = set()  # what goes on between requests
@@ -280,7 +280,7 @@ class Service:
         turn: int | None = None
         options: Mapping[str, Any] | None = None
         if isinstance(stimulus, ConversationStimulus):
-            turn, options = turn_asked(stimulus)
+            turn, options = next_turn(stimulus)
         try:
             item = await self.scheduler.answer(
                 name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline,

@@ -28,14 +28,14 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
 from agents.selection import checked_agents, resolve
 from agents.stimuli import CaptionStimulus, Stimulus, parse_row
-from agents.universal.prompts import COLOR, OBJECTS
+from agents.universal.picture_replies import COLOR, OBJECTS
 from agents.vision import llava_next
 from agents.vision.blip import BlipAgent
 from agents.vision.blip2 import Blip2Agent
 from agents.vision.captioner import CaptionAgent
 from agents.vision.git import GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
-from serving.chosen_agents import check_usage
+from serving.assignments import check_usage
 
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
     "git": GitAgent,

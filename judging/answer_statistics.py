@@ -191,7 +191,7 @@ class CiderD:
         self._log_pictures = math.log(pictures) if pictures else 0.0
 
     def score(self, words: Words, references: Sequence[Words]) -> float:
-        """The score of one caption beside ``references``, of which there is at least one."""
+        """The score of a caption beside ``references``, of which there is at least one."""
         caption = [self._weighted(grams) for grams in ngrams(words)]
         total = 0.0
         for reference in references:

@@ -55,7 +55,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One answer, or one speaker of an excerpt of a conversation, that may become a trial.
+    """An answer, or a speaker of an excerpt of a conversation, that may become a trial.
 
     ``record`` is its run, agent and sample; ``length`` the messages of an excerpt, ``delays`` the seconds before each.
     ``is_swapped``: a scanpath on another picture, whose truth is who looked. A pair has a conversation ``beside``; its

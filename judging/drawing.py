@@ -58,7 +58,7 @@ def duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 
 
 def unique(candidates: Sequence[Candidate], chance: random.Random) -> list[Candidate]:
-    """One answer, drawn, of equal ones."""
+    """An answer, drawn, of equal ones."""
     kept = {id(chance.choice(answers)) for answers in by_content(candidates).values()}
     return [answer for answer in candidates if id(answer) in kept]
 
@@ -93,7 +93,7 @@ def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) 
 def draw_pool(
     candidates: Sequence[Candidate], chance: random.Random, *, per_agent: int | None = None, every: bool = False
 ) -> Pool:
-    """The trials of one task: as many of people as of all agents, and of each agent as many as of any other.
+    """The trials of a task: as many of people as of all agents, and of each agent as many as of any other.
 
     ``per_agent`` asks for so many of each agent, else as many as can be balanced; with ``every`` all become trials.
     """
@@ -124,7 +124,7 @@ def draw_pool(
 def draw_list(
     pool: Pool, number: int, used: Counter[int], chance: random.Random, *, catch: float, repeats: float
 ) -> Order:
-    """One judge's trials: of ``number`` half are people's, the others equally the agents'; less ``used`` ones first, no
+    """A judge's trials: of ``number`` half are people's, the others equally the agents'; less ``used`` ones first, no
     stimulus twice while there are others. Shares of ``catch`` trials and of ``repeats`` are added."""
     people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     takes = [(pool.people, people)]

@@ -42,7 +42,7 @@ class Features:
 def features(
     trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, part: ScanpathPart
 ) -> Features:
-    """The features of trials of one task. A trial that cannot be judged has no row."""
+    """The features of trials of a task. A trial that cannot be judged has no row."""
     texts = [embedded_texts(trial) for trial in trials]
     if texts and texts[0] is None:
         rows = [_fixations(trial, part) for trial in trials]

@@ -35,7 +35,7 @@ Settings = Mapping[str, Mapping[str, Any]]  # of judges
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """A judge of one task. ``split`` is how a trained judge's folds are made, ``always_human`` the accuracy of saying
+    """A judge of a task. ``split`` is how a trained judge's folds are made, ``always_human`` the accuracy of saying
     human each time. ``above_cue`` and ``above_grouped`` are differences of detectability in points (hundredths), to the
     best cue on these very trials, and to the same judge in folds without a common stimulus (``grouped``)."""
 
@@ -53,7 +53,7 @@ class Worth:
 
 
 def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: Settings, seed: int) -> list[Worth]:
-    """One row for each judge of one task, whose ``scores`` these are."""
+    """A row for each judge of a task, whose ``scores`` these are."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
     cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
     best = max(cues, key=lambda judge: overall[judge].detectability.value or 0.0, default=None)

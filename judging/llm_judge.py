@@ -1,6 +1,6 @@
 """Language models as judges, on a server with OpenAI's interface or here, and what they are asked (``prompts.toml``).
 
-By default each trial is a question of its own, as it is for people. With ``grid`` all answers to one stimulus stand in
+By default each trial is a question of its own, as it is for people. With ``grid`` all answers to a stimulus stand in
 one prompt, in a drawn order, as in the papers, and each trial's verdict is read from the one reply.
 """
 
@@ -48,7 +48,7 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about one stimulus; of a scanpath or a conversation the first trial's.
+    """The papers' prompt for trials about a stimulus; of a scanpath or a conversation the first trial's.
 
     With an ``example``, a whole conversation in which A is a person and B a machine, their one-shot prompt.
     """
@@ -64,7 +64,7 @@ def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None
 
 
 def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> str:
-    """Our prompt for one trial."""
+    """Our prompt for a trial."""
     templates = PROMPTS["ours"]
     if trial.beside is not None:
         return templates["pair"].format(
@@ -106,7 +106,7 @@ class JudgeSettings(BaseSettings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     prompt: Literal["own", "papers"] = "own"
-    """One answer, reasons before the verdict, JSON; or the 2025 paper's prompts, word for word."""
+    """An answer, reasons before the verdict, JSON; or the 2025 paper's prompts, word for word."""
     example: Path | None = None
     """For the papers' one-shot prompt of conversations: a text, a whole one in which A is a person and B a machine."""
     grid: bool = False
@@ -228,7 +228,7 @@ class LanguageJudge(Agent[J]):
         return Question((key, draw.sample, draw.attempt), trials, request, seed)
 
     def verdict(self, trial: JudgementStimulus, question: Question, text: str, finish: str, about: Any) -> Reply:
-        """The reply about one trial of the question's: a verdict, or why there is none; the text is in ``about``."""
+        """The reply about a trial of the question's: a verdict, or why there is none; the text is in ``about``."""
         order = [member.id for member in question.trials]
         answer = None if finish == "filtered" else self._read(trial, order, text, finish)
         raw = {**about, "attempt": question.key[2], **({"order": order} if self.settings.grid else {})}

@@ -41,7 +41,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """A judge's verdicts on one agent's answers ("all": every agent's) beside people's; ``human_machine`` are people's
+    """A judge's verdicts on an agent's answers ("all": every agent's) beside people's; ``human_machine`` are people's
     answers taken for a machine's. ``column`` and ``value`` are those of ``--by``."""
 
     task: str = ""
@@ -110,7 +110,7 @@ def measures(right: Floats, number: Floats) -> Floats:
 def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS) -> list[Score]:
     """The measures of all agents together, first, and of each, over all judges in the table.
 
-    ``verdicts`` are those of one task, as :func:`judging.verdicts.read_verdicts` reads them, without catch trials and
+    ``verdicts`` are those of a task, as :func:`judging.verdicts.read_verdicts` reads them, without catch trials and
     repeats.
     """
     import pandas as pd
@@ -155,10 +155,10 @@ def share(
 ) -> tuple[Estimate, bool]:
     """The share of verdicts [verdicts] that are ``right``, by ``judges`` on ``pairs``; whether its interval is exact.
 
-    It is where no two verdicts are on one pair, and either all or no two are of one judge. Otherwise judges and pairs
+    It is where no two verdicts are on a pair, and either all or no two are of a judge. Otherwise judges and pairs
     are random, as in the module's text, and it is the exact interval of so many independent verdicts as would vary as
     much (Korn and Graubard 1998); verdicts that do not vary count for as many as there are judges, or pairs if fewer.
-    NaN for none, or several of one judge on one pair alone.
+    NaN for none, or several of a judge on a single pair.
     """
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]

@@ -172,7 +172,7 @@ def draw_pairs(
 
 
 def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float) -> Order:
-    """One judge's pairs: in half of them the machine speaks in the first; agents and lengths come equally often, no
+    """A judge's pairs: in half of them the machine speaks in the first; agents and lengths come equally often, no
     stimulus and no conversation of people twice while there are others."""
     first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     chosen: list[Candidate] = []
@@ -186,7 +186,7 @@ def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random
 def _placed(
     both: Sequence[tuple[Dialogue, Dialogue]], length: int, chance: random.Random, show_pseudo: bool
 ) -> list[Candidate]:
-    """The pairs of one cell as trials: in half of them the machine's conversation is the answer."""
+    """The pairs of a cell as trials: in half of them the machine's conversation is the answer."""
     first = len(both) // 2 + (chance.random() < 0.5 if len(both) % 2 else 0)
     places = [at < first for at in range(len(both))]
     chance.shuffle(places)

@@ -35,7 +35,7 @@ PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate:
-    """A judge's verdicts on the pairs of an agent in one cell. ``interval`` says which the pass rate has, ``first`` is
+    """A judge's verdicts on the pairs of an agent in a cell. ``interval`` says which the pass rate has, ``first`` is
     the share of verdicts that name the first conversation."""
 
     judge: str = ""
@@ -103,7 +103,7 @@ class PassRates:
 
 
 def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
-    """The pass rates of verdicts on pairs that count. Pairs about one stimulus, or with one conversation of people, are
+    """The pass rates of verdicts on pairs that count. Pairs about a stimulus, or with a conversation of people, are
     one to the intervals; people are one judge."""
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
     machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
@@ -192,7 +192,7 @@ def _rate(verdicts: pd.DataFrame, seed: int) -> PassRate:
 
 
 def _connected(verdicts: pd.DataFrame) -> Codes:
-    """A number for each verdict, the same for pairs about one stimulus or with one conversation of people."""
+    """A number for each verdict, the same for pairs about a stimulus or with a conversation of people."""
     import pandas as pd
 
     stimuli, names = pd.factorize(verdicts["stimulus"])

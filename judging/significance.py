@@ -33,7 +33,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class Test:
-    """One test of a judge's verdicts; of ``judge`` None, of all judges'."""
+    """A test of a judge's verdicts; of ``judge`` None, of all judges'."""
 
     judge: str | None = None
     test: str = ""
@@ -102,7 +102,7 @@ class BetweenJudges(Test):
 
 
 def all_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) -> dict[str, list[Test]]:
-    """The tests of one task by kind. People, who are many and see few of the same trials, are not compared."""
+    """The tests of a task by kind. People, who are many and see few of the same trials, are not compared."""
     named = verdicts[verdicts["judge_kind"] != "human"]
     tests: dict[str, list[Test]] = defaultdict(list, between_judges=list[Test](between_judges(named)))
     for judge, of_judge in by_judge(verdicts):
@@ -178,7 +178,7 @@ def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
     Zeger 1986) with working independence and robust errors; clusters are judges, or one judge's stimuli. Empty for too
     few clusters, or an empty cell, which has no odds.
 
-    With one regressor of two values they have a closed form, in whole numbers but for its last step, so that a variance
+    With a regressor of two values they have a closed form, in whole numbers but for its last step, so that a variance
     of 0 is 0 on every processor.
     """
     import pandas as pd
@@ -362,7 +362,7 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Of the judges of one task but people: ``fleiss`` kappa (1971) over the trials that all judged; Krippendorff's
+    """Of the judges of a task but people: ``fleiss`` kappa (1971) over the trials that all judged; Krippendorff's
     ``alpha`` of people too. None where one is not defined."""
 
     judges: list[str]
@@ -380,7 +380,7 @@ def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:
-    """How far the judges of one task agree."""
+    """How far the judges of a task agree."""
     table = verdicts_by_judge(verdicts[verdicts["judge_kind"] != "human"])
     names, values = [str(name) for name in table.columns], table.to_numpy()
     pairs = [_pair(names[at], names[other], values[:, [at, other]]) for at, other in combinations(range(len(names)), 2)]

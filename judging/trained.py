@@ -1,7 +1,7 @@
 """Judges that are trained on the very trials that they judge, by cross-validation.
 
 By default no stimulus is on both sides of a fold; the papers' public judge deals single rows. An agent under test is
-among what a judge is trained on: ``split`` "agent" leaves its answers out, "other" trains on one other agent alone
+among what a judge is trained on: ``split`` "agent" leaves its answers out, "other" trains on a single other agent
 (2025 paper, Fig. S8).
 """
 
@@ -57,7 +57,7 @@ T = TypeVar("T", bound=TrainedSettings)
 
 
 class TrainedJudge(Agent[T]):
-    """One verdict for each trial, of the model that was trained without its fold."""
+    """A verdict for each trial, of the model that was trained without its fold."""
 
     tasks = ("judgement",)
     extra = "judging"
@@ -66,7 +66,7 @@ class TrainedJudge(Agent[T]):
 
     @abstractmethod
     def features(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
-        """What the classifier gets of trials of one task."""
+        """What the classifier gets of trials of a task."""
 
     @abstractmethod
     def new_model(self) -> Any:
@@ -117,7 +117,7 @@ def judge_trials(
     """By trial its ``fold``, ``margin`` (above 0: a machine; of several rows the mean), and how it was ``split``.
 
     Catch trials and repeats are judged and never trained on. A trial without features has no entry, nor has one whose
-    training part has one class alone.
+    training part has a single class.
     """
     is_machine = np.array([key["truth"] == "machine" for key in keys])
     may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])

@@ -49,7 +49,7 @@ QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
 
 @dataclass(frozen=True, slots=True)
 class JudgesList:
-    """The trials of one judge in their order, each with whether it comes for the second time."""
+    """The trials of a judge in their order, each with whether it comes for the second time."""
 
     name: str
     task: Asked

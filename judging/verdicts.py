@@ -1,4 +1,4 @@
-"""Verdicts joined with the key of their trials: one table, one row per verdict."""
+"""Verdicts joined with the key of their trials: a table with a row per verdict."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ REFUSED = {"message": {"role": "assistant", "content": None, "refusal": "I can't
 def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outcome: str) -> None:
     with bad.running() as server:
         server.acts = [act]
-        agent = judge(server.url, timeout_s=0.3, patience_s=0.6)
+        agent = judge(server.url, timeout_s=1, patience_s=2)
         [result] = ask(agent, trial("word_association"))
         assert len(server.requests) == 1
     if isinstance(result, AnswerError):

@@ -104,7 +104,7 @@ def test_widths_are_those_of_repeated_studies(of_judges: float, of_stimuli: floa
     studies that are drawn anew; the product of both resamplings would be 1.7 times that where neither differs."""
     studies = [summarize(judged(40, 60, of_judges, of_stimuli, seed), ["a"], seed, 60)[1] for seed in range(40)]
     spread = float(np.std([study.detectability.value for study in studies], ddof=1))
-    half = float(np.mean([study["detectability_high"] - study.detectability.value for study in studies]))
+    half = float(np.mean([study.detectability.high - study.detectability.value for study in studies]))
     assert 0.75 < half / (2.02 * spread) < 1.35
 
 

@@ -247,8 +247,8 @@ def test_people_are_asked_about_what_their_answers_name(tmp_path: Path, capsys: 
     others = {f"other{at}.png": rows for at, rows in enumerate(colors.values())}
     for name, content in (("word", words), ("color", colors), ("others", others)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    command = [str(tmp_path / f"{name}.json") for name in ("word", "color")]
-    assert main(["import", *command, "--out", str(tmp_path / "people")]) == 0
+    files = [str(tmp_path / f"{name}.json") for name in ("word", "color")]
+    assert main(["import", *files, "--out", str(tmp_path / "people")]) == 0
     asked = "word_association,color_estimation"
     folders = (tmp_path / "machines", tmp_path / "people")
     assert compose(*folders, "--task", asked, "--out", tmp_path / "T") == 0

@@ -17,8 +17,8 @@ from serving.assignments import GenerateOptions, check_usage, describe, tasks_as
 from serving.generation import Generation
 from serving.progress import duration
 from serving.runs.atomic_files import lock
+from serving.runs.checked_stimuli import chosen_by
 from serving.runs.eligibility import named
-from serving.runs.given_stimuli import chosen_by
 from serving.runs.run import refuse_other_folder
 from serving.runs.run_opening import open_run
 from serving.runs.store import Store

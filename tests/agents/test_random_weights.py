@@ -25,8 +25,8 @@ from agents.stimuli import ADAPTER, Stimulus
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-# The published sizes, and by how many percent ours may differ, which is how they round: of the hub's pages, the papers of
-# BLIP (its table of sizes), OFA (table 1) and DETR (table 1), and the well-known counts of GPT-2.
+# The published sizes, and by how many percent ours may differ, which is how they round: of the hub's pages, the papers
+# of BLIP (its table of sizes), OFA (table 1) and DETR (table 1), and the well-known counts of GPT-2.
 PUBLISHED: dict[str, tuple[str, float, float]] = {
     "microsoft/git-base-coco": ("transformers:GitForCausalLM", 177e6, 0.5),
     "Salesforce/blip-image-captioning-large": ("transformers:BlipForConditionalGeneration", 446e6, 0.5),

@@ -1,4 +1,4 @@
-"""Our agents: the lines of the catalogue. A new checkpoint of a known family is one line of :data:`BUILT_IN`."""
+"""Our agents: the lines of the catalogue. A new checkpoint of a known family is a line of :data:`BUILT_IN`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIT, BSD, PROPRIETARY = "MIT", "BSD-3-Clause", "proprietary"
 def family(
     agent: str, tasks: tuple[Task, ...], source: str, licence: str = "Apache-2.0", *, ran: bool = False, **shared: Any
 ) -> Callable[..., Entry]:
-    """Makes the entries of one class, each with a name, a summary, and settings beside the ``shared`` ones."""
+    """Makes the entries of a class, each with a name, a summary, and settings beside the ``shared`` ones."""
 
     def make(name: str, summary: str, in_paper: InPaper = NOT_IN_PAPER, **settings: Any) -> Entry:
         return Entry(
@@ -103,7 +103,7 @@ eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966", ran=True)
 completion = family("language.completion:CompletionAgent", TALK, "Radford et al. 2019", MIT)
 dialogpt = family("language.dialogue_models:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
 blenderbot = family("language.dialogue_models:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
-# As the papers asked Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
+# As the papers prompted Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
 LLAMA: dict[str, Any] = {
     "program": "llama-3.3",
     "rises_with": "turn",
@@ -263,7 +263,7 @@ BUILT_IN: tuple[Entry, ...] = (
     # The papers' model is withdrawn, and how its messages were sent and cut they do not tell.
     *online(gpt35, "gpt-3.5-turbo", "GPT-3.5", model="gpt-3.5-turbo-1106", **ONLINE_SERVER),
     *online(chat_server, "gpt-4o-online", "GPT-4o", model="gpt-4o", **ONLINE_SERVER),
-    # The paper's has its safeguards off, which is a matter of the checkpoint; which one it had is not told.
+    # The paper's has its safeguards off, which is a matter of the checkpoint; which it had is unknown.
     *online(llama3, "llama-3-70b-online", "Llama 3 70B", **ONLINE_LLAMA),
     chat_server(
         "interrogator",

@@ -42,7 +42,7 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million, as Pillow's limit for decompression bombs
 MAX_BYTES = 512 * 1024 * 1024
 MAX_TEXT = 64 * 1024 * 1024  # bytes of a PNG's profile or text, unpacked
-LARGE = 10_000_000  # pixels; images of more are decoded one at a time, for the memory that they take
+LARGE = 10_000_000  # pixels; images of more are decoded after each other, for the memory that they take
 ORIENTATION = 0x0112  # the tag of EXIF
 
 _large = threading.Lock()

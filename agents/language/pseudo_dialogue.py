@@ -28,7 +28,7 @@ _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
 _AROUND = " \t*_`\"'\u201c\u201d"
 
 
-def asked(draw: Draw) -> Mapping[str, Any] | None:
+def options(draw: Draw) -> Mapping[str, Any] | None:
     """The part of a pseudo-dialogue that the draw asks for, if it does."""
     return draw.options.get("pseudo")
 
@@ -110,7 +110,7 @@ def read_messages(
 
 
 def _pseudo(draw: Draw) -> Mapping[str, Any]:
-    pseudo = asked(draw)
+    pseudo = options(draw)
     assert pseudo is not None
     return pseudo
 

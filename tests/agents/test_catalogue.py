@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents.language.truncation import TruncationSettings
 
 from agents import built_in, catalogue
 from agents.contract import Settings
 from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
+from agents.language.sent_messages import TruncationSettings
 from serving.runs.run import digest
 
 ROW = re.compile(r"^\| `(?P<name>[\w.-]+)` \| (?P<in_paper>\w+) \| (?P<ran>yes|never) \|", re.MULTILINE)

@@ -13,7 +13,7 @@ from agents.contract import Settings
 from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
 from agents.language.sent_messages import TruncationSettings
-from serving.runs.run import digest
+from serving.runs.run_json import digest
 
 ROW = re.compile(r"^\| `(?P<name>[\w.-]+)` \| (?P<in_paper>\w+) \| (?P<ran>yes|never) \|", re.MULTILINE)
 # Agents of other distributions need not describe their settings.

@@ -100,27 +100,13 @@ def test_on_the_host_a_model_for_a_gpu_takes_its_largest_file(tmp_path: Path) ->
 
 
 def test_layers_spread_over_gpus_take_what_is_declared_of_each() -> None:
-    """Against accelerate's own plan for the real shape, which has neither weights nor GPUs."""
-    from accelerate import infer_auto_device_map
-    from accelerate.utils import compute_module_sizes, get_balanced_memory
-    from transformers import AutoConfig, AutoModelForCausalLM
-
     agent: Any = catalogue.get("llama-3.3-70b").make({"checkpoint": "random"})
     agent.use_devices(4)
-    config = AutoConfig.for_model(**agent.architecture().files["config.json"])
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    whole: list[str] = list(model._no_split_modules)
-    room = get_balanced_memory(model, dict.fromkeys(range(4), 79 * GIB), no_split_module_classes=whole)
-    plan = infer_auto_device_map(model, room, no_split_module_classes=whole)
-    assert set(plan.values()) == set(range(4))
-    sizes = compute_module_sizes(model)
-    if isinstance(sizes, tuple):
-        sizes = sizes[0]
-    taken = [sum(sizes[name] for name, gpu in plan.items() if gpu == number) for number in range(4)]
-    assert sum(taken) == pytest.approx(agent.weights, rel=0.05)
     kept = agent.device_bytes(16) - LIBRARIES - 16 * agent.item_memory() // 4
-    assert max(taken) < kept < 1.3 * max(taken)
+    # Of 80 layers each GPU has at most 20 and either embedding of 128,256 tokens, in bf16.
+    embedding = 128_256 * 8192 * 2
+    largest = (agent.weights - 2 * embedding) / 4 + embedding
+    assert largest < kept < 1.3 * largest
 
 
 def test_a_model_on_several_gpus_has_no_layer_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

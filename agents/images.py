@@ -127,8 +127,10 @@ class Image:
         import numpy as np
 
         image = _open(io.BytesIO(self.read()), self.name)
+        is_large = image.width * image.height > LARGE
+        turn: contextlib.AbstractContextManager[Any] = _large if is_large else contextlib.nullcontext()
         try:
-            with _large if image.width * image.height > LARGE else contextlib.nullcontext():
+            with turn:
                 orientation = _orientation(image)  # before the pixels: a PNG may have another behind them
                 image.load()
                 return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)

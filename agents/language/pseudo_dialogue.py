@@ -36,8 +36,8 @@ def options(draw: Draw) -> Mapping[str, Any] | None:
 def chat_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
 ) -> TextRequest:
-    """The request to a chat model after ``history``, the newest part of the stimulus's. ``about`` is the model's system
-    message in other requests; where it is empty, the personas are."""
+    """The request to a chat model after ``history``, the newest part of the stimulus's. Its system message is
+    ``about``, or else the personas."""
     name, other = prompts.speakers(stimulus, draw.options)
     persona = about or "\n".join(_personas(stimulus))
     parts = [f"{name} and {other} write messages to each other.", *_log(history), _instruction(stimulus, draw)]
@@ -55,7 +55,7 @@ def completion_request(
 
 
 def written(request: TextRequest, text: str) -> str:
-    """All that a model wrote; of a model that continues a text, with the prompt's last paragraph."""
+    """What a model wrote, after the last paragraph of a prompt that it continues."""
     if request.prompt is None:
         return text
     last = request.prompt.rsplit("\n\n", 1)[-1]

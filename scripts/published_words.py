@@ -8,8 +8,8 @@ the 2022 paper, examples/words_published.json) it prints as JSON the number of c
 among people's words: as they are, and with the rules for answers on both sides. A stimulus counts by its cue, and by
 its first sample.
 
-``truth`` writes people's and machines' words in the published ground truth's form; with ``--as-printed`` the paper's
-column of GPT-3 davinci too, which repeats GPT-2's in all 150 rows.
+``truth`` writes all words in the published ground truth's form; with ``--as-printed`` the paper's column of GPT-3
+davinci too, which repeats GPT-2's.
 
 People's words are JSON, {"associations": {cue: [word, ...]}}, from benchmarking/groundtruth_dictionaries/word.json of
 kreimanlab/TuringTest. The exit code is 2 for wrong usage or input.

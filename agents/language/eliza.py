@@ -83,7 +83,7 @@ class Script:
         return [clause for clause in clauses if clause]
 
     def turned(self, clause: Sequence[str]) -> str:
-        """The clause in the other speaker's words: "I am" becomes "you are"; a space follows each word."""
+        """The clause in the other speaker's words, a space after each: "I am" becomes "you are"."""
         lower = [word.casefold() for word in clause]
         words = list(clause)
         for at, word in enumerate(lower):
@@ -98,8 +98,7 @@ class Script:
         return "".join(f"{word} " for word in words)
 
     def stack(self, clause: Sequence[str]) -> list[str]:
-        """The clause's keywords as the paper stacks them: a word that outranks the top goes on top, others to the
-        bottom."""
+        """The clause's keywords as the paper stacks them: one that outranks the top on top, others at the bottom."""
         stack: list[str] = []
         for word in dict.fromkeys(word.casefold() for word in clause):
             if word in self.keywords:
@@ -108,8 +107,7 @@ class Script:
         return stack
 
     def replies(self, turned: str, rules: Sequence[Rule], used: str, links: int = LINKS) -> Iterator[str]:
-        """What the rules make of a clause. Of a rule's reassemblies the least used goes first; ``used`` is the
-        speaker's messages as :func:`plain` text."""
+        """The rules' replies to a clause, the least used first; ``used`` is the speaker's messages as plain text."""
         for pattern, texts in rules:
             match = pattern.fullmatch(turned)
             if match is None:
@@ -124,8 +122,8 @@ class Script:
                     yield filled
 
     def remembered(self, texts: Sequence[str]) -> Iterator[str]:
-        """Replies to a partner's earlier statements with "my", the oldest first. A hash of the statement's words draws
-        the only reply to it, as in the paper, so that it is recalled once."""
+        """Replies to earlier statements with "my", the oldest first. A hash of its words draws the only reply to each,
+        as in the paper, so that it is recalled once."""
         for text in texts:
             for clause in self.clauses(text):
                 if self.stack(clause)[:1] == [self._memory_word]:
@@ -136,8 +134,7 @@ class Script:
     def candidates(
         self, messages: Sequence[str], partners: Sequence[str], topic: str | None, seed: int
     ) -> Iterator[str]:
-        """What may be the next message after the speaker's ``messages`` and the partner's, the best first; the seed
-        orders what the paper leaves open."""
+        """All next messages, the best first; the seed orders what the paper leaves open."""
         used = "\n".join(map(plain, messages))
         if not messages and not partners:
             named = bool(topic and topic.isprintable() and len(topic) <= TOPIC and _WORD.search(topic))
@@ -199,13 +196,12 @@ def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> lis
 
 
 def _comparable(text: str) -> set[str]:
-    """The message, and those of its sentences that may not be repeated."""
     sentences = {plain(sentence) for sentence in _SENTENCE.findall(text)}
     return {plain(text), *(sentence for sentence in sentences if len(sentence.split()) >= REPEATED)}
 
 
 def _filled(text: str, match: re.Match[str]) -> str | None:
-    """A reassembly with its components, or None if a component is empty or too long to be repeated."""
+    """A reassembly with its components; None if a component is empty or too long."""
     parts = [match[int(slot)].strip() for slot in _SLOT.findall(text)]
     if not all(0 < len(part.split()) <= QUOTED_WORDS for part in parts):
         return None

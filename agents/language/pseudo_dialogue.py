@@ -28,7 +28,7 @@ _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
 _AROUND = " \t*_`\"'\u201c\u201d"
 
 
-def asked(draw: Draw) -> Mapping[str, Any] | None:
+def options(draw: Draw) -> Mapping[str, Any] | None:
     """The part of a pseudo-dialogue that the draw asks for, if it does."""
     return draw.options.get("pseudo")
 
@@ -36,8 +36,8 @@ def asked(draw: Draw) -> Mapping[str, Any] | None:
 def chat_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
 ) -> TextRequest:
-    """The request to a chat model after ``history``, the newest part of the stimulus's. ``about`` is the model's system
-    message in other requests; where it is empty, the personas are."""
+    """The request to a chat model after ``history``, the newest part of the stimulus's. Its system message is
+    ``about``, or else the personas."""
     name, other = prompts.speakers(stimulus, draw.options)
     persona = about or "\n".join(_personas(stimulus))
     parts = [f"{name} and {other} write messages to each other.", *_log(history), _instruction(stimulus, draw)]
@@ -55,7 +55,7 @@ def completion_request(
 
 
 def written(request: TextRequest, text: str) -> str:
-    """All that a model wrote; of a model that continues a text, with the prompt's last paragraph."""
+    """What a model wrote, after the last paragraph of a prompt that it continues."""
     if request.prompt is None:
         return text
     last = request.prompt.rsplit("\n\n", 1)[-1]
@@ -110,7 +110,7 @@ def read_messages(
 
 
 def _pseudo(draw: Draw) -> Mapping[str, Any]:
-    pseudo = asked(draw)
+    pseudo = options(draw)
     assert pseudo is not None
     return pseudo
 

@@ -58,8 +58,7 @@ _TIME_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_TIME}(?P<gap>{_BESIDE % 1}
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A date and time as they are written, the words beside them, and the ``rest`` of the line. ``form`` is the same
-    in all lines that a phone writes."""
+    """A date and time as written, and the words beside them. ``form`` is the same in all lines of a phone."""
 
     date: tuple[str, str, str]
     mark: str
@@ -86,10 +85,9 @@ def is_whatsapp(text: str) -> bool:
 
 
 def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str = "") -> Chat:
-    """The messages in ``text``, the content of ``path``; notices of the messenger, media and deleted messages are
-    dropped. A name ends at the first colon, but for that of ``person``.
+    """The messages in ``text``, the content of ``path``. A name ends at the first colon, but for that of ``person``.
 
-    Raises InputError where there is no ``order`` and the dates do not show which of days and months stands first.
+    Raises InputError where there is no ``order`` and the dates do not show whether days or months stand first.
     """
     chat = Chat()
     lines = text.replace("\r\n", "\n").split("\n")
@@ -170,7 +168,6 @@ def _hours() -> dict[str, range]:
 
 
 def _date(stamp: Stamp, order: Order) -> date:
-    """The date of a stamp, whose year may be of the Buddhist calendar. Raises ValueError."""
     first, second, third = map(int, stamp.date)
     if order == "ymd" or len(stamp.date[0]) > 2:
         year, month, day, digits = first, second, third, len(stamp.date[0])
@@ -186,7 +183,6 @@ def _date(stamp: Stamp, order: Order) -> date:
 
 
 def _hour(stamp: Stamp, plain: Collection[str]) -> int:
-    """The hour of the day, by the words beside it. Raises ValueError."""
     hour = stamp.clock[0]
     spans = []
     for word in stamp.words:
@@ -204,8 +200,7 @@ def _hour(stamp: Stamp, plain: Collection[str]) -> int:
 
 
 def _order(stamps: Sequence[Stamp], path: Path) -> Order:
-    """In which order days, months and years stand: that of all dates that do not begin with four digits, which goes
-    least back in time. Where none fits all dates it is that of the most."""
+    """The order of days, months and years that fits the most dates and goes back least in time."""
     dates = [stamp for stamp in stamps if len(stamp.date[0]) < 3]
     if not dates:
         return "ymd"
@@ -234,7 +229,7 @@ def _misfit(stamps: Sequence[Stamp], order: Order) -> tuple[int, int]:
 
 
 def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
-    """The name that an entry begins with, and its text. A notice has no name, though a quotation in it has a colon."""
+    """A notice has no name, even if a quotation in it has a colon."""
     entry = "\n".join(lines).rstrip()
     places = [place.start() for place in re.finditer(r":(?=\s|$)", entry[: LONGEST_NAME + 2])]
     names = [same_name(entry[:place].strip(AROUND)) for place in places if "\n" not in entry[:place]]
@@ -248,7 +243,6 @@ def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
 
 
 def _add(chat: Chat, path: str, entry: _Entry, at: datetime, tails: Counter[str]) -> None:
-    """Add the message that the entry is, or leave it out as what else it is."""
     if entry.name is None:
         chat.drop(NOTICES, path, entry.line, entry.text)
         return
@@ -281,8 +275,7 @@ def _persons_words(text: str, tails: Counter[str]) -> tuple[str, str | None]:
 
 
 def _tail(text: str) -> tuple[str, str]:
-    """What stands before the words in ``<>`` or behind an unseen mark that a text ends with, and these words; all and
-    none without such."""
+    """The words in ``<>`` or behind an unseen mark that a text ends with, after the text before them."""
     text = text.rstrip(BLANK)
     place = text.rfind("<", -LONGEST_NOTICE - 2)
     if place >= 0 and text.endswith(">") and "\n" not in text[place:] and ">" not in text[place:-1]:
@@ -294,7 +287,6 @@ def _tail(text: str) -> tuple[str, str]:
 
 
 def _is_messengers(text: str, before: str, words: str, tails: Counter[str]) -> bool:
-    """Whether the ``words`` at the end of a text are the messenger's."""
     if not words or words.lower() in _table()["omitted"] + _table()["edited"]:
         return bool(words)
     if not text.rstrip(BLANK).endswith(">"):
@@ -309,7 +301,6 @@ def _is_messengers(text: str, before: str, words: str, tails: Counter[str]) -> b
 
 
 def _plain(text: str) -> str:
-    """Words of the messenger as the tables have them, but for capitals."""
     return same_name(text).strip(" .。")
 
 

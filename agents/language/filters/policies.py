@@ -74,8 +74,8 @@ NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A filter's finding and the policy's action. ``turns`` are the indices (from 0, earlier history included) of the
-    messages in which it came true; ``found`` describes the last of those with the most of it."""
+    """A filter's finding and the policy's action. ``turns`` are the indices of its messages, history included;
+    ``found`` describes the last with the most of it."""
 
     filter: str
     action: Action
@@ -101,12 +101,10 @@ def judge_turn(
     prompt: str | None = None,
     total: int | None = None,
 ) -> list[Judgement]:
-    """The findings in a new message ``text`` of ``speaker`` after the (speaker, text) of ``history``, in the order of
-    the policy's fields.
+    """The findings in a new message after the (speaker, text) of ``history``, in the order of the policy's fields.
 
-    ``names`` are the labels by which a prompt may call the speakers, next to those in the history; ``prompt`` is what
-    the model should not repeat. ``total`` is the planned number of messages, history included: without it no farewell
-    is an early exit.
+    ``names`` are further labels of the speakers, ``prompt`` is what the model should not repeat. ``total`` is the
+    planned number of messages, history included: without it no farewell is an early exit.
     """
     prompts = {} if prompt is None else {speaker: prompt}
     judged = Judged([*history, (speaker, text)], len(history), settings, names, prompts, total)

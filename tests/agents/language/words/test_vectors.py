@@ -142,13 +142,6 @@ def test_a_damaged_binary_is_not_read(tmp_path: Path, damage: Callable[[bytes], 
         read(path, WANTED, "any")
 
 
-def test_a_damaged_archive_is_not_read(tmp_path: Path) -> None:
-    packed = zipped(binary(tmp_path / "w.bin"))
-    packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(UnavailableError, match="cannot be read"):
-        read(packed, WANTED, "any")
-
-
 # The cache.
 
 WORDS = [f"word{number}" for number in range(100)]

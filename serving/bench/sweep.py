@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from itertools import cycle, islice
 from pathlib import Path
@@ -14,14 +15,13 @@ from typing import Any
 
 import orjson
 
-from agents.contract import Reply
 from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
-from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child, loaded
+from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child
 from serving.bench.results import Differing, EndToEnd, Measured, Size, Stopped, StopReason, rate
 from serving.runs.run_json import digest
 from serving.scheduling import machine
-from serving.scheduling.recovery import describe, is_out_of_memory, release_memory
+from serving.scheduling.recovery import FatalDeviceError, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
@@ -78,7 +78,8 @@ def measure_sizes(
 ) -> None:
     """Measure the sizes in turn; sends ``measured`` each time that there is more in it. Raises what the agent raises
     while it is loaded or makes its first answer."""
-    with loaded(setup) as (bare, measured.load_s, measured.first_answer_s):
+    with closing(BareAgent(setup)) as bare:
+        measured.load_s, measured.first_answer_s = bare.load_s, bare.first_answer_s
         measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
         for size in _doubling(bare) if sizes is None else sizes:
             measured.stopped = _measure(setup, bare, size, measured)
@@ -144,10 +145,10 @@ def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> St
         cuda.reset_peak_memory_stats()
     try:
         tally = bare.measure(size, setup.seconds)
-    except Exception as error:
-        if is_out_of_memory(error):
-            return stop("out_of_memory", f"out of memory ({describe(error)})")
-        return stop("error", describe(error))
+    except MemoryError as error:
+        return stop("out_of_memory", f"out of memory ({error})")
+    except FatalDeviceError as error:
+        return stop("out_of_memory" if error.of_memory else "error", str(error))
     if not tally.answered:
         return stop("error", f"no stimulus is answered: {tally.failure}")
     seconds = tally.seconds
@@ -175,20 +176,16 @@ def _compare(bare: BareAgent, size: int, seconds: float) -> Differing:
     """How many answers in batches of ``size`` are not those made singly, for which there are ``seconds``."""
     release_memory()
     until = time.perf_counter() + seconds
-    alone: list[str] = []
-    for stimulus in islice(cycle(bare.stimuli), max(COMPARED, size)):
+    alone: list[bytes | str] = []
+    for request in islice(cycle(bare.requests), max(COMPARED, size)):
         if len(alone) >= FEWEST and time.perf_counter() > until:
             break
-        alone += map(_text, bare.answer([stimulus]))
-    source, batched = cycle(bare.stimuli), list[str]()
+        alone += bare.answer([request])
+    source, batched = cycle(bare.requests), list[bytes | str]()
     while len(batched) < len(alone):
-        batched += map(_text, bare.answer(list(islice(source, size))))
+        batched += bare.answer(list(islice(source, size)))
     count = sum(single != other for single, other in zip(alone, batched, strict=False))
     return Differing(count / len(alone), count, len(alone), size)
-
-
-def _text(reply: Reply | Exception) -> str:
-    return reply.answer.model_dump_json() if isinstance(reply, Reply) else str(getattr(reply, "code", repr(reply)))
 
 
 def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
@@ -210,7 +207,7 @@ def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndTo
 
 def measure_bare(send: Callable[[object], None], setup: Setup, size: int) -> None:
     """Sends the stimuli per second at one size."""
-    with loaded(setup) as (bare, _, _):
+    with closing(BareAgent(setup)) as bare:
         tally = bare.measure(size, setup.seconds)
         send(tally.answered / tally.seconds)
 

@@ -72,8 +72,8 @@ def test_answers_that_depend_on_the_batch_are_counted(words: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "message", "sizes"),
     [
-        ("raising", "batch size 4: ValueError: two is company", [1, 2]),
-        ("unanswering", "no_word: no word comes to mind", []),
+        ("raising", "batch size 1: no stimulus is answered: respond_failed: ValueError: no", []),
+        ("unanswering", "batch size 1: no stimulus is answered: no_word: no word comes to mind", []),
         ("unloadable", "the weights have gone", []),
     ],
 )

@@ -46,11 +46,8 @@ class DiedError(AgentStoppedError):
 
 
 def in_child(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
-    """Call ``function(send, *arguments)`` in a fresh interpreter; yields what it sends, as it does.
-
-    Raises AgentStoppedError with what the function raised, in one sentence, and DiedError. What it prints goes to
-    stderr. The process is killed when the iterator is closed, and ends itself when its parent was killed.
-    """
+    """Call ``function(send, *arguments)`` in a fresh interpreter; yields what it sends. What it prints goes to stderr.
+    It ends with the iterator, and with this process. Raises AgentStoppedError for its error, and DiedError."""
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
     process = context.Process(target=_main, args=(function, arguments, writer))
@@ -100,8 +97,8 @@ def _end_with_parent() -> None:
 class Window:
     """The time in which a rate is measured: after a warm-up, all of the rounds in about ``seconds``.
 
-    ``together`` ends of batches (or calls) make a round: what begins together ends together, and a window that cuts a
-    round would have all of it or nothing. ``count`` of them lie between the times ``began`` and ``ended``.
+    ``together`` ends of batches (or calls) make a round, as what begins together ends together. ``count`` ends lie
+    between the times ``began`` and ``ended``.
     """
 
     seconds: float
@@ -135,8 +132,8 @@ class Window:
 
 @dataclass
 class Tally:
-    """What came back while ``window`` was measured. ``latencies`` are those of batches (or calls): to prepare one and
-    to answer it, without the time in which it waits for those ahead."""
+    """What came back while ``window`` was measured. ``latencies`` are seconds to prepare and answer a batch (or call),
+    without waiting for those ahead."""
 
     window: Window
     answered: int = 0
@@ -213,7 +210,7 @@ class BareAgent:
             (row, None, derive_seed(0, self.agent.name, stimulus.id, 0, None, 0), 0, 0, made_stimuli.options(stimulus))
             for row, stimulus in zip(rows, stimuli, strict=True)
         ]
-        self._runner = asyncio.Runner()  # the one event loop that an engine which batches by itself knows
+        self._runner = asyncio.Runner()  # an engine that batches by itself knows a single event loop
         self.answer(self.requests[:1])
         self.first_answer_s = time.perf_counter() - began
 
@@ -222,7 +219,7 @@ class BareAgent:
         self._worker.close()
 
     def answer(self, batch: Sequence[PackedRequest]) -> list[bytes | str]:
-        """The answers to one batch (or to as many calls at once) as JSON, or codes of errors."""
+        """The answers to a batch (or to as many calls at once) as JSON, or codes of errors."""
         size = 1 if self.agent.continuous() else len(batch)
         parts = [batch[at : at + size] for at in range(0, len(batch), size)]
 

@@ -25,9 +25,7 @@ from serving.scheduling.recovery import FatalDeviceError, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
-ABOUT = 0.9  # is good enough, where a batch of what is better takes hardly any time
-LONG = 0.05  # seconds of a batch beside which the few milliseconds that a scheduler needs for it do not count
-COMPARED, FEWEST = 64, 8  # answers that are compared with those one at a time; fewer where that takes too long
+COMPARED, FEWEST = 64, 8  # answers that are compared with single ones; fewer where that takes too long
 REPLICAS = (1, 2, 4)
 MOST = 200_000  # stimuli of a set for ``generate``, unless these are too few rounds
 ROUNDS = 10  # of batches that it has at the least for each worker
@@ -83,7 +81,7 @@ def measure_sizes(
         measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
         for size in _doubling(bare) if sizes is None else sizes:
             measured.stopped = _measure(setup, bare, size, measured)
-            if measured.stopped is None and sizes is None and gained_nothing(measured.sizes, _long(measured)):
+            if measured.stopped is None and sizes is None and gained_nothing(measured.sizes):
                 message = f"{_unit(measured)} {size}: nothing gained by two doublings"
                 measured.stopped = Stopped(size, "no_gain", message)
             send(measured)
@@ -97,16 +95,10 @@ def measure_sizes(
         send(measured)
 
 
-def best(sizes: Sequence[Size], long: float = LONG) -> Size:
-    """The smallest size whose throughput is :data:`NEARLY` the highest and of which a batch takes ``long`` at least; if
-    none takes so long, the same with :data:`ABOUT`; if there is none either, the largest of that throughput."""
+def best(sizes: Sequence[Size]) -> Size:
+    """The smallest size whose throughput is :data:`NEARLY` the highest."""
     highest = max(size.stimuli_s for size in sizes)
-    for share in (NEARLY, ABOUT):
-        good = sorted((size for size in sizes if size.stimuli_s >= share * highest), key=lambda size: size.batch_size)
-        slow = [size for size in good if size.p50_s >= long]
-        if slow:
-            return slow[0]
-    return good[-1]
+    return min((size for size in sizes if size.stimuli_s >= NEARLY * highest), key=lambda size: size.batch_size)
 
 
 def _doubling(bare: BareAgent) -> Iterator[int]:
@@ -118,18 +110,14 @@ def _doubling(bare: BareAgent) -> Iterator[int]:
     yield most
 
 
-def gained_nothing(sizes: Sequence[Size], long: float) -> bool:
-    """Whether the last two sizes brought nothing, and larger ones would not help a scheduler either."""
+def gained_nothing(sizes: Sequence[Size]) -> bool:
+    """Whether the last two sizes brought nothing."""
     rates = [size.stimuli_s for size in sizes]
-    return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2]) and sizes[-1].p50_s >= long
+    return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2])
 
 
 def _unit(measured: Measured) -> str:
     return "calls at once" if measured.continuous else "batch size"
-
-
-def _long(measured: Measured) -> float:
-    return 0.0 if measured.continuous else LONG  # calls are not handed over together
 
 
 def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> Stopped | None:
@@ -168,7 +156,7 @@ def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> St
             busy=None if measured.continuous else min(1.0, tally.responding / seconds),
         )
     )
-    measured.best = best(measured.sizes, _long(measured))
+    measured.best = best(measured.sizes)
     return None
 
 
@@ -206,15 +194,14 @@ def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndTo
 
 
 def measure_bare(send: Callable[[object], None], setup: Setup, size: int) -> None:
-    """Sends the stimuli per second at one size."""
+    """Sends the stimuli per second at a size."""
     with closing(BareAgent(setup)) as bare:
         tally = bare.measure(size, setup.seconds)
         send(tally.answered / tally.seconds)
 
 
 def replica_counts(measured: Measured) -> list[int]:
-    """The numbers of workers to measure: just one of an engine that batches by itself without a GPU, as its limit of
-    calls at once is for all its workers."""
+    """The numbers of workers to measure; of a server just 1, as its limit of calls is for all its workers."""
     if measured.device == "cpu":
         most = 1 if measured.continuous else machine.cores()
     else:

@@ -4,12 +4,12 @@
     python scripts/published_words.py truth PEOPLE.json word.json [--as-printed]
 
 ``compare`` takes a run of the cues in examples/words.jsonl. For every agent and every published column (the machines of
-the 2022 paper, examples/words_published.json) a table has the number of cues with the same answer, and of answers among
-people's words: as they are, and with the rules for answers on both sides. A stimulus counts by its cue; of several
-samples the first. One JSON line comes last.
+the 2022 paper, examples/words_published.json) it prints as JSON the number of cues with the same answer, and of answers
+among people's words: as they are, and with the rules for answers on both sides. A stimulus counts by its cue, and by
+its first sample.
 
-``truth`` writes people's and machines' words in the published ground truth's form; with ``--as-printed`` the paper's
-column of GPT-3 davinci too, which repeats GPT-2's in all 150 rows.
+``truth`` writes all words in the published ground truth's form; with ``--as-printed`` the paper's column of GPT-3
+davinci too, which repeats GPT-2's.
 
 People's words are JSON, {"associations": {cue: [word, ...]}}, from benchmarking/groundtruth_dictionaries/word.json of
 kreimanlab/TuringTest. The exit code is 2 for wrong usage or input.
@@ -25,8 +25,6 @@ from typing import Any
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
-from rich.console import Console
-from rich.table import Table
 
 from agents.errors import InputError, TuringlikeError
 from agents.language.words.rules import RuleSettings, judge
@@ -34,7 +32,6 @@ from serving.runs.run import Run
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "examples" / "words_published.json"
 RULES = RuleSettings()
-SHOWN = 10  # answers that break a rule, on a terminal
 COLUMNS = TypeAdapter(dict[str, dict[str, str]])
 PEOPLES = TypeAdapter(dict[str, list[str]])
 
@@ -112,22 +109,6 @@ def compare(run: Path, published: Path, people: Path | None) -> dict[str, Any]:
     }
 
 
-def show(result: Mapping[str, Any]) -> None:
-    columns = list(dict.fromkeys(column for about in result.values() for column in about["published"]))
-    table = Table("same answers: as they are / by the rules", *columns, "people", box=None, pad_edge=False)
-    for name, about in result.items():
-        counts = [*(about["published"].get(column) for column in columns), about["people"]]
-        cells = [f"{row['as_said']} / {row['rules']} of {row['cues']}" if row else "-" for row in counts]
-        table.add_row(name, *cells)
-    console = Console(width=200, highlight=False, markup=False)
-    console.print(table)
-    for name, about in result.items():
-        breaks = [f"{row['word']} for {row['cue']} ({row['rule']})" for row in about["broken"]]
-        listed = ", ".join([*breaks[:SHOWN], *(["…"] if len(breaks) > SHOWN else [])])
-        console.print(f"{name}: answers that break a rule: {listed or 'none'}", soft_wrap=True)
-    print(orjson.dumps(result).decode())
-
-
 def write_truth(people: Path, out: Path, as_printed: bool) -> None:
     """The ground truth's file. Raises InputError."""
     words, machines = read(people, "associations", PEOPLES), read(PUBLISHED, "answers", COLUMNS)
@@ -168,7 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command == "truth":
             write_truth(options.people, options.out, options.as_printed)
         else:
-            show(compare(options.run, options.published, options.people))
+            result = compare(options.run, options.published, options.people)
+            print(orjson.dumps(result, option=orjson.OPT_INDENT_2).decode())
     except TuringlikeError as error:
         print(f"published_words: {error}", file=sys.stderr)
         return error.exit_code

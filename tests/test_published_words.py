@@ -76,10 +76,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
 def test_a_run_is_compared(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["compare", str(files["run"]), "--published", str(files["published"])]
     assert published_words.main([*argv, "--people", str(files["people"])]) == 0
-    out = capsys.readouterr().out
-    assert "0 / 1 of 4" in out
-    assert "kindle for kindle (overlap)" in out
-    result = json.loads(out.splitlines()[-1])
+    result = json.loads(capsys.readouterr().out)
     assert list(result) == ["w, free", "w, prompted", "a", "b"]
     # feet and took break a rule; dogs becomes dog.
     assert result["w, free"]["published"] == {

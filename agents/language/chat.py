@@ -1,4 +1,4 @@
-"""Models that were trained to chat, here or on a server, asked as the programs of the 2025 paper asked theirs.
+"""Models that were trained to chat, here or on a server, prompted as in the programs of the 2025 paper.
 
 Everything of a turn that is left to chance is drawn from the turn's own seed.
 """
@@ -43,14 +43,14 @@ class SentSettings(Settings):
 
 
 class ChatPromptSettings(PersonSettings, SentSettings, WordSettings, TextSettings):
-    """How a chat model is asked to converse."""
+    """How a chat model is prompted to converse."""
 
     program: prompts.Program = "gpt-4o"
-    """The program of the papers in whose words and form it is asked to converse."""
+    """The program of the papers in whose words and form it is prompted."""
     parts: prompts.Parts | None = None
-    """Parts of one's own instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
+    """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
     min_words: int = Field(5, ge=0, le=1000)
-    """A message of fewer words, after it is cut, is asked for again while attempts are left."""
+    """A message of fewer words, after it is cut, is drawn again while attempts are left."""
 
     def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
         """How a message is drawn."""
@@ -70,7 +70,7 @@ C = TypeVar("C", bound=ChatPromptSettings)
 
 class BaseChatAgent(TextAgent[C]):
     """Converses in the words of :mod:`agents.language.prompts`, or as the person of its settings; by Llama's program a
-    first message is a greeting that the model is not asked for."""
+    first message is a greeting that no model writes."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"
@@ -89,7 +89,7 @@ class BaseChatAgent(TextAgent[C]):
 
     def _fixed_reply(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
         settings = self.settings
-        is_turn = settings.person is None and pseudo_dialogue.asked(draw) is None
+        is_turn = settings.person is None and pseudo_dialogue.options(draw) is None
         return prompts.llama_greeting(stimulus, draw) if is_turn and settings.program == "llama-3.3" else None
 
     def _earlier(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
@@ -153,7 +153,7 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
         max_tokens: int = Field(80, ge=1, le=4096)
         """The most tokens of a message."""
         min_words: int = Field(5, ge=0, le=1000)
-        """A message of fewer words is asked for again while attempts are left; by fallback whole, before it is cut."""
+        """A message of fewer words is drawn again while attempts are left; by fallback whole, before it is cut."""
 
         def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             share = draw.attempt / max(self.attempts - 1, 1)

@@ -1,4 +1,4 @@
-"""Claude on Anthropic's servers, asked as the 2025 paper's program asked it (kreimanlab/TuringTest, "Claude.py").
+"""Claude on Anthropic's servers, prompted as in the 2025 paper's program (kreimanlab/TuringTest, "Claude.py").
 
 One thing differs: the program asks again without end where a reply has fewer than two words; here that is an attempt at
 the message, which the record keeps.
@@ -91,7 +91,7 @@ class ClaudeSettings(AnthropicSettings, ChatServerSettings):
     """The papers' choices for Claude."""
 
     program: prompts.Program = "claude"
-    """The program of the papers in whose words and form it is asked to converse."""
+    """The program of the papers in whose words and form it is prompted."""
     turn_temperature: float = Field(0.6, ge=0, le=1)
     """The temperature of the first attempt at a message."""
     turn_hottest: float = Field(1.0, ge=0, le=1)

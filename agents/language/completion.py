@@ -1,4 +1,4 @@
-"""Models that continue a text, here or on a server, asked with the papers' prompt for GPT-3.
+"""Models that continue a text, here or on a server, with the papers' prompt for GPT-3.
 
 In word association they continue the papers' question, or the example pairs (2022 paper, Table S6).
 """
@@ -29,7 +29,7 @@ class CompletionPromptSettings(WordSettings, TextSettings):
     """The papers' prompt for GPT-3."""
 
     min_words: int = Field(5, ge=0, le=1000)
-    """A message of fewer words is asked for again while attempts are left."""
+    """A message of fewer words is drawn again while attempts are left."""
     separator: Literal[" ", "\n"] = " "
     """What stands between messages in the prompt: a space, as in the papers, or a line, as in their program."""
     template: prompts.Template = "2022"

@@ -54,7 +54,7 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAge
         top_k: int = Field(10, ge=0, le=1_000_000)
         """Only the so many likeliest tokens; 0: all."""
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
-        """What the other is taken to have said before the first message; a line with a {topic} not known goes."""
+        """The other's words before the first message; a line with a {topic} not known goes."""
 
     memory = 6 * GIB
     device_memory = 5 * GIB
@@ -89,7 +89,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
         no_repeat_ngram: int = Field(3, ge=0, le=20)
         """No sequence of so many tokens stands twice in the message, nor in it and those before; 0: no such rule."""
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
-        """What the other is taken to have said before the first message; a line with a {topic} not known goes."""
+        """The other's words before the first message; a line with a {topic} not known goes."""
 
     family: ClassVar[Family] = "blenderbot"
     memory = 14 * GIB

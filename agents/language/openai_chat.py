@@ -1,4 +1,4 @@
-"""Agents whose model is on a server; those with OpenAI's interface, asked as the papers asked GPT-4o and GPT-3.
+"""Agents whose model is on a server; those with OpenAI's interface, prompted as the papers' GPT-4o and GPT-3.
 
 The conversation is sent from its beginning: a server knows best how much room its model has, and says so.
 """
@@ -84,7 +84,7 @@ class PenaltySettings(SeededSettings):
 
 
 class ChatServerSettings(TurnSettings, ChatPromptSettings):
-    """How a chat model on a server is asked to converse."""
+    """How a chat model on a server is prompted to converse."""
 
     person_leaves: Annotated[bool, Field(json_schema_extra=NO_ANSWER)] = False
     """Whether the person's history may be sent to a server that is not on this machine."""
@@ -124,7 +124,7 @@ class TalkSettings(ChatSettings, PenaltySettings, ChatServerSettings):
 
 
 class OpenAIChatAgent(ChatServerAgent[TalkSettings]):
-    """A chat model, asked as the papers' GPT-4o."""
+    """A chat model, prompted as the papers' GPT-4o."""
 
     Settings = TalkSettings
 
@@ -132,7 +132,7 @@ class OpenAIChatAgent(ChatServerAgent[TalkSettings]):
 class OpenAICompletionAgent(
     BaseCompletionAgent["OpenAICompletionAgent.Settings"], ServerAgent["OpenAICompletionAgent.Settings"]
 ):
-    """A model that continues texts, asked as the papers' GPT-3."""
+    """A model that continues texts, prompted as the papers' GPT-3."""
 
     class Settings(PenaltySettings, TurnSettings, SentSettings, CompletionPromptSettings):
         """The papers' choices for GPT-3."""

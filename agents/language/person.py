@@ -1,7 +1,7 @@
 """A chat agent that writes as a person does, from that person's chat history.
 
 X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person, messages with times; its prompt is
-not published, and this one is this project's. It is one log: the newest turns of the history, what an agent wrote
+not published, and this prompt is this project's. It is a log: the newest turns of the history, what an agent wrote
 itself beforehand (:mod:`agents.language.pseudo_dialogue`), and the present conversation.
 """
 
@@ -221,7 +221,7 @@ class PersonSettings(Settings):
 
 
 def open_person(settings: PersonSettings) -> Person | None:
-    """The person whom the settings name, if they name one. Raises InputError."""
+    """The person whom the settings name, if any. Raises InputError."""
     if settings.person is None:
         return None
     newest = turns(read_history(settings.person))[-settings.person_turns :]

@@ -3,14 +3,14 @@
 Completion models and word association: 2022 paper, S6.1.3 and S7.1.4; 2025 paper, Methods. Chat models: three programs
 of kreimanlab/TuringTest ("Code for generating AI-AI conversations": GPT3.ipynb for GPT-4o, Claude.py, LLama.ipynb):
 
-- GPT-4o and Claude: the system message is the part of the friend who says the first message. The user's one text is the
-  part of the friend who greets, "A: Hi!", and the messages, each followed by the next speaker's name. Claude's program
-  never introduces its names: here A says the first message, B greets.
+- GPT-4o and Claude: the system message is the part of the friend who says the first message. The user's only text
+  is the part of the friend who greets, "A: Hi!", and the messages, each followed by the next speaker's name. Claude's
+  program never introduces its names: here A says the first message, B greets.
 - Llama 3.3: the speaker's own part is the system message, and every message is the user's, with its speaker's letter
   but for the very first: a greeting of :data:`GREETINGS` that no model writes.
 
-Of the online test the paper prints the prompts of an AI that plays a person ("gpt-3.5") and of one that admits to be an
-AI ("gpt-3.5-ai"): the prompt is the system message, the other's messages are the user's, one's own the assistant's.
+Of the online test the paper prints the prompts of an AI that plays a person ("gpt-3.5") and of an AI that admits to be
+an AI ("gpt-3.5-ai"): the prompt is the system message, the other's messages are the user's, its own the assistant's.
 "judge" asks the questions of that test in the same form; its prompt is this project's.
 """
 
@@ -86,7 +86,7 @@ def drawn(stimulus: ConversationStimulus, sample: int, what: str) -> random.Rand
 
 
 def _starter(stimulus: ConversationStimulus, draw: Draw) -> str:
-    """Who said the first message after the greeting, or says it now."""
+    """Who speaks first after the greeting."""
     return stimulus.history[0].speaker if stimulus.history else speakers(stimulus, draw.options)[0]
 
 
@@ -157,7 +157,7 @@ def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
 
 
 def greeting(stimulus: ConversationStimulus, sample: int, choices: Sequence[str]) -> str:
-    """One of ``choices`` for this conversation, with the topic in the place of ``{topic}``, on one line."""
+    """A choice of ``choices`` for this conversation, with the topic in the place of ``{topic}``, on a line."""
     chosen = drawn(stimulus, sample, "greeting").choice(choices)
     return " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
 
@@ -165,8 +165,8 @@ def greeting(stimulus: ConversationStimulus, sample: int, choices: Sequence[str]
 def chat(assistant: str, history: Sequence[Utterance], greeting: str | None = None) -> tuple[ChatMessage, ...]:
     """The messages as a chat in which ``assistant`` is the assistant.
 
-    Messages in a row from one side are joined, as many templates want speakers to take turns. As they want the user to
-    begin, the other's ``greeting``, if there is one, goes before a first message of the assistant's.
+    Messages in a row from a side are joined, as many templates want speakers to take turns. As they want the user to
+    begin, the other's ``greeting``, if any, goes before a first message of the assistant's.
     """
     turns: list[ChatMessage] = []
     if greeting is not None and (not history or history[0].speaker == assistant):
@@ -184,7 +184,7 @@ def chat(assistant: str, history: Sequence[Utterance], greeting: str | None = No
 
 
 def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
-    """The ages of A and B in years, the same at every turn: A's one of :data:`AGES`, B's the same or five years off."""
+    """The ages of A and B in years, the same at every turn: A's of :data:`AGES`, B's the same or five years off."""
     numbers = drawn(stimulus, sample, "ages")
     first = numbers.choice(AGES)
     return first, numbers.choice((max(18, first - 5), first, min(70, first + 5)))

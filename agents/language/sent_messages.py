@@ -92,7 +92,7 @@ def may_change(text: str) -> bool:
 
 
 def spoken(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
-    """What ``name``, also called ``also``, says in a model's text: all of it on one line, or in a burst the messages, a
+    """What ``name``, also called ``also``, says in a model's text: all of it on a line, or in a burst the messages, a
     line each, up to where it goes on as ``other``. See :func:`unlabelled`."""
     if stimulus.mode == "burst":
         return own_part(stimulus, text, name, other)
@@ -119,7 +119,7 @@ def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str,
 
 
 class TruncationSettings(Settings):
-    """How long a reply may be, and how a longer one is cut."""
+    """How long a reply may be, and how a longer reply is cut."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -134,11 +134,11 @@ class TruncationSettings(Settings):
     people: bool = False
     """Whether messages to people are cut, too; the papers cut none but in their online test."""
     fallback: Fallback = "empty"
-    """What is left where no mark stands within the length: empty (nothing, so that it is asked for again), or whole."""
+    """What is left where no mark stands within the length: empty (nothing, so that it is drawn again), or whole."""
 
 
 def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] = ()) -> int:
-    """A length in words, the same for the same seed: one of ``lengths`` or, if there are none, a draw from the Gamma
+    """A length in words, the same for the same seed: from ``lengths`` or, if there are none, a draw from the Gamma
     distribution, rounded; never below ``settings.least``."""
     numbers = random.Random(seed)
     if lengths:

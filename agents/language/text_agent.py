@@ -1,8 +1,8 @@
 """Agents over an engine: a stimulus becomes a request, the engine's text becomes a reply.
 
 :class:`LocalAgent` runs its model here; agents on servers stand in :mod:`agents.language.openai_chat`.
-:class:`TextAgent` converses and answers cue words on any engine. transformers is asked in batches (``respond``), all
-others one at a time (``respond_one``).
+:class:`TextAgent` converses and answers cue words on any engine. transformers gets batches (``respond``), all
+others single requests (``respond_one``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class EngineAgent(Agent[S]):
         raise NotImplementedError
 
     def _fixed_reply(self, stimulus: Any, draw: Draw) -> Reply | None:
-        """The reply to a stimulus about which the model is not asked."""
+        """The reply to a stimulus that needs no model."""
         return None
 
     def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
@@ -209,14 +209,14 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
 
 
 class TextSettings(BaseSettings):
-    """Which replies are asked for again."""
+    """Which replies are drawn again."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     min_words: int = Field(1, ge=0, le=1000)
-    """A message of fewer words is asked for again while attempts are left."""
+    """A message of fewer words is drawn again while attempts are left."""
     attempts: int = Field(6, ge=1, le=100)
-    """How often a message or a word is asked for; the last short message is kept, unless it has no word at all."""
+    """How often a message or a word is drawn; the last short message is kept, unless it has no word."""
 
 
 class DrawnSettings(TextSettings):
@@ -310,7 +310,7 @@ class TextAgent(EngineAgent[T]):
             return FittedRequest(self._adapted(stimulus, self._word(stimulus, draw)))
         assert isinstance(stimulus, ConversationStimulus)
         history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
-        is_dialogue = pseudo_dialogue.asked(draw) is not None
+        is_dialogue = pseudo_dialogue.options(draw) is not None
 
         def without(left_out: int) -> TextRequest:
             request = (self._dialogue if is_dialogue else self._turn)(stimulus, draw, history[left_out:])
@@ -322,16 +322,20 @@ class TextAgent(EngineAgent[T]):
         def fits(left_out: int) -> bool:
             return self._engine.excess(without(left_out)) == 0
 
-        most = max(len(history) - 1, 0)
-        left_out = 0 if fits(0) else bisect_left(range(most), True, key=fits)
-        fitted = without(left_out)
-        return FittedRequest(fitted, left_out, self._engine.excess(fitted) if left_out == most else 0)
+        most, left_out = max(len(history) - 1, 0), 0
+        fitted = without(0)
+        excess = self._engine.excess(fitted)
+        if excess and most:
+            left_out = bisect_left(range(most), True, lo=1, key=fits)
+            fitted = without(left_out)
+            excess = self._engine.excess(fitted) if left_out == most else 0
+        return FittedRequest(fitted, left_out, excess)
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
         """Who hears the message while it is generated: only of those to a person, which no filter rejects unless they
         are empty, that no cut shortens; in a burst nobody, as a line may begin with a name."""
         say = draw.say
-        is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.asked(draw) is not None
+        is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.options(draw) is not None
         if say is None or is_whole or self._cuts(stimulus):
             return None
 
@@ -348,7 +352,7 @@ class TextAgent(EngineAgent[T]):
             word = word_answer(stimulus, text.text, self.settings.word_rules, cut=text.finish == "length")
             return Reply(word, text.record() if isinstance(text, ServerText) else text.text)
         assert isinstance(stimulus, ConversationStimulus)
-        is_dialogue = pseudo_dialogue.asked(draw) is not None
+        is_dialogue = pseudo_dialogue.options(draw) is not None
         written = (
             pseudo_dialogue.written(fitted.request, text.text)
             if is_dialogue

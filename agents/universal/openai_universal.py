@@ -67,11 +67,11 @@ class UniversalSettings(TalkSettings):
     scanpath_tokens: int = Field(1024, ge=1, le=100_000)
     """The most tokens of a scanpath."""
     lengths: Lengths = LENGTHS
-    """Lengths in words, one of which is drawn: COCO's, others, or a file of records of people's captions."""
+    """Lengths in words, from which a draw is made: COCO's, others, or a file of records of people's captions."""
     reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
-    """Flags that make a caption be asked for again; all flags are in the record anyway."""
+    """Flags that make a caption be drawn again; all flags are in the record anyway."""
     caption_attempts: int = Field(5, ge=1, le=100)
-    """How often a caption is asked for while it has such a flag; the last is kept."""
+    """How often a caption is drawn while it has such a flag; the last is kept."""
 
 
 class UniversalAgent(ChatServerAgent[UniversalSettings]):

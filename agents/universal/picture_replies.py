@@ -150,7 +150,7 @@ _HEADING = re.compile(
 
 
 def read_caption(text: str) -> str:
-    """The caption without quotation marks, a heading ("Caption:") or marks of Markdown, on one line."""
+    """The caption without quotation marks, a heading ("Caption:") or marks of Markdown, on a line."""
     plain = " ".join(re.sub(r"[*_`#]+", "", _FENCE.sub("", text)).split())
     plain = _HEADING.sub("", plain)
     if len(plain) > 1 and plain[0] in "\"“'‘" and plain[-1] in "\"”'’":

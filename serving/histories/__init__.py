@@ -6,7 +6,7 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +23,6 @@ from serving.runs.output_paths import refuse_existing
 
 MOST_BYTES = 256 * 1024 * 1024
 MOST_NAMES = 20  # that an error lists
-TITLES = {
-    "messages": "messages",
-    "turns": "turns",
-    "words_mean": "words per message, mean",
-    "words_median": "words per message, median",
-    "letters_mean": "letters per message, mean",
-    "letters_median": "letters per message, median",
-    "punctuation": "punctuation marks per message",
-    "ends_with_mark": "share that ends with a mark",
-    "begins_with_capital": "share that begins with a capital",
-    "capitals": "share of capital letters",
-    "emoji": "emoji per message",
-    "messages_per_turn": "messages per turn",
-    "burstiness": "burstiness B of times between messages",
-    "gap_s": "seconds between messages of a turn, median",
-}
 
 
 def register(commands: Commands) -> None:
@@ -75,20 +59,16 @@ def history(options: argparse.Namespace) -> int:
         os.fchmod(file.fileno(), 0o600)  # for nobody else's eyes
         file.write(history_lines(messages))
     dropped = Counter(kind for chat in chats for kind, _ in chat.dropped)
-    doubtful = [problem for chat in chats for problem in chat.doubtful]
     listed = [problem for chat in chats for _, problem in chat.dropped]
-    listed += [replace(problem, message=f"kept, though like a notice: {problem.message}") for problem in doubtful]
     others = {message.id or message.name for chat in chats for message in chat.messages if not person.wrote(message)}
     styles = {speaker: measure(messages, speaker) for speaker in ("person", "other")}
     if options.json:
         row = {speaker: asdict(style) for speaker, style in styles.items()}
-        row |= {"others": len(others), "dropped": dropped, "doubtful": len(doubtful)}
+        row |= {"others": len(others), "dropped": dropped}
         row |= {"lines": list(map(str, listed))} if options.show_dropped else {}
         print(orjson.dumps(row, option=orjson.OPT_INDENT_2).decode())
         return 0
     _print(styles, len(others), dropped, options.out)
-    if doubtful:
-        print(f"kept, though like notices: {len(doubtful):,}; --show-dropped lists them")
     for problem in listed if options.show_dropped else ():
         print(problem)
     return 0
@@ -177,7 +157,7 @@ def _print(styles: dict[str, Style], others: int, dropped: Counter[str], out: Pa
     table = plain_table("", *styles)
     for field in fields(Style):
         values = [getattr(style, field.name) for style in styles.values()]
-        table.add_row(TITLES[field.name], *("-" if value is None else f"{value:,.4g}" for value in values))
+        table.add_row(field.name.replace("_", " "), *("-" if value is None else f"{value:,.4g}" for value in values))
     print_table(table)
     left = ", ".join(f"{number:,} {kind}" for kind, number in sorted(dropped.items())) or "nothing"
     print(printable(f"left out: {left}; the other: {others} {'name' if others == 1 else 'names'}"))

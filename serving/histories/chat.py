@@ -34,12 +34,11 @@ class ChatMessage:
 
 @dataclass(slots=True)
 class Chat:
-    """The messages of one file, oldest first. ``dropped`` is what is no message of anybody's, as (kind, where),
-    ``doubtful`` where kept messages look as if they were none; ``problems`` are of what cannot be read."""
+    """The messages of one file, oldest first. ``dropped`` is what is no message of anybody's, as (kind, where);
+    ``problems`` are of what cannot be read."""
 
     messages: list[ChatMessage] = field(default_factory=list)
     dropped: list[tuple[str, Problem]] = field(default_factory=list)
-    doubtful: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     def drop(self, kind: str, path: str, line: int | None, text: str, place: str | None = None) -> None:
@@ -48,7 +47,7 @@ class Chat:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a message, on one line."""
+    """The beginning of a message, on a line."""
     line = " ".join(text.translate(_NO_UNSEEN).split())
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 

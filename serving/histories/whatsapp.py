@@ -17,8 +17,8 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agents.errors import InputError, Problem
-from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name, shortened
+from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name
 
 Order = Literal["dmy", "mdy", "ymd"]
 
@@ -58,8 +58,7 @@ _TIME_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_TIME}(?P<gap>{_BESIDE % 1}
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A date and time as they are written, the words beside them, and the ``rest`` of the line. ``form`` is the same
-    in all lines that a phone writes."""
+    """A date and time as written, and the words beside them. ``form`` is the same in all lines of a phone."""
 
     date: tuple[str, str, str]
     mark: str
@@ -81,15 +80,14 @@ class _Entry:
 
 
 def is_whatsapp(text: str) -> bool:
-    """Whether one of the first lines begins as a message of such an export does."""
+    """Whether any of the first lines begins as a message of such an export does."""
     return any(_read_stamp(line) for line in text.split("\n", 20)[:20])
 
 
 def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str = "") -> Chat:
-    """The messages in ``text``, the content of ``path``; notices of the messenger, media and deleted messages are
-    dropped. A name ends at the first colon, but for that of ``person``.
+    """The messages in ``text``, the content of ``path``. A name ends at the first colon, but for that of ``person``.
 
-    Raises InputError where there is no ``order`` and the dates do not show which of days and months stands first.
+    Raises InputError where there is no ``order`` and the dates do not show whether days or months stand first.
     """
     chat = Chat()
     lines = text.replace("\r\n", "\n").split("\n")
@@ -98,12 +96,9 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
     entries: list[_Entry] = []
     for number, line in enumerate(lines, 1):
         stamp = stamps.get(number)
-        if stamp is not None and stamp.form == form:
+        if stamp is not None and stamp.form == form:  # of another form it is a quotation in a message
             entries.append(_Entry(number, stamp, [stamp.rest]))
-            continue
-        if stamp is not None:  # a quotation in a message
-            chat.doubtful.append(Problem(str(path), number, None, shortened(line)))
-        if entries:
+        elif entries:
             entries[-1].lines.append(line)
         elif line.strip(BLANK):
             chat.problems.append(Problem(str(path), number, None, "stands before the first message"))
@@ -112,14 +107,14 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
     plain = {word for entry in entries if entry.stamp.clock[0] > 12 for word in entry.stamp.words}
     for entry in entries:
         entry.name, entry.text = _name_and_text(entry.lines, same_name(person))
-    repeated = _repeated(entries)
+    tails = Counter(_tail(entry.text)[1] for entry in entries if entry.name is not None)
     for entry in entries:
         try:
             at = datetime.combine(_date(entry.stamp, order), time(_hour(entry.stamp, plain), *entry.stamp.clock[1:]))
         except ValueError as error:
             chat.problems.append(Problem(str(path), entry.line, None, f"has a date or time that is none: {error}"))
         else:
-            _add(chat, str(path), entry, at, repeated)
+            _add(chat, str(path), entry, at, tails)
     return chat
 
 
@@ -147,7 +142,7 @@ def _read_stamp(line: str) -> Stamp | None:
 
 @lru_cache(1000)
 def _known_or_apart(text: str) -> tuple[str, ...]:
-    """The words in ``text`` without dots and spaces: as one where that is known, each alone where not."""
+    """The words in ``text`` without dots and spaces: joined where that is known, each alone where not."""
     joined = _compact(text)
     if not joined or joined in _hours():
         return (joined,) if joined else ()
@@ -173,7 +168,6 @@ def _hours() -> dict[str, range]:
 
 
 def _date(stamp: Stamp, order: Order) -> date:
-    """The date of a stamp, whose year may be of the Buddhist calendar. Raises ValueError."""
     first, second, third = map(int, stamp.date)
     if order == "ymd" or len(stamp.date[0]) > 2:
         year, month, day, digits = first, second, third, len(stamp.date[0])
@@ -189,7 +183,6 @@ def _date(stamp: Stamp, order: Order) -> date:
 
 
 def _hour(stamp: Stamp, plain: Collection[str]) -> int:
-    """The hour of the day, by the words beside it. Raises ValueError."""
     hour = stamp.clock[0]
     spans = []
     for word in stamp.words:
@@ -207,8 +200,7 @@ def _hour(stamp: Stamp, plain: Collection[str]) -> int:
 
 
 def _order(stamps: Sequence[Stamp], path: Path) -> Order:
-    """In which order days, months and years stand: that of all dates that do not begin with four digits, which goes
-    least back in time. Where none fits all dates it is that of the most."""
+    """The order of days, months and years that fits the most dates and goes back least in time."""
     dates = [stamp for stamp in stamps if len(stamp.date[0]) < 3]
     if not dates:
         return "ymd"
@@ -236,16 +228,8 @@ def _misfit(stamps: Sequence[Stamp], order: Order) -> tuple[int, int]:
 # Names and texts.
 
 
-@dataclass(slots=True)
-class _Repeated:
-    """What a file has again: the words at the ends of its messages, and those beside names of files."""
-
-    tails: Counter[str] = field(default_factory=Counter)
-    beside_files: set[str] = field(default_factory=set)
-
-
 def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
-    """The name that an entry begins with, and its text. A notice has no name, though a quotation in it has a colon."""
+    """A notice has no name, even if a quotation in it has a colon."""
     entry = "\n".join(lines).rstrip()
     places = [place.start() for place in re.finditer(r":(?=\s|$)", entry[: LONGEST_NAME + 2])]
     names = [same_name(entry[:place].strip(AROUND)) for place in places if "\n" not in entry[:place]]
@@ -258,43 +242,30 @@ def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
     return names[number], entry[places[number] + 1 :].removeprefix(" ")
 
 
-def _repeated(entries: Iterable[_Entry]) -> _Repeated:
-    repeated = _Repeated()
-    for entry in entries:
-        if entry.name is not None:
-            repeated.tails[_tail(entry.text)[1]] += 1
-            file, words = _beside_file(entry.text)
-            if _is_phones(file):
-                repeated.beside_files.add(words)
-    return repeated
-
-
-def _add(chat: Chat, path: str, entry: _Entry, at: datetime, repeated: _Repeated) -> None:
-    """Add the message that the entry is, or leave it out as what else it is."""
+def _add(chat: Chat, path: str, entry: _Entry, at: datetime, tails: Counter[str]) -> None:
     if entry.name is None:
         chat.drop(NOTICES, path, entry.line, entry.text)
         return
-    text, kind = _persons_words(entry.text.strip("\n"), repeated)
+    text, kind = _persons_words(entry.text.strip("\n"), tails)
     text = text.strip(BLANK)
     if kind or not text:
         chat.drop(kind or EMPTY, path, entry.line, entry.text)
     if text:
-        if _is_like_a_notice(text):
-            chat.doubtful.append(Problem(path, entry.line, None, shortened(text)))
         chat.messages.append(ChatMessage(entry.name, at, text))
 
 
-def _persons_words(text: str, repeated: _Repeated) -> tuple[str, str | None]:
+def _persons_words(text: str, tails: Counter[str]) -> tuple[str, str | None]:
     """A person's words in a text, and what else is there, if that is more than the mark of an edited message."""
     if _plain(text).lower() in _table()["deleted"]:
         return "", None
     first, _, rest = text.partition("\n")
-    file, words = _beside_file(text)
-    if _is_phones(file) or (file and (words.lower() in _table()["attached"] or words in repeated.beside_files)):
+    file, bracket, words = first.rstrip(AROUND).rpartition(" (")
+    is_phones = file.startswith(MARK) or _PHONES_FILE.match(file)
+    if bracket and _FILE.search(file) and (is_phones or _plain(words[:-1]).lower() in _table()["attached"]):
         return rest, NOTICES
     for part, after in ((first, rest), (text, "")):
         before, words = _tail(part)
-        if _is_messengers(part, before, words, repeated.tails):
+        if _is_messengers(part, before, words, tails):
             is_document = not before.strip(BLANK) and "\n" not in after and _FILE.search(after)
             kind = None if words.lower() in _table()["edited"] else NOTICES
             return (before if is_document else f"{before}\n{after}"), kind
@@ -304,8 +275,7 @@ def _persons_words(text: str, repeated: _Repeated) -> tuple[str, str | None]:
 
 
 def _tail(text: str) -> tuple[str, str]:
-    """What stands before the words in ``<>`` or behind an unseen mark that a text ends with, and these words; all and
-    none without such."""
+    """The words in ``<>`` or behind an unseen mark that a text ends with, after the text before them."""
     text = text.rstrip(BLANK)
     place = text.rfind("<", -LONGEST_NOTICE - 2)
     if place >= 0 and text.endswith(">") and "\n" not in text[place:] and ">" not in text[place:-1]:
@@ -317,7 +287,6 @@ def _tail(text: str) -> tuple[str, str]:
 
 
 def _is_messengers(text: str, before: str, words: str, tails: Counter[str]) -> bool:
-    """Whether the ``words`` at the end of a text are the messenger's."""
     if not words or words.lower() in _table()["omitted"] + _table()["edited"]:
         return bool(words)
     if not text.rstrip(BLANK).endswith(">"):
@@ -326,40 +295,12 @@ def _is_messengers(text: str, before: str, words: str, tails: Counter[str]) -> b
         return False
     if before.endswith(MARK) or (_PHONES_FILE.search(words) and _FILE.search(words)):
         return True
-    return tails[words] > 1 and _is_sentence(words, 3 if before.strip(BLANK) else 2)
-
-
-def _is_sentence(words: str, least: int) -> bool:
     number = len(words.split()) if words.isascii() or " " in words else len(words)
-    return number >= least and not words[:1].islower() and not any(sign in words for sign in "@/=:;\"'<>{}_")
-
-
-def _beside_file(text: str) -> tuple[str, str]:
-    """The file that the first line of a text names, and the words in brackets behind it; nothing without such."""
-    first = text.split("\n", 1)[0].rstrip(AROUND)
-    file, bracket, words = first.rpartition(" (")
-    is_file = bracket and words.endswith(")") and _FILE.search(file)
-    return (file, _plain(words[:-1])) if is_file else ("", "")
-
-
-def _is_phones(file: str) -> bool:
-    """Whether a phone, not a person, named the file."""
-    return file.startswith(MARK) or _PHONES_FILE.match(file) is not None
-
-
-def _is_like_a_notice(text: str) -> bool:
-    """Whether a short text may be the messenger's: in ``<>`` as a sentence, or of something deleted."""
-    if "\n" in text or len(text) > LONGEST_NOTICE:
-        return False
-    before, words = _tail(text)
-    if words and not before and _is_sentence(words, 2):
-        return True
-    plain = _plain(text).lower()
-    return "?" not in plain and any(word in plain for word in _table()["removal"])
+    is_sentence = number >= (3 if before.strip(BLANK) else 2) and not words[:1].islower()
+    return tails[words] > 1 and is_sentence and not any(sign in words for sign in "@/=:;\"'<>{}_")
 
 
 def _plain(text: str) -> str:
-    """Words of the messenger as the tables have them, but for capitals."""
     return same_name(text).strip(" .。")
 
 

@@ -38,7 +38,7 @@ LOGGERS = ("openai", "anthropic", "httpx2", "httpcore2")  # which could log head
 
 
 class ClientSettings(Settings):
-    """Which server and model, and how patiently it is asked."""
+    """Which server and model, and how patient its client is."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -49,9 +49,9 @@ class ClientSettings(Settings):
     key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)]
     """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
     concurrency: int = Field(16, ge=1, le=1000, json_schema_extra=NO_ANSWER)
-    """How many requests one worker has under way at once."""
+    """How many requests a worker has under way at once."""
     timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
-    """How long the server may be silent in one try, in seconds."""
+    """How long the server may be silent in a try, in seconds."""
     patience_s: float = Field(300.0, gt=0, le=86_400, json_schema_extra=NO_ANSWER)
     """The longest that a request may take with all its tries and waits, in seconds; keep it below --timeout."""
     retries: int = Field(6, ge=0, le=100, json_schema_extra=NO_ANSWER)
@@ -62,7 +62,7 @@ class ClientSettings(Settings):
     def _is_a_name(cls, value: str) -> str:
         # Capitals only, so that a key by mistake is refused, and not printed.
         if value and not (value.isascii() and value.isidentifier() and value == value.upper()):
-            raise ValueError("must be the name of an environment variable, in capitals; a key is never given here")
+            raise ValueError("must be the name of an environment variable, in capitals; never the key itself")
         return value
 
     def is_local(self) -> bool:
@@ -214,7 +214,7 @@ class ServerEngine(Engine, Generic[S]):
         # A redirect would take the request to another host.
         http_client = library.DefaultAsyncHttpxClient(follow_redirects=False, **direct)
         return getattr(library, self.client)(
-            api_key=self._key() or "none",  # or the package would look for one
+            api_key=self._key() or "none",  # or the package would look for a key
             base_url=settings.base_url,
             timeout=settings.timeout_s,
             max_retries=settings.retries,

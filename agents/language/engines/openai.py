@@ -138,7 +138,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
                 for position, vector in enumerate(reply.data)
             }
             if sorted(by_index) != list(range(len(part))):
-                raise self._bad_reply(f"not one vector for each of {len(part)} texts")
+                raise self._bad_reply(f"not a vector for each of {len(part)} texts")
             vectors += [by_index[position] for position in range(len(part))]
         if len({len(vector) for vector in vectors}) > 1:
             raise self._bad_reply("vectors of different lengths")

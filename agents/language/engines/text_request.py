@@ -63,7 +63,7 @@ class Sampling:
 class TextRequest:
     """A ``prompt`` to be continued, or the ``messages`` of a chat to be answered, never both.
 
-    ``schema`` is the JSON schema of the text, for engines that can enforce one. Engines that stream call ``say`` with
+    ``schema`` is the JSON schema of the text, for engines that can enforce it. Engines that stream call ``say`` with
     the text so far.
     """
 
@@ -86,11 +86,11 @@ class GeneratedText:
 
 
 class Engine(ABC):
-    """Generates texts with one model."""
+    """Generates texts with a model."""
 
     @abstractmethod
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
-        """The text for one request. Raises AnswerError."""
+        """The text for a request. Raises AnswerError."""
 
     @abstractmethod
     def provenance(self) -> dict[str, Any]:

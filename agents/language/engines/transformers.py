@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from transformers import GenerationConfig
 
-CHUNK = 64  # rows of one call, beams not counted
+CHUNK = 64  # rows of a call, beams not counted
 TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt is the same tomorrow
 
 
@@ -85,7 +85,7 @@ class LocalEngine(Engine):
         return tokens[max(0, len(tokens) - room) :]
 
     def tokens(self, request: TextRequest) -> list[int]:
-        """The prompt's tokens, at least one. Raises AnswerError.
+        """The prompt's tokens, at least a single token. Raises AnswerError.
 
         What looks like a special token in a text is removed: it could end a message or begin another speaker's.
         """
@@ -293,7 +293,9 @@ class TransformersEngine(LocalEngine):
         samplings = [row.sampling for row in rows]
         row_ends = RowEnds(samplings, self._ends, start, self._decode, self._device)
         finite = Finite(len(rows), normalised=self._beams is not None and self._beams.width > 1)
-        processors, criteria, streamer = [finite], [], None
+        processors: list[Any] = [finite]
+        criteria: list[Any] = []
+        streamer: Streamer | None = None
         if self._beams is None:
             warps = [
                 Warp(each.temperature, each.top_k, each.top_p, each.frequency_penalty, each.presence_penalty)
@@ -329,7 +331,7 @@ class TransformersEngine(LocalEngine):
 
     @contextmanager
     def _shared_sources(self) -> Iterator[dict[str, Any]]:
-        """Arguments of ``generate`` by which a row's beams attend to one source, where the model has an encoder."""
+        """Arguments of ``generate`` by which a row's beams share a source, where the model has an encoder."""
         from agents.padding import shared_cache, shared_sources
 
         beams = 1 if self._beams is None else self._beams.width

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SEEDS = 1 << 63  # vLLM takes seeds of torch's generators, and no negative number
 ENDS_WITHIN = 60.0  # seconds for killed processes
 GRACE = 2.0  # seconds for vLLM to end its processes by itself
-CPU_TOKENS = 8192  # of the prompts of one step, on the CPU
+CPU_TOKENS = 8192  # of the prompts of a step, on the CPU
 ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "WARNING",  # unless the caller's environment has another
     "VLLM_NO_USAGE_STATS": "1",  # it would report each engine to its makers
@@ -46,7 +46,7 @@ class VLLMSettings(Settings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     tensor_parallel: int = Field(1, ge=1, le=64)
-    """Among how many GPUs of one machine each layer is shared out, at least: a model too large for them gets more."""
+    """Among how many GPUs of a machine each layer is shared out, at least: a model too large for them gets more."""
     sequences: int = Field(256, ge=1, le=4096, json_schema_extra=NO_ANSWER)
     """How many texts are generated at once."""
     positions: int = Field(8192, ge=32, le=10_000_000)
@@ -182,7 +182,7 @@ class VLLMEngine(LocalEngine):
             needed, total = self._device_memory, int(current_platform.get_device_total_memory())
             if needed > total:
                 raise UnavailableError(
-                    f"{self.folder} needs {needed / GIB:.1f} GiB of GPU memory, this one has {total / GIB:.1f} GiB: "
+                    f"{self.folder} needs {needed / GIB:.1f} GiB of GPU memory, this GPU has {total / GIB:.1f} GiB: "
                     "choose a smaller cache_gib, or more GPUs by tensor_parallel"
                 )
             memory = {"gpu_memory_utilization": needed / total}

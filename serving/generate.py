@@ -24,7 +24,7 @@ from serving.runs.run_opening import open_run
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
-from serving.scheduling.guardian import answers_here
+from serving.scheduling.interrupts import answers_here
 
 __all__ = ["GenerateOptions", "generate"]
 log = logging.getLogger("turinglike.scheduling")

@@ -27,7 +27,7 @@ from serving.runs.records import RecordHeader
 from serving.runs.run import PERSON
 from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.guardian import answers_here
+from serving.scheduling.interrupts import answers_here
 from serving.scheduling.placement import Device
 from serving.scheduling.recovery import describe
 from serving.scheduling.replicas import ReplicaPool

@@ -1,4 +1,4 @@
-"""Downloads, against a local server that answers the hub's client as the hub does."""
+"""Downloads, against a local server that answers the hub's own client as the hub does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fake_hub
 import pytest
-from huggingface_hub import constants, file_download, scan_cache_dir
+from huggingface_hub import constants, file_download, scan_cache_dir, try_to_load_from_cache
 from huggingface_hub.utils import close_session
 
 from agents import catalogue, checkpoints
@@ -27,14 +27,19 @@ FILES = {
     "config.json": b'{"model_type": "tiny"}',
     "preprocessor_config.json": b"{}",
     "vocab.txt": b"[PAD]\na",
+    "chat_template.jinja": b"{{ text }}",
     "model.safetensors": WEIGHTS,
     "model.fp16.safetensors": WEIGHTS[:-2],
+    "consolidated.safetensors": WEIGHTS[:-3],
     "pytorch_model.bin": WEIGHTS[:-1],
+    "pytorch_model.bin.index.json": b'{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}',
     "tf_model.h5": b"h5",
+    "flax_model.msgpack": b"flax",
     "modeling_tiny.py": b"raise SystemExit",
+    "onnx/model.onnx": b"onnx",
     "onnx/config.json": b"{}",
 }
-READ = {"config.json", "preprocessor_config.json", "vocab.txt", "model.safetensors"}
+READ = {"config.json", "preprocessor_config.json", "vocab.txt", "chat_template.jinja", "model.safetensors"}
 
 
 class Tiny(PretrainedAgent[PretrainedSettings]):
@@ -62,24 +67,41 @@ def tiny(**settings: str) -> Tiny:
     return Tiny(PretrainedSettings(checkpoint=NAME, **settings), "tiny")
 
 
-def test_the_files_that_are_read_are_brought_once(hub: fake_hub.Hub, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_files_that_are_read_are_brought_and_no_others(hub: fake_hub.Hub, caplog: pytest.LogCaptureFixture) -> None:
     commit = hub.add(NAME, FILES, card={"license": "other", "license_name": "llama2"})
     caplog.set_level(logging.INFO, "turinglike.fetch")
-    brought = fetch(NAME)
+    found = fetch(NAME)
     assert hub.files_asked() | hub.files_asked("HEAD") == READ
-    assert {file.name: file.read_bytes() for file in brought.path.iterdir()} == {name: FILES[name] for name in READ}
-    assert (brought.name, brought.revision, brought.licence) == (NAME, commit, "llama2")
-    assert brought.size == sum(len(FILES[name]) for name in READ)
-    size = readable(brought.size)
-    assert f"{NAME}: {size}, of which {size} are to be downloaded" in caplog.text
-    assert checkpoints.find(NAME) == brought.path
+    assert {file.name: file.read_bytes() for file in found.path.iterdir()} == {name: FILES[name] for name in READ}
+    assert (found.name, found.revision, found.licence) == (NAME, commit, "llama2")
+    assert found.size == sum(len(FILES[name]) for name in READ)
+    whole = readable(found.size)
+    assert f"{NAME}: {whole}, of which {whole} are to be downloaded" in caplog.text
+    assert checkpoints.find(NAME) == found.path
     assert checkpoints.identity(NAME) == (NAME, commit)
-    [repository] = scan_cache_dir(constants.HF_HUB_CACHE).repos  # as the hub's library sees it
+
+
+def test_what_was_fetched_is_in_the_cache_as_the_hubs_own_library_sees_it(hub: fake_hub.Hub) -> None:
+    commit = hub.add(NAME, FILES)
+    fetch(NAME)
+    [repository] = scan_cache_dir(constants.HF_HUB_CACHE).repos
     [revision] = repository.revisions
     assert (repository.repo_id, revision.commit_hash, set(revision.refs)) == (NAME, commit, {"main"})
+    assert {file.file_name for file in revision.files} == READ
+    found = try_to_load_from_cache(NAME, "config.json", cache_dir=constants.HF_HUB_CACHE)
+    assert isinstance(found, str)
+    assert Path(found) == checkpoints.find(NAME) / "config.json"
+
+
+def test_a_second_fetch_downloads_nothing(hub: fake_hub.Hub, caplog: pytest.LogCaptureFixture) -> None:
+    hub.add(NAME, FILES)
+    first = fetch(NAME)
     hub.asked.clear()
-    assert fetch(NAME) == brought
+    before = {path: path.lstat().st_mtime_ns for path in Path(constants.HF_HUB_CACHE).rglob("*")}
+    caplog.set_level(logging.INFO, "turinglike.fetch")
+    assert fetch(NAME) == first
     assert not hub.files_asked()
+    assert {path: path.lstat().st_mtime_ns for path in Path(constants.HF_HUB_CACHE).rglob("*")} == before
     assert "of which 0 bytes are to be downloaded" in caplog.text
 
 
@@ -92,26 +114,36 @@ SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
         (SHARDS, 3),
         (["pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json", "training_args.bin", "optimizer.pt"], 2),
         (["open_clip_model.safetensors", "open_clip_pytorch_model.bin", "model.safetensors"], 1),
+        (["open_clip_pytorch_model.bin", "open_clip_config.json"], 2),
         (["model.safetensors", "model.fp16-00001-of-00002.safetensors", "adapter_model.safetensors"], 1),
         (["checkpoint.pt", "optimizer.pt"], 1),
+        (["pytorch_model.bin", "checkpoint.pt"], 1),
         (["merges.txt", "tokenizer.model", "a/config.json", "b/model.safetensors", "pytorch_model.bin.py"], 2),
     ],
 )
 def test_which_files_are_brought(names: list[str], kept: int, hub: fake_hub.Hub) -> None:
     hub.add(NAME, dict.fromkeys(["config.json", *names], b"{}"))
-    assert {file.name for file in fetch(NAME).path.iterdir()} == {"config.json", *names[:kept]}
+    found = fetch(NAME)
+    assert {file.name for file in found.path.iterdir()} == {"config.json", *names[:kept]}
 
 
 def test_an_agent_of_three_checkpoints_has_them_all_fetched(hub: fake_hub.Hub) -> None:
     agent = catalogue.get("openflamingo-4b").make()
-    texts = {"tokenizer.json": b"x", "config.json": b'{"model_type": "gpt_neox"}'}
+    files = {
+        **dict.fromkeys(["pytorch_model.bin", "tokenizer.json"], b"x"),
+        "config.json": b'{"model_type": "gpt_neox"}',
+    }
     commits = [
-        hub.add(agent.settings.checkpoint, {"checkpoint.pt": WEIGHTS}),
+        hub.add(agent.settings.checkpoint, {"README.md": b"# A model", "checkpoint.pt": WEIGHTS}),
         hub.add(agent.settings.clip, {"config.json": b"{}", "model.safetensors": WEIGHTS}),
-        hub.add(agent.settings.language_model, {**texts, "pytorch_model.bin": b"x"}),
+        hub.add(agent.settings.language_model, files),
     ]
-    assert "is not on this machine: run `turinglike fetch openflamingo-4b`" in str(agent.missing())
-    assert [download.revision for download in agent.fetch()] == commits
+    assert f"{agent.settings.checkpoint} is not on this machine: run `turinglike fetch openflamingo-4b`" in str(
+        agent.missing()
+    )
+    found = agent.fetch()
+    assert [one.revision for one in found] == commits
+    assert hub.files_asked() == {"checkpoint.pt", "config.json", "model.safetensors", *files}
     assert agent.missing() is None
     assert [word.rpartition("@")[2] for word in str(agent.checkpoint()[1]).split()] == commits
 
@@ -120,44 +152,66 @@ def test_a_branch_and_a_commit(hub: fake_hub.Hub) -> None:
     old = hub.add(NAME, FILES)
     new = hub.add(NAME, {**FILES, "vocab.txt": b"new"})
     hub.models[NAME].branches["refs/pr/1"] = old
-    assert fetch(NAME, "refs/pr/1").revision == checkpoints.find(NAME, "refs/pr/1").name == old
+    assert fetch(NAME, "refs/pr/1").revision == old
+    assert checkpoints.identity(NAME, "refs/pr/1") == (NAME, old)
     with pytest.raises(UnavailableError, match=f"^{NAME} is not on this machine$"):
         checkpoints.find(NAME)
-    assert fetch(NAME, new).revision == checkpoints.find(NAME, new).name == new
+    assert fetch(NAME, new).revision == new
+    assert checkpoints.find(NAME, new).name == new
 
 
-def test_a_download_that_breaks_off_leaves_the_old_revision_in_use(hub: fake_hub.Hub) -> None:
+def test_a_connection_that_breaks_off_leaves_nothing_that_counts(hub: fake_hub.Hub) -> None:
+    hub.add(NAME, FILES)
+    hub.cut["model.safetensors"] = len(WEIGHTS) // 2
     agent = tiny()
-    for content in (WEIGHTS, WEIGHTS[::-1]):
-        commit = hub.add(NAME, {**FILES, "model.safetensors": content})
-        hub.cut["model.safetensors"] = 1000
-        before, missing = agent.checkpoint(), agent.missing()
-        with pytest.raises(UnavailableError, match=r"could not be downloaded: .*; what is complete is kept, fetch it"):
-            agent.fetch()
-        assert (agent.checkpoint(), agent.missing()) == (before, missing)
-        assert not list(Path(constants.HF_HUB_CACHE).rglob("*.incomplete"))
-        hub.cut.clear()
+    with pytest.raises(
+        UnavailableError, match=rf"^{NAME} could not be downloaded: .*; what is complete is kept, fetch it"
+    ):
         agent.fetch()
-        assert agent.missing() is None
-        assert agent.checkpoint() == (NAME, commit)
+    assert agent.missing() == (
+        f"{NAME} is not on this machine: run `turinglike fetch tiny` where there is a network, or give a local copy "
+        "with --set tiny.checkpoint=PATH"
+    )
+    assert not list(Path(constants.HF_HUB_CACHE).rglob("*.incomplete"))
+    hub.cut.clear()
+    agent.fetch()
+    assert agent.missing() is None
+    assert (agent.folder() / "model.safetensors").read_bytes() == WEIGHTS
 
 
-def test_a_folder_that_is_there_in_part_is_noticed_and_completed(hub: fake_hub.Hub) -> None:
+def test_a_commit_that_is_there_in_part_lacks_its_configuration(hub: fake_hub.Hub) -> None:
     agent = tiny(revision=hub.add(NAME, FILES))
     hub.cut["vocab.txt"] = 2
     with pytest.raises(UnavailableError, match="could not be downloaded"):
         agent.fetch()
-    assert "lacks config.json: run `turinglike fetch tiny`" in str(agent.missing())
+    missing = agent.missing()
+    assert missing is not None
+    assert "lacks config.json" in missing
+    assert missing.endswith(": run `turinglike fetch tiny` where there is a network")
     hub.cut.clear()
     agent.fetch()
     assert agent.missing() is None
-    (agent.folder() / "model.safetensors").resolve().unlink()
-    assert "lacks model.safetensors or" in str(agent.missing())
+
+
+def test_an_update_that_breaks_off_leaves_the_old_revision_in_use(hub: fake_hub.Hub) -> None:
+    old = hub.add(NAME, FILES)
+    agent = tiny()
     agent.fetch()
+    new = hub.add(NAME, {**FILES, "vocab.txt": b"new", "model.safetensors": WEIGHTS[::-1]})
+    hub.cut["model.safetensors"] = 1000
+    with pytest.raises(UnavailableError, match="could not be downloaded"):
+        agent.fetch()
     assert agent.missing() is None
+    assert agent.checkpoint() == (NAME, old)
+    hub.cut.clear()
+    agent.fetch()
+    assert agent.checkpoint() == (NAME, new)
+    assert checkpoints.identity(NAME, old) == (NAME, old)
 
 
-def test_a_published_checkpoint_is_taken_at_its_pinned_commit(hub: fake_hub.Hub) -> None:
+def test_a_published_checkpoint_is_taken_at_its_pinned_commit_whatever_came_later(
+    hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, pinned = "openai-community/gpt2", PINNED["openai-community/gpt2"]
     assert hub.add(name, FILES) == pinned
     later = hub.add(name, {**FILES, "vocab.txt": b"new"})
@@ -167,29 +221,40 @@ def test_a_published_checkpoint_is_taken_at_its_pinned_commit(hub: fake_hub.Hub)
     hub.models[name].branches[pinned] = later  # the hub gives something else
     with pytest.raises(UnavailableError, match=f"asked for commit {pinned}, the hub gave {later}"):
         fetch(name)
+
+
+def test_the_pinned_commits_are_of_agents_that_there_are() -> None:
     used = {entry.make().settings.model_dump().get("checkpoint") for entry in catalogue.entries().values()}
     assert PINNED.keys() <= used | {"sentence-transformers/all-MiniLM-L6-v2"}
+    assert all(checkpoints.COMMIT.fullmatch(commit) for commit in PINNED.values())
 
 
-def test_refusals_are_sentences(hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hubs_refusals_are_sentences(hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.add("owner/gated", FILES, gated=True)
     hub.add("owner/private", FILES, token="hf_right")
-    hub.add(NAME, {**FILES, "config.json": b'{"model_type": "other"}'})
+    hub.add(NAME, FILES)
     hub.add("owner/empty", {"README.md": b""})
-    for name, revision, message in [
-        ("owner/gated", None, "owner/gated: its authors ask for consent"),
+    for name, revision, says in [
+        ("owner/gated", None, "owner/gated: its authors ask for consent; give it on its hub page and set HF_TOKEN"),
         ("owner/private", None, "owner/private: the hub has no such model, or HF_TOKEN may not see it"),
+        ("owner/none", None, "owner/none: the hub has no such model, or HF_TOKEN may not see it"),
         (NAME, "v9", f"{NAME}: the hub has no revision 'v9'"),
-        ("owner/empty", None, "owner/empty: the hub's model lacks config.json"),
     ]:
-        with pytest.raises(UnavailableError, match=f"^{message}"):
-            fetch(name, revision, needs=["config.json"])
+        with pytest.raises(UnavailableError) as caught:
+            fetch(name, revision)
+        assert str(caught.value) == says
         with pytest.raises(UnavailableError, match="is not on this machine"):
             checkpoints.find(name, revision)
-    with pytest.raises(UnavailableError, match="holds a model of type 'other', not 'tiny'"):
-        tiny().fetch()
+    with pytest.raises(UnavailableError, match=r"^owner/empty: the hub's model lacks config.json$"):
+        fetch("owner/empty", needs=["config.json"])
     monkeypatch.setenv("HF_TOKEN", "hf_right")
     assert fetch("owner/private").path.is_dir()
+
+
+def test_a_model_of_another_kind_is_refused_after_its_download(hub: fake_hub.Hub) -> None:
+    hub.add(NAME, {**FILES, "config.json": b'{"model_type": "other"}'})
+    with pytest.raises(UnavailableError, match="holds a model of type 'other', not 'tiny'"):
+        tiny().fetch()
 
 
 def test_without_a_network_there_is_one_sentence(hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,9 +270,23 @@ def test_without_a_network_there_is_one_sentence(hub: fake_hub.Hub, monkeypatch:
         fetch(NAME)
 
 
-def test_a_local_path_is_measured(hub: fake_hub.Hub, tmp_path: Path) -> None:
+def test_a_file_that_has_gone_from_the_cache_is_noticed_and_fetched_again(hub: fake_hub.Hub) -> None:
+    hub.add(NAME, FILES)
+    agent = tiny()
+    agent.fetch()
+    (agent.folder() / "model.safetensors").resolve().unlink()
+    missing = agent.missing()
+    assert missing is not None
+    assert "lacks model.safetensors or" in missing
+    assert "run `turinglike fetch tiny`" in missing
+    agent.fetch()
+    assert agent.missing() is None
+
+
+def test_a_local_path_is_only_looked_at(hub: fake_hub.Hub, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.safetensors").write_bytes(WEIGHTS)
-    local = fetch(str(tmp_path / "model"))
-    assert (local.size, local.licence, str(local.revision)[:7]) == (len(WEIGHTS), None, "sha256:")
+    found = fetch(str(tmp_path / "model"))
+    assert (found.size, found.licence) == (len(WEIGHTS), None)
+    assert str(found.revision).startswith("sha256:")
     assert not hub.asked

@@ -1,0 +1,46 @@
+"""Which settings make two runs the same: those that answers follow from, and files by what is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import catalogue
+from agents.contract import Settings
+from agents.language.chat import ChatAgent
+from agents.language.openai_chat import TalkSettings
+from agents.language.sent_messages import TruncationSettings
+from serving.runs.run_json import digest
+
+
+def described(name: str, **chosen: Any) -> str:
+    entry = catalogue.get(name)
+    return str(digest([(entry, entry.make(chosen))])["digest"])
+
+
+@pytest.mark.parametrize("field", ["concurrency", "timeout_s", "patience_s", "retries", "key_variable"])
+def test_patience_is_no_part_of_a_run(field: str) -> None:
+    value = "OTHER" if field == "key_variable" else 7
+    assert described("openai-chat", model="m") == described("openai-chat", model="m", **{field: value})
+
+
+@pytest.mark.parametrize("chosen", [{"model": "n"}, {"base_url": "http://127.0.0.1/v1"}, {"seed_bits": 31}])
+def test_what_is_asked_is(chosen: dict[str, Any]) -> None:
+    assert described("openai-chat", model="m") != described("openai-chat", **{"model": "m", **chosen})
+
+
+@pytest.mark.parametrize("inside", [ChatAgent.Settings, TalkSettings])
+def test_a_file_counts_by_what_is_in_it(tmp_path: Path, inside: type[Settings]) -> None:
+    given = {"checkpoint": "c"} if inside is ChatAgent.Settings else {"model": "m"}
+
+    def identity(name: str, text: str | None) -> dict[str, Any]:
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        return inside(**given, truncation=TruncationSettings(lengths=tmp_path / name)).identity()
+
+    first = identity("a", "5\n9\n")
+    assert first == identity("b", "5\n9\n")
+    assert first != identity("a", "5\n8\n")
+    assert identity("absent", None)["truncation"]["lengths"] == str(tmp_path / "absent")

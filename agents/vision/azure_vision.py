@@ -18,8 +18,8 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from agents.answers import CaptionAnswer, ColorAnswer
-from agents.errors import AnswerError
-from agents.servers import Address, code_of
+from agents.contract import Address
+from agents.errors import AnswerError, code_of
 from agents.vision.caption_rules import flags
 from agents.vision.colors import WORDS
 from agents.vision.picture_service import Picture, PictureService, RetrySettings, first_labels, given

@@ -64,18 +64,18 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
     def _generate(
         self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
     ) -> Generated:
-        from agents import shared_sources
+        from agents.padding import shared_cache, shared_sources
 
         decoder = self._model.text_decoder
         start = [decoder.generation_config.bos_token_id]
         prompts, images = self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
         patches = features[images]
         across = [layer.crossattention.self for layer in decoder.bert.encoder.layer]
-        with shared_sources.shared_sources(across, "encoder_hidden_states", config.num_beams or 1):
+        with shared_sources(across, "encoder_hidden_states", config.num_beams or 1):
             generated = decoder.generate(
                 input_ids=prompts,
                 encoder_hidden_states=patches,
-                past_key_values=shared_sources.cache(decoder.config),
+                past_key_values=shared_cache(decoder.config),
                 generation_config=config,
                 logits_processor=processors,
             )

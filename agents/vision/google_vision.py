@@ -15,9 +15,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agents.answers import ColorAnswer
-from agents.contract import NO_ANSWER
-from agents.errors import AnswerError
-from agents.servers import Address, code_of
+from agents.contract import NO_ANSWER, Address
+from agents.errors import AnswerError, code_of
 from agents.stimuli import Task
 from agents.vision import colors
 from agents.vision.picture_service import Picture, PictureService, ServiceSettings, first_labels, given

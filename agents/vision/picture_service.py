@@ -21,8 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.answers import ObjectAnswer
 from agents.contract import GIB, NO_ANSWER, Agent, Draw, Reply, Settings
-from agents.errors import AnswerError, UnavailableError
-from agents.servers import quoted
+from agents.errors import AnswerError, UnavailableError, quoted
 from agents.stimuli import Stimulus, Task
 
 LABELS = 3  # how many of a service's labels the papers take

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agents.servers import code_of
+from agents.errors import code_of
 from agents.vision.picture_service import Picture, PictureService, RetrySettings, first_labels, given
 
 CODES = {  # of errors whose HTTP status is 400, as most of the service's are

@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from agents import seeds
+from agents.contract import derive_seed
 from agents.stimuli import WHOLE, ConversationStimulus, Stimulus, Task, Text, Word
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.http.bodies import Body, Seed, checked_stimulus, from_base64
@@ -330,7 +330,7 @@ def _conversation(service: Service, asking: AnswerRequest, messages: Sequence[tu
     stimulus = checked_stimulus(row, {})
     assert isinstance(stimulus, ConversationStimulus)
     run_seed = service.options.seed if asking.seed is None else asking.seed
-    names = draw_scenario(stimulus, seeds.derive(run_seed, asking.model, stimulus.id, 0, None, 0)).names
+    names = draw_scenario(stimulus, derive_seed(run_seed, asking.model, stimulus.id, 0, None, 0)).names
     assert names is not None
     history = [{"speaker": names[SIDES.index(side)], "text": text} for side, text in messages]
     return checked_stimulus({**row, "names": names, "who_starts": messages[0][0], "history": history}, {})

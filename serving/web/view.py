@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from agents.errors import ImageError, InputError
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.web.report import STATIC, page_files, script, thumbnail
 from serving.web.viewer_data import gathered
 
@@ -40,7 +40,7 @@ PICTURES = 200  # small ones that are kept in memory
 def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTPServer]:
     """A server of the viewer for the run folders ``paths``, bound and not yet serving; ``port`` 0: a free one. Raises
     InputError if a path is no run folder or the port is taken."""
-    with gathered([RunFolder(path) for path in paths]) as data, tempfile.TemporaryDirectory() as name:
+    with gathered([Run(path) for path in paths]) as data, tempfile.TemporaryDirectory() as name:
 
         @lru_cache(PICTURES)
         def picture(number: int) -> bytes:
@@ -53,17 +53,16 @@ def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTP
         )
 
         def find(path: str) -> bytes | None:
-            """The content of a path of ours; nothing else on this machine can be named."""
             if path == "/":
                 return STATIC.joinpath("viewer.html").read_bytes()
             if path.removeprefix("/static/") in page_files():
                 return STATIC.joinpath(path.removeprefix("/static/")).read_bytes()
-            if found := re.fullmatch(r"/data/(\d{1,9}|index)\.js", path):
-                file = folder / f"{found[1]}.js"
+            if match := re.fullmatch(r"/data/(\d{1,9}|index)\.js", path):
+                file = folder / f"{match[1]}.js"
                 return file.read_bytes() if file.is_file() else None
-            if (found := re.fullmatch(r"/pictures/(\d{1,9})\.jpg", path)) and int(found[1]) < len(data.pictures):
+            if (match := re.fullmatch(r"/pictures/(\d{1,9})\.jpg", path)) and int(match[1]) < len(data.pictures):
                 try:
-                    return picture(int(found[1]))
+                    return picture(int(match[1]))
                 except (ImageError, MemoryError):
                     return None
             return None

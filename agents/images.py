@@ -223,8 +223,7 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)
-        what = f"not an image in a known format ({', '.join(FORMATS)})" if source.read(1) else "an empty file"
-        raise ImageError("bad_image", f"{name}: {what}") from None
+        raise ImageError("bad_image", f"{name}: {_unknown(source.read(16))}") from None
     except PILImage.DecompressionBombError:
         raise ImageError("image_too_large", f"{name}: more than {MAX_PIXELS:,} pixels") from None
     except Exception as error:  # a dozen types, as in decode
@@ -234,6 +233,19 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
         size = f"{image.width} x {image.height}"
         raise ImageError("image_too_large", f"{name}: {size} is more than {MAX_PIXELS:,} pixels")
     return image
+
+
+def _unknown(prefix: bytes) -> str:
+    """What a file that Pillow cannot open is, by its first bytes."""
+    from PIL import Image as PILImage
+
+    if not prefix:
+        return "an empty file"
+    for form in FORMATS:
+        accept = PILImage.OPEN[form][1]
+        if accept is not None and accept(prefix) is True:
+            return f"a damaged {form}"
+    return f"not an image in a known format ({', '.join(FORMATS)})"
 
 
 _filter: object = None

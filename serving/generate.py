@@ -24,7 +24,7 @@ from serving.runs.run_opening import open_run
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
-from serving.scheduling.guardian import answers_here
+from serving.scheduling.interrupts import answers_here
 
 __all__ = ["GenerateOptions", "generate"]
 log = logging.getLogger("turinglike.scheduling")
@@ -71,7 +71,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         if generation.plan():
             if options.here:
                 generation.here = True
-                answers_here(go_on=False)
+                answers_here()
             else:
                 generation.here = may_be_here and generation.needs_no_workers() and answers_here()
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")

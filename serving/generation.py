@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from agents import catalogue
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError
@@ -25,11 +23,10 @@ from serving.runs.records import RecordHeader
 from serving.runs.run import Run
 from serving.runs.run_json import checksum, is_changed
 from serving.runs.store import Maker, ResumeState, Store
-from serving.scheduling import machine, worker_process
+from serving.scheduling import machine
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import started
 from serving.scheduling.local_ray import RayHead
-from serving.scheduling.ray_workers import probe_for
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
@@ -137,7 +134,7 @@ class Generation:
                 await started(self.cluster.start(self.progress.waits_for), take_signals)
                 self.progress.waits_for("")
                 self.started = True
-                worker_process.freeze()
+                machine.freeze()
                 self.pool = self._make_pool()
                 self.pool.admit([assignment.members for assignment in self.assignments], self._batches)
                 work = asyncio.create_task(self._work())
@@ -174,7 +171,6 @@ class Generation:
             options.batch_size,
             options.timeout,
             options.load_timeout,
-            probe_for(str(self.run.root), self._first_image()) if options.address else None,
         )
 
     def _batches(self, name: str) -> int:
@@ -211,9 +207,6 @@ class Generation:
             except AgentStoppedError as error:
                 assignment.error = error
                 self.progress.stopped(assignment.name, str(error))
-
-    def _first_image(self) -> str | None:
-        return next((row["image"] for row in map(orjson.loads, self.run.rows()) if "image" in row), None)
 
     def _note_provenance(self, assignment: Assignment) -> None:
         about = self.run.meta["agents"][assignment.name]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from judging.study.study import Study
 from serving.http.guard import Guard
-from serving.http.logs import ServerLog
+from serving.http.monitoring import ServerLog
 from serving.http.server import UvicornServer, config
 
 MOST_CONNECTIONS = 8192
@@ -39,7 +39,7 @@ async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log:
 
 
 def _allow_files() -> None:
-    """Each connection is an open file, of which a shell allows some thousand."""
+    # Each connection is an open file, of which a shell allows about a thousand.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_CONNECTIONS + FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_CONNECTIONS + FILES)
     with contextlib.suppress(ValueError, OSError):  # fewer connections, then

@@ -1,25 +1,40 @@
-"""Ctrl-C and SIGTERM: one clear end in every phase of a command.
+"""How a command ends: by Ctrl-C and SIGTERM in order in every phase, and without a word never.
 
-Outside the event loop a signal raises :class:`Interrupted` where the program is. Inside it the first signal cancels the
-main task, which ends in order; a second one, half a second or more later, ends the process at once (``timeout`` and
-terminals send one signal twice).
+Outside the event loop a signal raises :class:`Interrupted`. Inside it the first signal cancels the main task, which
+ends in order; a second signal, half a second or more later, ends the process at once. The work is done in a fork
+(:func:`watched`), as Ray ends its driver without a word when a process of Ray's dies, and an agent may end it too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 from typing import Any, TypeVar
 
+from agents.errors import AgentStoppedError, ClusterError
+
 T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-ONE_SIGNAL = 0.5  # seconds in which signals count as one
+TWICE = 0.5  # seconds in which a second signal does not count: ``timeout`` and terminals send each twice
+RAY_DIED = "a process of Ray's died; every record written so far is safe: run the same command again to resume"
+AGENT_DIED = (
+    "the process died in which the agents answered; every record written so far is safe: run the same command again, "
+    "for `generate` with --replicas 1 in place of --here, which gives agents processes of their own"
+)
+PR_SET_PDEATHSIG = 1  # of Linux's prctl
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+OWN_ERROR = 70  # EX_SOFTWARE of sysexits.h
+ANSWERS_HERE = 255  # written before agents answer in the fork; no exit code of ours
+_writer: int | None = None  # of a fork: the end of the pipe that it writes to
+_ends_at_once = False
 
 
 class Interrupted(BaseException):
@@ -46,8 +61,7 @@ def raised() -> Iterator[None]:
 
 
 async def started(start: Coroutine[Any, Any, None], take_signals: Callable[[], None]) -> None:
-    """Await the start of what takes the signals at some moment, as Ray does; if this is cancelled, what was begun has
-    ended when it returns."""
+    """Await the start of what takes the signals at some moment, as Ray does. A cancellation waits for its end."""
     task = asyncio.create_task(start)
     try:
         while not task.done():
@@ -67,25 +81,25 @@ def run(
 
     ``main`` is called with a function that takes the signals back from a library that has taken them.
     """
-    heard: list[tuple[int, float]] = []
+    received: list[tuple[int, float]] = []  # signals and their times
 
     async def work() -> T:
         loop = asyncio.get_running_loop()
 
         def stop(number: int) -> None:
-            if not heard:
-                heard.append((number, time.monotonic()))
+            if not received:
+                received.append((number, time.monotonic()))
                 print("stopping; a second signal ends at once", file=sys.stderr, flush=True)
                 task.cancel()
-            elif time.monotonic() - heard[0][1] > ONE_SIGNAL:
+            elif time.monotonic() - received[0][1] > TWICE:
                 os._exit(128 + number)
 
-        def listen() -> None:
+        def take_signals() -> None:
             for number in SIGNALS:
                 loop.add_signal_handler(number, stop, number)
 
-        task = asyncio.create_task(main(listen))
-        listen()
+        task = asyncio.create_task(main(take_signals))
+        take_signals()
         try:
             return await task
         finally:
@@ -98,9 +112,101 @@ def run(
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(work())
     except asyncio.CancelledError:
-        if not heard:
+        if not received:
             raise
-        raise Interrupted(heard[0][0]) from None
+        raise Interrupted(received[0][0]) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def end_at_once() -> None:
+    """Let this process wait for nothing at its end: an agent or a call of Ray's may hang."""
+    global _ends_at_once
+    _ends_at_once = True
+
+
+def answers_here() -> bool:
+    """Report that agents answer in this process from now on; False where it is no fork of :func:`watched`."""
+    if _writer is None:
+        return False
+    end_at_once()
+    os.write(_writer, bytes([ANSWERS_HERE]))
+    return True
+
+
+def watched(main: Callable[[], int]) -> int:
+    """Call ``main`` in a forked process; returns its exit code, or says on stderr why there is none.
+
+    Signals are passed on, each once: the fork is in a process group of its own. It does not outlive this process.
+    """
+    handlers = {number: signal.getsignal(number) for number in FORWARDED}
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until they can be passed on
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        os.setpgid(0, 0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+        _end_with(parent)
+        _report_end(main, writer)
+    os.close(writer)
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+
+    for number in handlers:
+        signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+    agents_answer, code = False, None
+    while code is None and (byte := os.read(reader, 1)):
+        if byte[0] == ANSWERS_HERE:
+            agents_answer = True
+        else:
+            code = byte[0]
+    os.close(reader)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return _explained(status, agents_answer=agents_answer) if code is None else code
+
+
+def _explained(status: int, *, agents_answer: bool) -> int:
+    if status > 128:  # after a second signal
+        return status
+    # A kill may be the system's, for want of memory, and nobody's who wants the command to end.
+    if agents_answer and -status not in FORWARDED:
+        print(f"turinglike: {AGENT_DIED}", file=sys.stderr)
+        return AgentStoppedError.exit_code
+    if -status in (*FORWARDED, signal.SIGKILL):  # by somebody, and not by Ray
+        print(f"turinglike: ended by {signal.Signals(-status).name}", file=sys.stderr)
+        return 128 - status
+    print(f"turinglike: {RAY_DIED}", file=sys.stderr)
+    return ClusterError.exit_code
+
+
+def _report_end(main: Callable[[], int], writer: int) -> None:
+    global _writer
+    _writer = writer
+    try:
+        code = main()
+    except SystemExit as error:  # of argparse
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = OWN_ERROR
+    os.write(writer, bytes([code]))  # before Ray is left
+    if _ends_at_once:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _end_with(parent: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)

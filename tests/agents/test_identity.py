@@ -11,7 +11,7 @@ from agents import catalogue
 from agents.contract import Settings
 from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
-from agents.language.truncation import TruncationSettings
+from agents.language.sent_messages import TruncationSettings
 from serving.runs.run_json import digest
 
 

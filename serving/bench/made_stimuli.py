@@ -1,7 +1,7 @@
 """Stimuli to measure with, made here: the same on every machine, and nothing has to be at hand.
 
 Pictures have structure at several scales and things with edges on them, so that decoding, resizing and saliency have
-their usual work. Of a conversation with two to ten messages one more turn is asked.
+their usual work. Of a conversation with two to ten messages the next turn is wanted.
 """
 
 from __future__ import annotations
@@ -23,26 +23,21 @@ if TYPE_CHECKING:
 PICTURES = 64  # different ones; more stimuli show them again
 CUES = 4096  # different ones
 SIZES = ((640, 480), (480, 640), (640, 427), (1024, 768))  # width, height
-SCALES = (4, 16, 64, 256)  # pixels that one value of the noise spans
+SCALES = (4, 16, 64, 256)  # pixels that a value of the noise spans
 TARGET = 96  # pixels of a target's side
 COMMONEST = 300  # words that are hardly ever cues: the, of, and
 MESSAGES = (
     "I have been thinking about {topic} a lot lately, and I am not sure that I like where it is going.",
     "Really? I thought you did not care about {topic} at all!",
-    "It depends. My sister talks of nothing else, so I hear about it every day.",
-    "Ha, that sounds like my family. What did she tell you this time?",
-    "Mostly that everything was better ten years ago, which I find hard to believe.",
     "People always say so. What would you change about {topic} if you could?",
     "I would make it simpler, and I would let more people take part in it.",
     "That is a good point. I once tried to learn more about it, but I gave up after a week.",
-    "Why did you give up so soon?",
-    "Too many rules, and nobody who could explain them to me.",
-)
+) * 2
 
 
 def write(path: Path, counts: Mapping[tuple[Task, Mode | None], int]) -> Path:
-    """Write a set as ``generate`` reads it: of each kind so many stimuli, which differ in their ids. The pictures that
-    it shows are in the folder "images" beside it, where they may be already. Returns ``path``."""
+    """Write a set with so many stimuli of each kind, and the pictures that it shows, unless they are there, in the
+    folder "images" beside it. Returns ``path``."""
     with path.open("wb") as file:
         for (task, mode), count in counts.items():
             kind = task if mode is None else f"{task}-{mode}"
@@ -64,7 +59,6 @@ def options(stimulus: Stimulus) -> Mapping[str, Any]:
 
 
 def _rows(folder: Path, task: Task, mode: Mode | None, count: int) -> list[dict[str, Any]]:
-    """Up to ``count`` different stimuli, without their ids."""
     if task == "word_association":
         words = vocabulary.most_frequent(COMMONEST + 2 * CUES)[COMMONEST:]
         return [{"cue": word} for word in words if len(word) > 3][:CUES]
@@ -75,7 +69,6 @@ def _rows(folder: Path, task: Task, mode: Mode | None, count: int) -> list[dict[
 
 
 def _conversation(number: int) -> dict[str, Any]:
-    """A conversation so far, in which one message is exchanged now."""
     drawn = random.Random(number)
     topic, names = drawn.choice(TOPICS), [drawn.choice(names) for names in NAMES]
     texts = [text.format(topic=topic) for text in MESSAGES[: 2 + number % (len(MESSAGES) - 1)]]
@@ -90,7 +83,6 @@ def _conversation(number: int) -> dict[str, Any]:
 
 
 def _picture(folder: Path, number: int, mode: Mode | None) -> dict[str, Any]:
-    """Write a picture, and for search its target; returns the part of a row that names them."""
     width, height = SIZES[number % len(SIZES)]
     name, target = f"images/{number:04d}.jpg", f"images/{number:04d}-target.jpg"
     drawn = random.Random(number)

@@ -322,10 +322,14 @@ class TextAgent(EngineAgent[T]):
         def fits(left_out: int) -> bool:
             return self._engine.excess(without(left_out)) == 0
 
-        most = max(len(history) - 1, 0)
-        left_out = 0 if fits(0) else bisect_left(range(most), True, key=fits)
-        fitted = without(left_out)
-        return FittedRequest(fitted, left_out, self._engine.excess(fitted) if left_out == most else 0)
+        most, left_out = max(len(history) - 1, 0), 0
+        fitted = without(0)
+        excess = self._engine.excess(fitted)
+        if excess and most:
+            left_out = bisect_left(range(most), True, lo=1, key=fits)
+            fitted = without(left_out)
+            excess = self._engine.excess(fitted) if left_out == most else 0
+        return FittedRequest(fitted, left_out, excess)
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
         """Who hears the message while it is generated: only of those to a person, which no filter rejects unless they

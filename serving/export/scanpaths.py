@@ -115,11 +115,11 @@ def _coco_item(record: Record, row: Row, subject: int, whole_names: bool) -> dic
         "length": len(answer["fixations"]),
     }
     if condition != "freeview":
-        present, box, found = condition == "present", row.get("target_box"), answer["found"]
+        present, box, was_found = condition == "present", row.get("target_box"), answer["found"]
         lands = None if box is None else any(_inside(point, box) for point in answer["fixations"])
         item["bbox"] = box if present else None
         item["fixOnTarget"] = False if condition == "absent" else lands
-        item["correct"] = int(found) if present and found is not None else None
+        item["correct"] = int(was_found) if present and was_found is not None else None
     return item
 
 

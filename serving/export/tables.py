@@ -168,11 +168,11 @@ def _stimulus_fields(stimuli: Iterable[Row]) -> tuple[dict[str, Known], dict[str
     fields: dict[str, Known] = {}
     meta: dict[str, Known] = {}
     for row in stimuli:
-        for found, values in ((fields, row), (meta, _meta(row))):
+        for kinds, values in ((fields, row), (meta, _meta(row))):
             for name, value in values.items():
-                if value is not None and (found is meta or name not in ("id", "task", "meta")):
+                if value is not None and (kinds is meta or name not in ("id", "task", "meta")):
                     now = _kind(value), _shape(value)
-                    found[name] = _common(found[name], now) if name in found else now
+                    kinds[name] = _common(kinds[name], now) if name in kinds else now
     order = {name: number for number, name in enumerate(_FIRST)}
     return (
         dict(sorted(fields.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))),
@@ -192,7 +192,7 @@ def _shape(value: Any) -> Any:
     """``list[str]``, ``list[float]`` or lists of these for a value of that form; None for any other."""
     if not isinstance(value, list) or not value:
         return None
-    shapes = {str if isinstance(one, str) else float if type(one) in (int, float) else _shape(one) for one in value}
+    shapes = {str if isinstance(item, str) else float if type(item) in (int, float) else _shape(item) for item in value}
     inner = shapes.pop()
     return None if shapes or inner is None else list[inner]  # type: ignore[valid-type]
 

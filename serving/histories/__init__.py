@@ -63,7 +63,7 @@ def history(options: argparse.Namespace) -> int:
     others = {message.id or message.name for chat in chats for message in chat.messages if not person.wrote(message)}
     styles = {speaker: measure(messages, speaker) for speaker in ("person", "other")}
     if options.json:
-        row = {speaker: asdict(style) for speaker, style in styles.items()}
+        row: dict[str, Any] = {speaker: asdict(style) for speaker, style in styles.items()}
         row |= {"others": len(others), "dropped": dropped}
         row |= {"lines": list(map(str, listed))} if options.show_dropped else {}
         print(orjson.dumps(row, option=orjson.OPT_INDENT_2).decode())

@@ -28,7 +28,7 @@ def in_loop(listeners: Listeners) -> Listeners:
 
 @dataclass(slots=True, eq=False)
 class AgentRequest:
-    """One stimulus to be answered by one agent; it comes back with its outcome.
+    """A stimulus to be answered by an agent; it comes back with its outcome.
 
     ``row`` is the stimulus's canonical JSON and ``stimulus`` its id. ``name`` is what the seed is derived for and the
     record is kept under: the agent, or the pair for a turn of a conversation. Requests with the smaller ``order`` go
@@ -106,10 +106,10 @@ _Entry = tuple[int, int, AgentRequest]  # order, number of arrival, request
 
 
 class RequestQueue:
-    """The waiting requests of one agent, the smallest ``order`` first.
+    """The waiting requests of an agent, the smallest ``order`` first.
 
-    With ``sticky`` the turns of one conversation wait for one replica (rendezvous hashing), whose engine keeps what it
-    computed for them. When a replica is lost only its own conversations move, and they come back with its replacement.
+    With ``sticky`` the turns of a conversation wait for the same replica (rendezvous hashing), whose engine keeps what
+    it computed for them. Of a lost replica only its own conversations move, and come back with its replacement.
     """
 
     def __init__(self, sticky: bool) -> None:

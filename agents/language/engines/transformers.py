@@ -293,7 +293,9 @@ class TransformersEngine(LocalEngine):
         samplings = [row.sampling for row in rows]
         row_ends = RowEnds(samplings, self._ends, start, self._decode, self._device)
         finite = Finite(len(rows), normalised=self._beams is not None and self._beams.width > 1)
-        processors, criteria, streamer = [finite], [], None
+        processors: list[Any] = [finite]
+        criteria: list[Any] = []
+        streamer: Streamer | None = None
         if self._beams is None:
             warps = [
                 Warp(each.temperature, each.top_k, each.top_p, each.frequency_penalty, each.presence_penalty)

@@ -10,7 +10,8 @@ from typing import Literal
 from pydantic import ConfigDict
 
 from agents.contract import Settings, Verdict
-from agents.language.filters.messages import FilterSettings, Finding, Judged
+from agents.language.filters.messages import FilterSettings as FilterSettings
+from agents.language.filters.messages import Finding, Judged
 from agents.stimuli import ConversationType, Family
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]

@@ -9,7 +9,6 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,28 +85,6 @@ def _one(engine: TransformersEngine, prompt: str, sampling: Sampling, seed: int 
 
 
 # who listens
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_listeners_hear_beginnings_of_the_text_and_change_nothing(
-    engines: dict[str, TransformersEngine], family: str
-) -> None:
-    asked = [TextRequest(PROMPTS[i % 8], sampling=DRAWN[i % 8]) for i in range(12)]
-    texts = [one.text for one in _say(engines[family], asked)]
-    # what the row itself says in the middle, to be cut off there
-    stops = [text[len(text) // 2 :][:5] for text in texts]
-    asked = [
-        replace(one, sampling=replace(one.sampling, stops=(stop,) if index % 2 and stop else ()))
-        for index, (one, stop) in enumerate(zip(asked, stops, strict=True))
-    ]
-    alone = _say(engines[family], asked)
-    heard: list[list[str]] = [[] for _ in asked]
-    listened = [replace(one, say=heard[index].append) if index % 3 else one for index, one in enumerate(asked)]
-    assert _say(engines[family], listened) == alone
-    assert not any(heard[::3])
-    for said, whole in zip(heard, alone, strict=True):
-        assert all(whole.text.startswith(text) for text in said)
-    assert sum(len(set(said)) > 3 for said in heard) >= 4
 
 
 # a batch and its rows

@@ -50,7 +50,7 @@ LLAVA: dict[str, Any] = {
 mmcq = family("vision.mmcq:MedianCutAgent", COLORS, "Leptonica's modified median cut, as ColorThief does it", ran=True)
 git = family("vision.git:GitAgent", CAPTIONS, "Wang et al. 2022, arXiv 2205.14100", MIT, **GIT)
 blip = family("vision.blip:BlipAgent", CAPTIONS, "Li et al. 2022, arXiv 2201.12086", BSD, **BLIP)
-blip2 = family("vision.blip2:Blip2Agent", CAPTIONS, "Li et al. 2023, arXiv 2301.12597", MIT, beams=5, max_tokens=30)
+blip2 = family("vision.blip:Blip2Agent", CAPTIONS, "Li et al. 2023, arXiv 2301.12597", MIT, beams=5, max_tokens=30)
 llava = family("vision.llava_next:LlavaNextAgent", CAPTIONS + COLORS + OBJECTS, "Liu et al. 2024, LLaVA-NeXT", **LLAVA)
 ofa = family("vision.ofa:OFAAgent", CAPTIONS, "Wang et al. 2022, arXiv 2202.03052")
 clipcap = family("vision.clipcap:ClipCapAgent", CAPTIONS, "Mokady, Hertz, Bermano 2021, arXiv 2111.09734", MIT)
@@ -71,11 +71,11 @@ torchvision = family(
     "vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent", OBJECTS, "He et al. 2017; torchvision", BSD
 )
 detr = family("vision.detr:DetrAgent", OBJECTS, "Carion et al. 2020, arXiv 2005.12872")
-google = family("vision.google_vision:GoogleVisionAgent", COLORS + OBJECTS, "Google, Cloud Vision", PROPRIETARY)
+google = family("vision.cloud:GoogleVisionAgent", COLORS + OBJECTS, "Google, Cloud Vision", PROPRIETARY)
 azure = family(
-    "vision.azure_vision:AzureVisionAgent", COLORS + OBJECTS + CAPTIONS, "Microsoft, Azure AI Vision", PROPRIETARY
+    "vision.cloud:AzureVisionAgent", COLORS + OBJECTS + CAPTIONS, "Microsoft, Azure AI Vision", PROPRIETARY
 )
-rekognition = family("vision.rekognition:RekognitionAgent", OBJECTS, "Amazon, Rekognition", PROPRIETARY)
+rekognition = family("vision.cloud:RekognitionAgent", OBJECTS, "Amazon, Rekognition", PROPRIETARY)
 
 gbvs = family("attention.gbvs:GraphSaliencyAgent", GAZE, "Harel, Koch, Perona 2006", ran=True)
 # With torchvision's weights, where the authors had Caffe's; the early layer and the bottom-up map are unstated.
@@ -164,11 +164,6 @@ BUILT_IN: tuple[Entry, ...] = (
         temperature=0.98,
         length_penalty=0.98,
     ),
-    ofa("ofa-tiny-pretrained", "OFA, tiny, pretrained only", checkpoint="OFA-Sys/ofa-tiny", image_size=256),
-    ofa("ofa-medium-pretrained", "OFA, medium, pretrained only", checkpoint="OFA-Sys/ofa-medium", image_size=256),
-    ofa("ofa-base-pretrained", "OFA, base, pretrained only", checkpoint="OFA-Sys/ofa-base", image_size=384),
-    ofa("ofa-large-pretrained", "OFA, large, pretrained only", checkpoint="OFA-Sys/ofa-large", image_size=480),
-    ofa("ofa-huge-pretrained", "OFA, huge, pretrained only", checkpoint="OFA-Sys/ofa-huge", image_size=480),
     clipcap(
         "clipcap-transformer",
         "CLIP RN50x4, a transformer mapper, GPT-2 unchanged; local checkpoint",

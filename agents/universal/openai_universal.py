@@ -25,7 +25,7 @@ from agents.stimuli import (
 )
 from agents.universal.prompts import COLOR, OBJECTS, SCANPATH, read_caption, read_color, read_objects
 from agents.universal.scanpath_replies import read_scanpath
-from agents.vision.caption_rules import Flag, flags
+from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 
 SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that OpenAI takes

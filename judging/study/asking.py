@@ -15,7 +15,7 @@ from typing import Any
 
 from agents.errors import ImageError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_row
-from agents.vision import caption_rules
+from agents.vision import captions
 from agents.vision.colors import WORDS
 from judging.study.material import Seen, ToldError
 from judging.study.settings import AnswersSettings
@@ -144,7 +144,7 @@ class StimulusMaterial:
         lower = [one.casefold() for one in texts]
         match self.settings.task:
             case "image_captioning":
-                noticed = set[str](caption_rules.flags(texts[0]))
+                noticed = set[str](captions.flags(texts[0]))
                 found = [flag for flag in FLAGS if flag in noticed]
                 last = judge.answers[-1]["at"] if judge.answers else judge.joined
                 since = 1000 * (datetime.now(UTC) - datetime.fromisoformat(last)).total_seconds()

@@ -77,7 +77,7 @@ def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] 
         kinds = set[str](agent.judges or agent.modes)
         settings = agent.settings.model_dump(mode="json")
         identity = {
-            "agent": entry.agent,
+            "agent": entry.identity,
             "settings": agent.settings.identity(),
             "checkpoint": checkpoint,
             "revision": revision,

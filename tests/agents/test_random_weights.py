@@ -35,11 +35,6 @@ PUBLISHED: dict[str, tuple[float, float]] = {
     "Salesforce/blip-image-captioning-large": (446e6, 0.5),
     "Salesforce/blip2-opt-2.7b": (3.74e9, 0.5),
     "llava-hf/llava-v1.6-mistral-7b-hf": (7.57e9, 0.5),
-    "OFA-Sys/ofa-tiny": (33e6, 2),
-    "OFA-Sys/ofa-medium": (93e6, 2),
-    "OFA-Sys/ofa-base": (182e6, 2),
-    "OFA-Sys/ofa-large": (472e6, 2),
-    "OFA-Sys/ofa-huge": (930e6, 2),
     "caption_huge_best.pt": (930e6, 2),
     "fc_rl": (44_549_160 - 2_049_000 + 13.4e6, 0.01),
     "facebook/detr-resnet-50": (41e6, 1.5),
@@ -79,8 +74,8 @@ MODELS = {
     "blip": "transformers:BlipForConditionalGeneration",
     "blip-2": "transformers:Blip2ForConditionalGeneration",
     "llava_next": "transformers:LlavaNextForConditionalGeneration",
-    "ofa": "agents.vision.models.ofa:OFAModel",
-    "scst": "agents.vision.models.scst:SCSTModel",
+    "ofa": "agents.vision.ofa_network:OFAModel",
+    "scst": "agents.vision.scst_network:SCSTModel",
     "detr": "transformers:DetrForObjectDetection",
     "gpt2": "transformers:AutoModelForCausalLM",
     "blenderbot": "transformers:AutoModelForSeq2SeqLM",
@@ -121,7 +116,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
         {"max_tokens": 5},
         5,
     ),
-    "ofa-tiny-pretrained": ({"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}, {"image_size": 64}, 16),
+    "ofa-huge": ({"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}, {"image_size": 64}, 16),
     "clipcap-mlp": (TINY_GPT2, {"max_tokens": 9}, 9),
     "openflamingo-4b": ({**TINY_TEXT, "vision_config": {**TINY_VIEW, "image_size": 224}}, {"max_tokens": 8}, 8),
     "scst": ({"hidden_size": 16, "embedding_size": 16, "blocks": [1, 1, 1, 1]}, {"beams": 3}, 20),
@@ -226,7 +221,7 @@ def test_an_architecture_has_as_many_weights_as_was_published(name: str) -> None
 
 @pytest.mark.parametrize("mapper", CLIPCAP)
 def test_clipcap_has_as_many_weights_as_its_parts(mapper: Any, tmp_path: Path) -> None:
-    from agents.vision.models.clipcap import draw
+    from agents.vision.clipcap_network import draw
 
     name, figure, percent = CLIPCAP[mapper]
     one = architecture(name)
@@ -237,7 +232,7 @@ def test_clipcap_has_as_many_weights_as_its_parts(mapper: Any, tmp_path: Path) -
 
 
 def test_openflamingo_has_as_many_weights_as_its_parts(tmp_path: Path) -> None:
-    from agents.vision.models.openflamingo import draw
+    from agents.vision.openflamingo_network import draw
 
     one = architecture(OPENFLAMINGO)
     dataclasses.replace(one, tokenizer=None).write(tmp_path)

@@ -12,7 +12,7 @@ from tiny_captioners import byte_tokenizer
 from torch import Tensor
 from torch.nn import functional
 
-from agents.vision.models.clip_resnet import load_resnet
+from agents.vision.clip_towers import load_resnet
 
 Kind = Literal["transformer", "mlp"]
 END = "<|endoftext|>"

@@ -17,8 +17,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from agents.vision.models.ofa import OFAModel
-from agents.vision.models.ofa_layers import OFAConfig
+from agents.vision.ofa_network import OFAModel
+from agents.vision.ofa_network import OFAConfig
 
 TEXTS = (
     " what does the image describe? a man and a dog on the street, two cats sit next to a red plate of food",

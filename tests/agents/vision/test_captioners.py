@@ -31,7 +31,7 @@ from agents.stimuli import CaptionStimulus, Stimulus, parse_row
 from agents.universal.prompts import COLOR, OBJECTS
 from agents.vision import llava_next
 from agents.vision.blip import BlipAgent
-from agents.vision.blip2 import Blip2Agent
+from agents.vision.blip import Blip2Agent
 from agents.vision.captioner import CaptionAgent
 from agents.vision.git import GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects

@@ -22,8 +22,8 @@ from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
 from agents.stimuli import CaptionStimulus
 from agents.vision.clipcap import ClipCapAgent
-from agents.vision.models import clipcap as clipcap_model
-from agents.vision.models.clip_resnet import AttentionPool, Bottleneck
+from agents.vision import clipcap_network as clipcap_model
+from agents.vision.clip_towers import AttentionPool, Bottleneck
 
 KINDS: tuple[tiny_clipcap.Kind, ...] = ("transformer", "mlp")
 

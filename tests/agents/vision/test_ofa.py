@@ -24,8 +24,8 @@ from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
 from agents.images import Image
 from agents.stimuli import CaptionStimulus
-from agents.vision.models.ofa import OFAModel
-from agents.vision.models.ofa_checkpoint import load_tokenizer
+from agents.vision.ofa_network import OFAModel
+from agents.vision.ofa_fairseq import load_tokenizer
 from agents.vision.ofa import OFAAgent
 
 SIDE = 64  # pixels: 4 x 4 patches

@@ -22,7 +22,7 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
 from agents.stimuli import CaptionStimulus
-from agents.vision.captioner import CaptionRow
+from agents.vision.captions import CaptionRow
 from agents.vision.openflamingo import OpenFlamingoAgent
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -199,7 +199,7 @@ def test_beams_of_all_ranks_are_those_of_a_plain_search(
 
 def test_transformers_own_beams_are_others(folder: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the test above would notice if transformers no longer asked what SCSTModel overrides."""
-    from agents.vision.models.scst import SCSTModel
+    from agents.vision.scst_network import SCSTModel
 
     agent = loaded(folder, beams=5)
     items = [item for item in prepared(agent, images) for _ in range(5)]

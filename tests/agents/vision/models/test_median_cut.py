@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
-from agents.vision.models.median_cut import WHITE, get_color, get_palette, histogram
+from agents.vision.mmcq import WHITE, get_color, get_palette, histogram
 
 PHOTOGRAPHS = sorted(
     path for path in (Path(__file__).parents[4] / "examples" / "images").iterdir() if path.stem != "broken"

@@ -13,8 +13,8 @@ from tiny_ofa import QUESTION, images, questions
 from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, LogitsProcessorList
 
-from agents.vision.models.ofa import FairseqEnd, OFAModel
-from agents.vision.models.ofa_layers import image_buckets, image_positions, token_buckets
+from agents.vision.ofa_network import OFAModel
+from agents.vision.ofa_network import image_buckets, image_positions, token_buckets
 
 MOST = 16
 

@@ -20,8 +20,8 @@ from tiny_ofa import images, questions
 from torch import Tensor
 
 from agents.errors import UnavailableError
-from agents.vision.models import ofa_checkpoint
-from agents.vision.models.ofa import OFAModel
+from agents.vision import ofa_fairseq as ofa_checkpoint
+from agents.vision.ofa_network import OFAModel
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,6 +1,6 @@
 """Embeddings of texts for judges that are classifiers: of whole texts, by a model of transformers.
 
-They are kept in the user's cache (:mod:`agents.language.words.embedding_cache`), so that a second judge, or a resumed
+They are kept in the user's cache (:mod:`agents.language.words.vectors`), so that a second judge, or a resumed
 one, does not compute them again. Texts of as many tokens go through the model together, so that nothing is padded and a
 vector does not depend on the others.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from agents import checkpoints
 from agents.language.minilm import PACKAGE, is_normalised, packaged_folder
-from agents.language.words import embedding_cache
+from agents.language.words.vectors import embedded
 from agents.loading import load_part, load_pretrained
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Embedder:
         distinct = sorted(set(texts))
         if not distinct:
             return {}
-        return dict(zip(distinct, embedding_cache.embedded(distinct, self._about, self._embed), strict=True))
+        return dict(zip(distinct, embedded(distinct, self._about, self._embed), strict=True))
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import torch

@@ -12,7 +12,7 @@ from typing import Any
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
-from agents.language.filters.messages import self_disclosure
+from agents.language.filters.texts import disclosures
 from agents.stimuli import TASKS, Asked
 from judging.candidates import Candidate, Candidates, read_candidates, tasks_given
 from judging.drawing import Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
@@ -209,7 +209,7 @@ def _discloses(one: Candidate) -> bool:
     """Whether the answer says of itself that it is a machine's."""
     texts = [one.answer.text or ""]
     texts += [said.text for said in one.answer.messages or () if said.speaker == one.speaker]
-    return any(self_disclosure(text, 1) for text in texts)
+    return any(map(disclosures, texts))
 
 
 def _lists(asked: Asked, pool: Pool, options: TrialOptions, chance: random.Random) -> list[JudgesList]:

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from agents import __version__
 from agents.attention import scanpath_metrics as metrics
-from agents.attention.scanpath_comparison import SCORES, Comparison, Options, Size
+from agents.attention.scanpath_comparison import Comparison, Options, Size
 from agents.errors import InputError, TuringlikeError, UnavailableError
 from serving.runs.display_text import count
 from serving.runs.output_paths import new_folder, refuse_own_files
@@ -34,18 +34,17 @@ from serving.runs.scanpath_sets import ReadSet, read_set, split
 
 RESULT, PLOT = "comparison.json", "figures.png"
 SCHEMA = "turinglike.scanpaths/1"
-SHOWN = 20  # problems on a terminal
+MOST_PROBLEMS = 20  # problems on a terminal
 COLOURS = {"first": "#0072b2", "second": "#d55e00", "random": "#999999"}  # told apart by the colour-blind too
 WARNING = """\
 WARNING: similarity scores rank models poorly. Do not choose a model by them.
 - Any two paths score high in MultiMatch: on COCO-Search18 random scanpaths scored 0.87/0.56/0.85/0.85 where people
   scored 0.90/0.74/0.88/0.91 (Yang et al. 2020, table 2). Read a score between its floor and its ceiling above.
-- A path in the middle of everybody's, which nobody makes, may score above a person's ("averaged").
 - Whole paths are compared: whether a model knows where the next fixation goes is not asked (Kümmerer and Bethge 2021,
   arXiv 2102.12239). Read scores beside counts, amplitudes, directions and returns."""
 
 
-def sides(text: str) -> tuple[int, int]:
+def frame_sides(text: str) -> tuple[int, int]:
     """ "1280x1024" as two whole numbers above 0."""
     across, down = map(int, text.split("x"))
     if min(across, down) < 1:
@@ -60,13 +59,11 @@ def arguments() -> argparse.ArgumentParser:
     add("sets", nargs="+", metavar="SET", help="one set or two; the second is the reference, usually people")
     add("--out", required=True, type=Path, metavar="FOLDER", help="a new folder for comparison.json and the plot")
     add("--force", action="store_true", help="replace an earlier comparison in FOLDER")
-    add("--frame", action="append", default=[], type=sides, metavar="WxH",
+    add("--frame", action="append", default=[], type=frame_sides, metavar="WxH",
         help="the frame of files that do not say it and have no side-car; once for all sets, or for each")  # fmt: skip
     for name, field in Options.model_fields.items():
         default = "" if field.default in (None, False) else f" (default {field.default})"
         how: dict[str, Any] = {"action": "store_true"} if field.default is False else {"default": field.default}
-        if name == "grid":
-            how |= {"type": sides, "metavar": "CxR"}
         add(f"--{name.replace('_', '-')}", help=f"{field.description}{default}", **how)
     return parser
 
@@ -76,7 +73,7 @@ def chosen(options: argparse.Namespace) -> Options:
     try:
         return Options.model_validate({name: getattr(options, name) for name in Options.model_fields})
     except ValidationError as error:
-        wrong = (f"--{'.'.join(map(str, one['loc'])).replace('_', '-')}: {one['msg']}" for one in error.errors())
+        wrong = (f"--{fault['loc'][0]}: {fault['msg']}".replace("_", "-") for fault in error.errors())
         raise InputError("; ".join(wrong)) from None
 
 
@@ -86,21 +83,21 @@ def read_sets(texts: Sequence[str], frames: Sequence[Size]) -> list[ReadSet]:
         raise InputError(f"give one set or two, not {len(texts)}")
     if len(frames) > 1 and len(frames) != len(texts):
         raise InputError(f"--frame is given {len(frames)} times for {count(len(texts), 'set')}; give it once for each")
-    found: list[ReadSet] = []
+    sets: list[ReadSet] = []
     errors: list[InputError] = []
     for index, text in enumerate(texts):
         frame = frames[index % len(frames)] if frames else None
         try:
-            found.append(read_set(text, frame))
+            sets.append(read_set(text, frame))
         except InputError as error:
             errors.append(error)
             continue
-        if frame and (stated := sum(path.frame != frame for path in found[-1].paths)):
+        if frame and (stated := sum(path.frame != frame for path in sets[-1].paths)):
             paths = f"{text}: {count(stated, 'path')} stay in the frame that the set or its side-car states"
             print(f"{paths}; --frame {frame[0]}x{frame[1]} is for paths without one", file=sys.stderr)
     if errors:
         raise InputError("; ".join(map(str, errors)), [problem for error in errors for problem in error.problems])
-    return found
+    return sets
 
 
 def notes(comparison: Comparison, sets: Sequence[ReadSet], texts: Sequence[str]) -> list[str]:
@@ -113,7 +110,7 @@ def notes(comparison: Comparison, sets: Sequence[ReadSet], texts: Sequence[str])
         lines.append(f"{side}: {text}, {count(len(read.paths), 'path')} ({who or 'of nobody named'}){passed}")
     if not comparison.alone:
         first, second = comparison.left_out
-        stimuli = count(len(comparison.shown), "stimulus", "stimuli")
+        stimuli = count(len(comparison.stimuli), "stimulus", "stimuli")
         left_out = f"left out: {first:,} of the first and {second:,} of the second"
         lines.append(f"compared: {stimuli} that both sets have; {left_out}")
     if comparison.ambiguous:
@@ -121,43 +118,43 @@ def notes(comparison: Comparison, sets: Sequence[ReadSet], texts: Sequence[str])
     return lines
 
 
-def interval(found: Mapping[str, Any] | None, value: str, form: str) -> str:
+def interval(figure: Mapping[str, Any] | None, value: str, form: str) -> str:
     """A value with its interval."""
-    if found is None:
+    if figure is None:
         return "-"
-    bounds = "" if found["low"] is None else f" [{found['low']:{form}}, {found['high']:{form}}]"
-    return f"{found[value]:{form}}{bounds}"
+    bounds = "" if figure["low"] is None else f" [{figure['low']:{form}}, {figure['high']:{form}}]"
+    return f"{figure[value]:{form}}{bounds}"
 
 
-def spread(found: Mapping[str, float] | None, digits: int) -> str:
+def spread(figure: Mapping[str, float] | None, digits: int) -> str:
     """A mean and the range from the 5th to the 95th percentile."""
-    return f"{found['mean']:.{digits}f} ({found['p5']:.{digits}f} to {found['p95']:.{digits}f})" if found else "-"
+    return f"{figure['mean']:.{digits}f} ({figure['p5']:.{digits}f} to {figure['p95']:.{digits}f})" if figure else "-"
 
 
 def figure_table(figures: Mapping[str, Mapping[str, Any]], radius: float) -> Table:
     """What the sets are like."""
     cells: dict[str, Callable[[Mapping[str, Any]], str]] = {
-        "paths": lambda own: f"{own['paths']:,}",
-        "subjects": lambda own: "not named" if own["subjects"] is None else f"{own['subjects']:,}",
-        "fixations per path": lambda own: spread(own["fixations"], 1),
-        "fixations off the frame": lambda own: f"{own['fixations_off_the_frame']:,}",
-        "amplitude, px": lambda own: spread(own["amplitude_px"], 0),
-        "amplitude, of the width": lambda own: spread(own["amplitude_share_of_width"], 2),
-        "amplitude, degrees": lambda own: spread(own["amplitude_degrees"], 1),
-        "horizontal saccades": lambda own: f"{own['horizontal']:.1%}",
-        "vertical saccades": lambda own: f"{own['vertical']:.1%}",
-        f"returns, {radius:g} px": lambda own: interval(own["return_rate"], "rate", ".1%"),
-        "edge share": lambda own: interval(own["edge_share"], "rate", ".1%"),
+        "paths": lambda figure: f"{figure['paths']:,}",
+        "subjects": lambda figure: "not named" if figure["subjects"] is None else f"{figure['subjects']:,}",
+        "fixations per path": lambda figure: spread(figure["fixations"], 1),
+        "fixations off the frame": lambda figure: f"{figure['fixations_off_the_frame']:,}",
+        "amplitude, px": lambda figure: spread(figure["amplitude_px"], 0),
+        "amplitude, of the width": lambda figure: spread(figure["amplitude_share_of_width"], 2),
+        "amplitude, degrees": lambda figure: spread(figure["amplitude_degrees"], 1),
+        "horizontal saccades": lambda figure: f"{figure['horizontal']:.1%}",
+        "vertical saccades": lambda figure: f"{figure['vertical']:.1%}",
+        f"returns, {radius:g} px": lambda figure: interval(figure["return_rate"], "rate", ".1%"),
+        "edge share": lambda figure: interval(figure["edge_share"], "rate", ".1%"),
     }
     table = Table("", *figures, box=None)
     for label, cell in cells.items():
-        table.add_row(label, *(cell(own) for own in figures.values()))
+        table.add_row(label, *(cell(figure) for figure in figures.values()))
     return table
 
 
 def similarity_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """The scores of every condition with their 95 % bootstrap intervals over stimuli."""
-    scores = [score for score in SCORES if any(score in row["scores"] for row in rows)]
+    scores = [score for score in metrics.MULTIMATCH if any(score in row["scores"] for row in rows)]
     table = Table("", "pairs", *scores, box=None, caption="mean of the stimuli's means, 95 % bootstrap interval")
     for row in rows:
         cells = (interval(row["scores"].get(score), "mean", ".3f") for score in scores)
@@ -213,8 +210,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
             "sets": options.sets,
             "notes": read,
             "options": choices.model_dump(),
-            "scanmatch_threshold": comparison.threshold,
-            "stimuli": [shown.name for shown in comparison.shown],
+            "stimuli": [stimulus.name for stimulus in comparison.stimuli],
             "figures": figures,
             "similarity": rows,
             "warning": WARNING,
@@ -223,11 +219,12 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         (folder / RESULT).write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return {
         "comparison": str(options.out / RESULT),
-        "stimuli": len(comparison.shown),
-        "return_rate": {side: (own["return_rate"] or {}).get("rate") for side, own in figures.items()},
-        "edge_share": {side: (own["edge_share"] or {}).get("rate") for side, own in figures.items()},
+        "stimuli": len(comparison.stimuli),
+        "return_rate": {side: (figure["return_rate"] or {}).get("rate") for side, figure in figures.items()},
+        "edge_share": {side: (figure["edge_share"] or {}).get("rate") for side, figure in figures.items()},
         "similarity": {
-            row["condition"]: {score: round(own["mean"], 4) for score, own in row["scores"].items()} for row in rows
+            row["condition"]: {score: round(figure["mean"], 4) for score, figure in row["scores"].items()}
+            for row in rows
         },
         "similarity_ranks_models": False,
     }
@@ -239,10 +236,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         last = compare(options)
     except TuringlikeError as error:
         problems = error.problems if isinstance(error, InputError) else ()
-        for problem in problems[:SHOWN]:
+        for problem in problems[:MOST_PROBLEMS]:
             print(problem, file=sys.stderr)
-        if len(problems) > SHOWN:
-            print(f"… and {len(problems) - SHOWN:,} more", file=sys.stderr)
+        if len(problems) > MOST_PROBLEMS:
+            print(f"… and {len(problems) - MOST_PROBLEMS:,} more", file=sys.stderr)
         print(f"compare_scanpaths: {error}", file=sys.stderr)
         return error.exit_code
     print(orjson.dumps(last).decode())

@@ -1,13 +1,11 @@
-"""``turinglike agents``: the agents, and everything about one of them. ``turinglike doctor``: what runs here, and what
-the rest needs."""
+"""``turinglike agents``: the agents, and everything about one of them. ``turinglike doctor``: what runs here."""
 
 from __future__ import annotations
 
-import json as json_module
 import platform
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -25,17 +23,18 @@ from agents.tasks import SHORT, TASKS
 from serving.scheduling import machine
 from serving.terminal import columns, plain_table, print_table
 
-SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
-WIDE = 120  # columns in which there is room for everything
+SHORT_NAMES: dict[str, str] = {name: short for short, name in SHORT.items()}
+WIDE = 120  # columns of a terminal with room for all columns of the list
 DISTRIBUTION = "turinglike"
 _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w-]+)['\"]")
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an agent needs. ``memory`` and ``device_memory`` are bytes on the CPU and on a GPU; ``fits``: whether either
-    is here. ``lacks`` is "package", "checkpoint", "other" or None, and ``missing`` the sentence about it.
-    ``random_weights``: whether the agent can be had without its weights, to measure a machine."""
+    """What an agent needs: ``memory`` and ``device_memory`` in bytes on the CPU and on a GPU; ``fits``: either is here.
+
+    ``lacks`` is "package", "checkpoint", "other" or None, and ``missing`` the sentence about it.
+    """
 
     name: str
     tasks: tuple[str, ...]
@@ -53,7 +52,7 @@ class Needs:
 
 
 def needs_of_agents(task: str | None = None) -> list[tuple[Entry, Needs]]:
-    """All agents that are not for testing only, or those of them that answer the task, and what each needs."""
+    """Each agent, or each that answers ``task``, and what it needs; agents for tests are left out."""
     free, gpu = machine.available() or machine.host().memory, machine.gpu()
     return [
         (entry, _needs(entry, free, gpu.memory if gpu else 0))
@@ -63,14 +62,12 @@ def needs_of_agents(task: str | None = None) -> list[tuple[Entry, Needs]]:
 
 
 def _needs(entry: Entry, free: int, gpu: int) -> Needs:
-    """Where the weights are not here, the size is that of the same model with random weights. ``free`` and ``gpu`` are
-    the bytes of memory here."""
     about = (entry.name, tuple(entry.tasks), entry.licence)
     try:
         sized = agent = entry.make()
         lacks, missing = _lacking(agent)
         takes_random = entry.takes_random_weights()
-        if lacks is not None and takes_random:
+        if lacks is not None and takes_random:  # the same model with random weights has the same size
             sized = entry.make({"checkpoint": RANDOM})
     except TuringlikeError as error:
         return Needs(*about, 0, 0, False, "other", str(error))
@@ -90,34 +87,29 @@ def _lacking(agent: Agent[Any]) -> tuple[str | None, str | None]:
 def print_agents(
     task: str | None = None, *, here: bool = False, sort: Literal["name", "size"] | None = None, json: bool
 ) -> int:
-    """All agents that are not for testing only, or those that answer the ``task``, a line each; only those that can
-    run ``here``; in the catalogue's order, or sorted by name or by the memory that they take."""
+    """Print a line for each agent: only those that answer ``task``, or that can run ``here``; returns 0."""
     rows = [(entry, needs) for entry, needs in needs_of_agents(task) if not here or needs.run_here]
     if sort is not None:
         rows.sort(key=lambda row: (row[1].memory if sort == "size" else 0, row[0].name))
     if json:
-        of_entry = ("name", "summary", "source", "in_paper", "ran", "role", "licence")
+        of_entry = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "tasks")
         of_needs = ("memory", "device_memory", "fits", "missing", "random_weights")
-        listed = [
-            {
-                **{key: getattr(entry, key) for key in of_entry},
-                "tasks": list(entry.tasks),
-                **{key: getattr(needs, key) for key in of_needs},
-            }
-            for entry, needs in rows
-        ]
-        print(json_module.dumps(listed, indent=2, ensure_ascii=False))
-        return 0
+        return _print_json(
+            [
+                {name: getattr(entry, name) for name in of_entry} | {name: getattr(needs, name) for name in of_needs}
+                for entry, needs in rows
+            ]
+        )
     wide = columns() >= WIDE
     table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
     for column in table.columns[:-1]:
         column.no_wrap = True  # so that the last gives way
     for entry, needs in rows:
-        tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(SHORTER.get(name, name) for name in entry.tasks)
+        short = ", ".join(SHORT_NAMES.get(name, name) for name in entry.tasks)
+        tasks = "all" if set(entry.tasks) == set(TASKS) else short
         history = [entry.in_paper, "yes" if entry.ran else "never"] * wide
         summary = Text(printable(entry.summary), no_wrap=True, overflow="ellipsis")
-        memory = _gib(needs.memory)
-        table.add_row(entry.name, tasks, memory, *history, "yes" if needs.run_here else "no", summary)
+        table.add_row(entry.name, tasks, _gib(needs.memory), *history, "yes" if needs.run_here else "no", summary)
     print_table(table)
     if not all(needs.run_here for _, needs in rows):
         print("\n`turinglike doctor` says what is missing; `turinglike agents NAME` tells all about one")
@@ -128,12 +120,17 @@ def print_agents(
     return 0
 
 
+def _print_json(value: Any) -> int:
+    print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    return 0
+
+
 def _gib(size: int) -> str:
     return f"{size / GIB:.1f} GiB" if size else "-"
 
 
 def about(entry: Entry) -> dict[str, Any]:
-    """Everything the catalogue and the agent's class say, as plain JSON values."""
+    """Everything that the catalogue and the agent's class hold, as plain JSON values."""
     agent = entry.make()
     checkpoint, revision = agent.checkpoint()
     missing = agent.missing()
@@ -164,28 +161,23 @@ def about(entry: Entry) -> dict[str, Any]:
 def _settings(entry: Entry) -> list[dict[str, Any]]:
     values = entry.make().settings.model_dump(mode="json")
     properties = entry.load_class().Settings.model_json_schema().get("properties", {})
+
+    def kind(field: dict[str, Any]) -> Any:
+        kinds = [part.get("type") for part in field.get("anyOf", [])]
+        return field.get("enum") or field.get("type") or kinds or "any"
+
     return [
-        {
-            "name": name,
-            "type": field.get("enum")
-            or field.get("type")
-            or [part.get("type") for part in field.get("anyOf", [])]
-            or "any",
-            "value": values[name],
-            "description": field.get("description", ""),
-        }
+        {"name": name, "type": kind(field), "value": values[name], "description": field.get("description", "")}
         for name, field in properties.items()
     ]
 
 
 def print_agent(name: str, *, json: bool) -> int:
-    """One agent in full."""
+    """Print one agent in full; returns 0."""
     agent = about(catalogue.get(name))
     if json:
-        print(json_module.dumps(agent, indent=2, ensure_ascii=False))
-        return 0
-    settings = agent.pop("settings")
-    missing = agent.pop("missing")
+        return _print_json(agent)
+    settings, missing = agent.pop("settings"), agent.pop("missing")
     agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
     table = plain_table()
     for key, value in agent.items():
@@ -197,36 +189,34 @@ def print_agent(name: str, *, json: bool) -> int:
     print("settings")
     for field in settings:
         kind = field["type"] if isinstance(field["type"], str) else " | ".join(map(str, field["type"]))
-        value = json_module.dumps(field["value"])
+        value = orjson.dumps(field["value"]).decode()
         print(f"  {name}.{field['name']} = {value}  ({kind})  {field['description']}".rstrip())
     return 0
 
 
 def doctor(task: str | None, *, json: bool) -> int:
-    """This machine, and what all agents need, or those that answer the task; returns 0."""
+    """Print this machine, and what all agents need, or those that answer ``task``; returns 0."""
     here, gpu = machine.host(), machine.gpu()
-    free = machine.available() or here.memory
+    free, disk = machine.available() or here.memory, shutil.disk_usage(Path.home()).free
     agents = [needs for _, needs in needs_of_agents(task)]
     absent = dict(_absent_extras())
-    about_machine: dict[str, Any] = {
-        "turinglike": __version__,
-        "python": platform.python_version(),
-        "cores": here.cores,
-        "memory": here.memory,
-        "memory_free": free,
-        "disk_free": shutil.disk_usage(Path.home()).free,
-        "gpu": None if gpu is None else {"name": gpu.name, "memory": gpu.memory},
-        "extras_missing": absent,
-    }
+    python = platform.python_version()
     if json:
-        listed = {**about_machine, "agents": [asdict(needs) for needs in agents]}
-        print(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
-        return 0
+        about_machine = {
+            "turinglike": __version__,
+            "python": python,
+            "cores": here.cores,
+            "memory": here.memory,
+            "memory_free": free,
+            "disk_free": disk,
+            "gpu": None if gpu is None else {"name": gpu.name, "memory": gpu.memory},
+            "extras_missing": absent,
+        }
+        return _print_json({**about_machine, "agents": [asdict(needs) for needs in agents]})
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
-    disk = about_machine["disk_free"] / GIB
     print(
-        f"turinglike {__version__} on Python {about_machine['python']}: {here.cores} cores, "
-        f"{here.memory / GIB:.0f} GiB of memory ({free / GIB:.0f} free), {disk:.0f} GiB of disk free, {graphics}"
+        f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "
+        f"({free / GIB:.0f} free), {disk / GIB:.0f} GiB of disk free, {graphics}"
     )
     for extra, packages in absent.items():
         print(f"not installed: {', '.join(packages)}: pip install 'turinglike[{extra}]'")
@@ -234,7 +224,14 @@ def doctor(task: str | None, *, json: bool) -> int:
     print(f"\nrun here: {', '.join(running) or 'none'}")
     able = [needs.name for needs in agents if needs.random_weights]
     print(f"\nwith checkpoint=random, to measure a machine without weights: {', '.join(able) or 'none'}")
-    _print_unfetched([needs for needs in agents if needs.lacks == "checkpoint"])
+    if unfetched := [needs for needs in agents if needs.lacks == "checkpoint"]:
+        print("\nneed a checkpoint: `turinglike fetch NAME` where there is a network")
+        table = plain_table("agent", "task", "memory", "on a GPU", "here", "licence")
+        for needs in unfetched:
+            fits, licence = "fits" if needs.fits else "too large", Text(printable(needs.licence))
+            memory, on_gpu = f"{needs.memory / GIB:.1f} GiB", _gib(needs.device_memory)
+            table.add_row(needs.name, ", ".join(needs.tasks), memory, on_gpu, fits, licence)
+        print_table(table)
     for kind, title in (("package", "need a package"), ("other", "need something else")):
         lines = [printable(f"  {needs.name}: {needs.missing}") for needs in agents if needs.lacks == kind]
         if lines:
@@ -242,20 +239,8 @@ def doctor(task: str | None, *, json: bool) -> int:
     return 0
 
 
-def _print_unfetched(agents: Sequence[Needs]) -> None:
-    if not agents:
-        return
-    print("\nneed a checkpoint: `turinglike fetch NAME` where there is a network")
-    table = plain_table("agent", "task", "memory", "on a GPU", "here", "licence")
-    for needs in agents:
-        memory, on_gpu = f"{needs.memory / GIB:.1f} GiB", _gib(needs.device_memory)
-        here, licence = "fits" if needs.fits else "too large", Text(printable(needs.licence))
-        table.add_row(needs.name, ", ".join(needs.tasks), memory, on_gpu, here, licence)
-    print_table(table)
-
-
 def _absent_extras() -> Iterator[tuple[str, list[str]]]:
-    """The packages of each extra that are not installed; those of extras within it are named there."""
+    """The packages of each extra that are not installed; an extra within another is named there."""
     required: dict[str, list[str]] = {}
     for line in metadata.requires(DISTRIBUTION) or ():
         if (match := _REQUIRED.match(line)) is not None and match[1] != DISTRIBUTION:

@@ -51,7 +51,6 @@ def ask(options: argparse.Namespace) -> int:
 
 
 def _print(records: Records) -> None:
-    """The answers for a person; of several also what was shown and who answered."""
     if len(records) == 1:
         print("\n".join(map(printable, _lines(records[0]))))
         return
@@ -63,7 +62,6 @@ def _print(records: Records) -> None:
 
 
 def _lines(record: TypedRecord) -> list[str]:
-    """An answer in words."""
     if record.status == "failed" and record.error is not None:
         return [f"failed: {record.error.code}: {record.error.message}"]
     match record.answer:
@@ -75,6 +73,6 @@ def _lines(record: TypedRecord) -> list[str]:
             return [f"{message.speaker}: {message.text}" for message in talk.messages]
         case None:
             return [f"{record.status}: no answer"]
-        case answer:  # a text, which is its first field
+        case answer:  # its first field is a text
             text = str(getattr(answer, next(iter(BY_TASK[record.task].model_fields))))
             return [text if record.status == "ok" else f"{text} ({record.status})"]

@@ -25,8 +25,8 @@ from typing import Any, Self, TypeVar, get_args
 from agents.errors import InputError
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
-from serving.chosen_agents import ConversingPair, check_usage, describe, nothing_to_answer, tasks_asked
-from serving.conversations.transcript import as_conversation, turn_asked
+from serving.assignments import ConversingPair, check_usage, describe, nothing_to_answer, tasks_asked
+from serving.conversations.scenario import as_conversation, next_turn
 from serving.runs.eligibility import is_asked, task_of
 from serving.runs.given_stimuli import GivenStimuli, GivenStimulus, given_stimuli
 from serving.runs.record_lines import RecordHeader
@@ -268,7 +268,7 @@ class Agents:
         if stimulus.kind[0] == "conversation":  # with a person: the agent answers with the next message
             conversation = parse_row(stimulus.row)
             assert isinstance(conversation, ConversationStimulus)
-            request.turn, request.options = turn_asked(conversation)
+            request.turn, request.options = next_turn(conversation)
         return request
 
     async def _stream(self, requests: Iterator[AgentRequest]) -> list[AgentRequest]:

@@ -1,23 +1,32 @@
-"""What ``generate`` was asked for, and what follows from it for each agent or pair."""
+"""The agents and pairs of a run: the options of ``generate``, what each has to answer, a pair's conversations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, get_args
 
-from agents.catalogue import Entry
-from agents.errors import AgentStoppedError
-from serving.runs.eligibility import Kind, is_asked
+import orjson
+
+from agents import catalogue
+from agents.contract import Agent
+from agents.entry import Entry
+from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
+from agents.language.filters.policies import Policy
+from agents.tasks import ConversationType
+from serving.conversations.conversation import Conversation
+from serving.conversations.pair_settings import PairSettings, read_pair_settings
+from serving.runs.eligibility import Kind, is_asked, named
 from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import NONE, ResumeState
+from serving.runs.run import digest
 from serving.scheduling.placement import Device
 
 
 @dataclass(slots=True)
 class GenerateOptions:
-    """What the command line says."""
+    """The options of ``turinglike generate``."""
 
     source: Path
     agents: list[str]
@@ -32,7 +41,7 @@ class GenerateOptions:
     retry_failed: bool = False
     skip_invalid: bool = False
     address: str | None = None
-    here: bool = False  # agents answer in this process, however much there is
+    here: bool = False  # answer in this process, however much there is
     limit: int | None = None
     device: Device = "auto"
     timeout: float = 600.0
@@ -43,14 +52,11 @@ class GenerateOptions:
 
 @dataclass(slots=True)
 class Assignment:
-    """What one name of ``--agents``, an agent or a pair that converses, has to answer in a run.
-
-    ``resume`` says what it has answered before, ``total`` is how many answers there are to be in all.
-    """
+    """What an agent or a pair has to answer in a run: ``total`` answers, of which ``resume`` knows those that exist."""
 
     name: str
     members: tuple[str, ...]
-    about: Mapping[str, Any]  # what run.json keeps of it, without the task that is not its own
+    about: Mapping[str, Any]  # its entry of run.json
     header: RecordHeader
     resume: ResumeState
     records: Path
@@ -67,5 +73,97 @@ class Assignment:
         return is_asked(self.about, kind)
 
     def left(self, limit: int | None) -> int:
-        """How many answers are still to be made to the first ``limit`` stimuli."""
+        """The number of answers still to be made to the first ``limit`` stimuli."""
         return self.total - int((self.resume.state[:limit] != NONE).sum()) + self.retried
+
+
+def check_usage(
+    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int
+) -> None:
+    """Raises InputError for a pair whose member does not converse, and for too many samples; UnavailableError for an
+    agent that lacks something here."""
+    problems = [
+        Problem("--agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
+        for name in names
+        if len(members := catalogue.pair(name)) == 2
+        for member in dict.fromkeys(members)
+        if "conversation" not in entries[member].tasks
+    ]
+    problems += [
+        Problem("--samples", None, name, f"has at most {agent.max_samples} answers to one stimulus, as it is set")
+        for name, agent in made.items()
+        if agent.max_samples is not None and agent.max_samples < samples
+    ]
+    if problems:
+        raise InputError("the agents cannot be used as asked", problems)
+    for name, agent in made.items():
+        if (missing := agent.missing()) is not None:
+            raise UnavailableError(f"agent {name}: {missing}")
+
+
+def describe(
+    names: Sequence[str],
+    entries: Mapping[str, Entry],
+    made: Mapping[str, Agent[Any]],
+    settings: Mapping[str, Mapping[str, Any]],
+) -> dict[str, dict[str, Any]]:
+    """The entry of ``run.json`` of each agent and pair."""
+    described = {}
+    for name in names:
+        members = [(entries[member], made[member]) for member in catalogue.pair(name)]
+        pair = None
+        if len(members) == 2:
+            pair = read_pair_settings(name, settings.get(name)).model_dump(mode="json")
+        described[name] = digest(members, pair)
+    return described
+
+
+def tasks_asked(about: Mapping[str, Any]) -> list[str]:
+    """The tasks that an agent is asked by itself; a conversation needs a pair."""
+    return [task for task in about["task"] if "members" in about or task != "conversation"]
+
+
+def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:
+    """The problem of an agent that answers none of the ``kinds`` of stimuli in the set."""
+    of_set = [*kinds]
+    hint = "; a conversation needs a pair: a~b" if {*of_set} == {("conversation", None)} else ""
+    wants = ", ".join(sorted(tasks_asked(about))) or "conversation"
+    if "modes" in about:
+        wants += f" ({', '.join(about['modes'])})"
+    return Problem(where, None, name, f"answers {wants}, but the set has {named(of_set) or 'nothing'}{hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class ConversingPair:
+    """A pair with its settings and policies; makes its conversations."""
+
+    name: str
+    members: tuple[str, str]
+    agents: tuple[Agent[Any], Agent[Any]]
+    settings: PairSettings
+    policies: Mapping[str, Policy]
+
+    @classmethod
+    def of(cls, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> Self:
+        first, second = catalogue.pair(name)
+        agents = made[first], made[second]
+        chosen = read_pair_settings(name, settings)
+        by_type = {kind: chosen.policy_for(kind, agents) for kind in get_args(ConversationType)}
+        return cls(name, (first, second), agents, chosen, by_type)
+
+    def conversation(self, row: bytes, sample: int, seed: int, order: int, **options: Any) -> Conversation:
+        """The conversation about the stimulus ``row``; ``options`` are further fields of Conversation."""
+        first, second = self.agents
+        return Conversation(
+            name=self.name,
+            pair=self.members,
+            row=row,
+            sample=sample,
+            run_seed=seed,
+            order=order,
+            policy=self.policies[orjson.loads(row).get("type", "MM")],
+            settings=self.settings,
+            instructions=(first.instructions, second.instructions),
+            writers=(first.writes_dialogues, second.writes_dialogues),
+            **options,
+        )

@@ -22,10 +22,7 @@ _print = partial(print, flush=True)
 
 
 def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None) -> int:
-    """Fetch what the agents ``names`` need; returns the exit code. One that fails does not keep the others from it.
-
-    Raises InputError with everything that is wrong with the names and settings, before anything is fetched.
-    """
+    """Fetch what the agents ``names`` need; returns the exit code. Raises InputError before anything is fetched."""
     entries, settings = resolve(names, assignments, config)
     failed = []
     for name, entry in entries.items():
@@ -39,7 +36,7 @@ def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None)
     with _logged_to_stdout():
         for name, agent in made.items():
             try:
-                downloads = _fetch_one(agent, entries[name])
+                downloads = _fetch(agent, entries[name])
             except (TuringlikeError, OSError) as error:
                 failed.append(name)
                 _complain(name, error)
@@ -52,8 +49,7 @@ def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None)
     return FAILED if failed else 0
 
 
-def _fetch_one(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
-    """Without a network, what is on this machine is good enough: then only the newest revision is not known."""
+def _fetch(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
     try:
         downloads = agent.fetch()
     except NoNetworkError as error:
@@ -72,8 +68,7 @@ def _fetch_one(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
 
 @contextlib.contextmanager
 def _logged_to_stdout() -> Iterator[None]:
-    """Within the block sizes are printed before they are downloaded. What the hub's client logs of its retries is left
-    out; its bars it draws on a terminal alone."""
+    """Within the block the sizes of downloads go to stdout, and the hub's client is silent about its retries."""
     from huggingface_hub.utils import logging as hub_logging
 
     hub_logging.set_verbosity(logging.ERROR)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from agents.errors import ClusterError, InputError, StorageError, printable
 from agents.selection import checked_agents
-from serving.assignments import GenerateOptions
-from serving.chosen_agents import check_usage, describe, tasks_asked
+from serving.assignments import GenerateOptions, check_usage, describe, tasks_asked
 from serving.generation import Generation
 from serving.progress import duration
 from serving.runs.atomic_files import lock
@@ -34,7 +33,7 @@ LARGE = 2 << 20  # bytes of a set: some 30,000 words, or 10,000 pictures
 def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal.
 
-    ``then`` is the command that shows what was made, where that is not ``view``.
+    ``then`` is the command that is proposed at the end, in place of ``view``.
     """
     began = time.monotonic()
     log_progress = _ignore if options.quiet else _warn
@@ -96,13 +95,13 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
 
 
 def _is_large(source: Path) -> bool:
-    """Whether the set takes long to read, and workers are worth while: Ray may start meanwhile."""
+    """Whether the set takes so long to read that Ray may start meanwhile."""
     return source.is_file() and source.stat().st_size > LARGE
 
 
 @contextlib.contextmanager
 def _folder(options: GenerateOptions) -> Iterator[None]:
-    """The run folder and its parts; made if need be, and gone again if it was made for input that is wrong."""
+    """Make the run folder and its parts; a folder made for wrong input is removed again."""
     out = options.out
     parts = ["records"] + ["turns"] * any("~" in name for name in options.agents)
     fresh = not out.exists()
@@ -122,7 +121,6 @@ def _folder(options: GenerateOptions) -> Iterator[None]:
 
 
 def _next(code: int, generation: Generation, then: Sequence[str]) -> Sequence[str]:
-    """The command that a person may want next: where something is amiss the one that says what."""
     out = str(generation.options.out)
     return ("status", out) if code else then or ("view", out)
 
@@ -163,8 +161,6 @@ def _debug_lines(verbose: bool) -> Iterator[None]:
 
 
 class _Lines(logging.Handler):
-    """Lines on the stderr that there is at the time: above the bars, while there are any."""
-
     def emit(self, record: logging.LogRecord) -> None:
         _warn(record.getMessage())
 

@@ -15,8 +15,7 @@ import orjson
 from agents import catalogue
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError
-from serving.assignments import Assignment, GenerateOptions
-from serving.chosen_agents import ConversingPair, nothing_to_answer, tasks_asked
+from serving.assignments import Assignment, ConversingPair, GenerateOptions, nothing_to_answer, tasks_asked
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress

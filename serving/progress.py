@@ -19,23 +19,20 @@ if TYPE_CHECKING:
 FIRST_LINE = 10.0  # seconds until the first plain line; each pause after it is twice as long
 LONGEST_PAUSE = 600.0  # seconds
 WIDEST = 120  # columns of the bars
-CARET = 2  # columns at the right for the ^C that a terminal writes, which would wrap and put the bars one line too low
+CARET = 2  # columns at the right for the ^C that a terminal writes, which would wrap and put the bars a line too low
 NAME, BAR = 24, 4  # columns: at most, at least
 State = Literal["waiting", "loading", "working", "stopped"]
 
 
 @dataclass(slots=True)
-class _Agent:
-    """An agent's counts. Times are those of the monotonic clock; ``first`` is when it was loaded, or its first new
-    answer was seen."""
-
+class _AgentProgress:
     total: int
-    before: int
+    before: int  # answers that an earlier call made
     counts: Counter[str]
     state: State = "waiting"
-    first: float | None = None
+    began: float | None = None  # by the monotonic clock: loaded, or first new answer
     ended: float | None = None
-    printed: int = -1  # how many were done at the last plain line
+    printed: int = -1  # answers at the last plain line
 
     @property
     def done(self) -> int:
@@ -43,21 +40,17 @@ class _Agent:
 
     def update(self, counts: Counter[str], now: float) -> None:
         self.counts = counts
-        if self.first is None and self.done > self.before:
-            self.first = now
+        if self.began is None and self.done > self.before:
+            self.began = now
         if self.ended is None and self.done >= self.total:
             self.ended = now
 
-    def _rate(self, now: float) -> float:
-        """New answers per second."""
-        if self.first is None:
-            return 0.0
-        return (self.done - self.before) / max((self.ended or now) - self.first, 0.25)
-
     def report(self, now: float) -> str:
-        rate = self._rate(now)
         parts = [f"{self.done:,}/{self.total:,}"]
         parts += [f"{self.counts[status]:,} {status}" for status in ("failed", "rejected") if self.counts[status]]
+        rate = 0.0
+        if self.began is not None:
+            rate = (self.done - self.before) / max((self.ended or now) - self.began, 0.25)
         if rate:
             parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
         if self.done >= self.total:
@@ -70,77 +63,59 @@ class _Agent:
 
 
 class Progress:
-    """Shows how far each agent is. ``counts`` returns what is on disk; where ``quiet``, only errors are shown."""
+    """Shows how far each agent is. ``counts`` returns what is on disk; with ``quiet`` only errors are shown."""
 
     def __init__(
         self, counts: Callable[[], dict[str, Counter[str]]], totals: Mapping[str, int], *, quiet: bool = False
     ) -> None:
         self._counts = counts
         self._quiet = quiet
-        self._agents = {name: _Agent(totals[name], done.total(), done) for name, done in counts().items()}
-        self._loading: list[str] = []  # that no line has named
+        self._agents = {name: _AgentProgress(totals[name], done.total(), done) for name, done in counts().items()}
+        self._unnamed: list[str] = []  # what loads and no plain line has named
         self._bars: Bars | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._waiting_for: TaskID | None = None
+        self._waiting: TaskID | None = None
         self._pause = FIRST_LINE
         self._next_line = time.monotonic() + FIRST_LINE
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty() and not self._quiet:
-            from rich.console import Console
-            from rich.progress import BarColumn, TextColumn
-            from rich.progress import Progress as Bars
-            from rich.table import Column
-
-            console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-            console.width = min(console.width - CARET, WIDEST)
-            name = Column(no_wrap=True, max_width=NAME, overflow="ellipsis")
-            report = Column(no_wrap=True, overflow="ellipsis")
-            self._bars = Bars(
-                TextColumn("{task.description}", markup=False, table_column=name),
-                BarColumn(bar_width=None, table_column=Column(min_width=BAR, ratio=1)),
-                TextColumn("{task.fields[report]}", markup=False, table_column=report),
-                console=console,
-                auto_refresh=False,
-                expand=True,
-            )
-            for agent, row in self._agents.items():
-                self._tasks[agent] = self._bars.add_task(agent, total=row.total, report="")
+            self._bars = _bars()
+            for name, agent in self._agents.items():
+                self._tasks[name] = self._bars.add_task(name, total=agent.total, report="")
             self._bars.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if self._bars is not None:
             self.waits_for("")
-            # A summary takes the place of the bars, where one comes to this terminal.
+            # A summary takes the place of the bars, where it comes to this terminal.
             self._bars.live.transient = kind is None and sys.stdout.isatty()
             self.update()
             self._bars.stop()
             self._bars = None
 
-    def waits_for(self, what: str) -> None:
-        """What all agents wait for, in a few words; "" when it is over."""
+    def waits_for(self, reason: str) -> None:
+        """Show what all agents wait for; "" when it is over."""
         if self._bars is None:
-            if what and not self._quiet:
-                _print(what)
+            if reason and not self._quiet:
+                _print(reason)
             return
-        if self._waiting_for is not None:
-            self._bars.remove_task(self._waiting_for)
-        self._waiting_for = self._bars.add_task(what, total=None, report="") if what else None
+        if self._waiting is not None:
+            self._bars.remove_task(self._waiting)
+        self._waiting = self._bars.add_task(reason, total=None, report="") if reason else None
 
-    def loading(self, name: str, what: str) -> None:
-        """The agent or pair ``name`` loads ``what``."""
+    def loading(self, name: str, members: str) -> None:
         self._agents[name].state = "loading"
-        self._loading.append(what)
+        self._unnamed.append(members)
 
     def answering(self, name: str) -> None:
-        """The agent or pair has been loaded."""
         agent = self._agents[name]
-        agent.state, agent.first = "working", agent.first or time.monotonic()
+        agent.state, agent.began = "working", agent.began or time.monotonic()
 
-    def stopped(self, name: str, why: str) -> None:
+    def stopped(self, name: str, reason: str) -> None:
         self._agents[name].state, self._agents[name].ended = "stopped", time.monotonic()
-        _print(why)
+        _print(reason)
 
     async def run(self) -> None:
         """Keep the display up to date until cancelled."""
@@ -161,18 +136,38 @@ class Progress:
             self._print_lines(now)
 
     def _print_lines(self, now: float) -> None:
-        if self._loading:
-            _print(f"loading {', '.join(self._loading)}")
-            self._loading.clear()
+        if self._unnamed:
+            _print(f"loading {', '.join(self._unnamed)}")
+            self._unnamed.clear()
         if now < self._next_line:
             return
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self._next_line = now + self._pause
-        moved = {name: row for name, row in self._agents.items() if row.done not in (row.printed, row.before)}
-        for row in moved.values():
-            row.printed = row.done
+        moved = {name: agent for name, agent in self._agents.items() if agent.done not in (agent.printed, agent.before)}
+        for agent in moved.values():
+            agent.printed = agent.done
         if moved:
-            _print("; ".join(f"{name}: {row.report(now)}" for name, row in moved.items()))
+            _print("; ".join(f"{name}: {agent.report(now)}" for name, agent in moved.items()))
+
+
+def _bars() -> Bars:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.table import Column
+
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    console.width = min(console.width - CARET, WIDEST)
+    name = Column(no_wrap=True, max_width=NAME, overflow="ellipsis")
+    report = Column(no_wrap=True, overflow="ellipsis")
+    return Bars(
+        TextColumn("{task.description}", markup=False, table_column=name),
+        BarColumn(bar_width=None, table_column=Column(min_width=BAR, ratio=1)),
+        TextColumn("{task.fields[report]}", markup=False, table_column=report),
+        console=console,
+        auto_refresh=False,
+        expand=True,
+    )
 
 
 def _print(text: str) -> None:

@@ -34,7 +34,7 @@ FIRST, LAST = "#ffd400", "#ff3b30"  # of a scanpath's fixations; those between a
 
 
 class TypedRecord(Record):
-    """A ``serving.runs.records.Record`` whose ``answer`` is one of ``agents.answers.BY_TASK``, or None.
+    """A record whose ``answer`` is a class of ``agents.answers.BY_TASK``, or None.
 
     ``model_dump(mode="json", by_alias=True)`` is the record as it is written.
     """
@@ -49,11 +49,10 @@ class TypedRecord(Record):
         return self
 
     def shown(self) -> Stimulus | None:
-        """The stimulus that is answered, where it is known."""
+        """The stimulus, where it is known."""
         return None if self._shown is None else self._shown()
 
     def __repr__(self) -> str:
-        """One line of at most 200 characters or so."""
         text = self.status if self.answer is None else repr(self.answer)
         return f"<{self.agent} of {self.stimulus!r}: {text if len(text) <= WIDE else text[:WIDE] + '…'}>"
 
@@ -83,7 +82,7 @@ class Records(list[TypedRecord]):
         return arrow_table(columns, lambda: iter(pairs))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As ``to_arrow``, with pandas."""
+        """As :meth:`to_arrow`, a pandas table."""
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:
@@ -95,10 +94,7 @@ def _row(stimulus: Stimulus | None) -> dict[str, Any]:
 
 
 class OpenRun:
-    """The records of a run, read as they are wanted: the last one of each key, agent by agent, imports at the end.
-
-    ``of`` narrows it down. ``len`` counts them, which reads them once.
-    """
+    """The latest record of each key in a run, agent by agent, imports at the end; read when they are iterated."""
 
     def __init__(self, folder: RunFolder, chosen: dict[str, str] | None = None) -> None:
         self.folder = folder
@@ -114,7 +110,6 @@ class OpenRun:
             yield from (record for record in self.folder.latest(name) if self._is_chosen(record))
 
     def __iter__(self) -> Iterator[TypedRecord]:
-        """Raises InputError where a file is damaged."""
         for record in self._rows():
             yield typed(record, partial(self._shown, record))
 
@@ -134,7 +129,7 @@ class OpenRun:
         return arrow_table(export_columns(Selection(self.folder, None, True, True)), pairs)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As ``to_arrow``, with pandas."""
+        """As :meth:`to_arrow`, a pandas table."""
         return self.to_arrow().to_pandas()
 
     def _is_chosen(self, record: dict[str, Any]) -> bool:
@@ -148,7 +143,7 @@ class OpenRun:
         return None if row is None else parse_row(orjson.dumps(row), root=self.folder.root)
 
     def _repr_html_(self) -> str:
-        with StimulusLookup(self.folder) as stimuli:  # one look through the set, and not one for each record
+        with StimulusLookup(self.folder) as stimuli:  # a single pass over the set
             first = [
                 typed(record, partial(self._parsed, stimuli.get(record)))
                 for record in islice(self._rows(), IN_A_NOTEBOOK)
@@ -165,7 +160,6 @@ def open_run(path: Path | str) -> OpenRun:
 
 
 def records_html(records: Sequence[TypedRecord], total: int | None = None) -> str:
-    """Records beside each other; ``total`` is how many there are, where these are the first."""
     left = (total or len(records)) - len(records)
     more = f'<p style="flex-basis:100%">… and {left:,} more</p>' if left > 0 else ""
     cards = "".join(_card(record) for record in records)
@@ -199,7 +193,7 @@ def _answer_html(record: TypedRecord) -> str:
             )
         case None:
             return ""
-        case answer:  # one text, which is the first field of the other answers
+        case answer:  # a text, which is the first field of the other answers
             text = _esc(str(getattr(answer, next(iter(BY_TASK[record.task].model_fields)))))
             stimulus = record.shown()
             return f"{_esc(stimulus.cue)} → {text}" if isinstance(stimulus, WordStimulus) else text
@@ -210,7 +204,6 @@ def _swatch(rgb: tuple[int, ...]) -> str:
 
 
 def _picture(record: TypedRecord) -> str:
-    """The picture that was shown, with a scanpath or boxes on it; empty where there is none to be had."""
     stimulus = record.shown()
     image = None if isinstance(stimulus, ConversationStimulus) else getattr(stimulus, "image", None)
     if not isinstance(image, Image):
@@ -233,19 +226,18 @@ def _picture(record: TypedRecord) -> str:
 
 
 def _thumbnail(image: Image) -> tuple[str, int, int]:
-    """The picture as a data address, small, and its own width and height. Raises ImageError and MemoryError."""
+    """A small picture as a data address, and the full width and height. Raises ImageError, MemoryError."""
     from PIL import Image as PILImage
 
     small = PILImage.fromarray(image.decode())
     width, height = small.size
-    small.thumbnail((3 * PICTURE // 2, 3 * PICTURE // 2))  # some more pixels, for screens that have them
+    small.thumbnail((3 * PICTURE // 2, 3 * PICTURE // 2))  # more pixels for dense screens
     buffer = io.BytesIO()
     small.save(buffer, "JPEG", quality=75)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}", width, height
 
 
 def _marks(answer: Any, unit: float) -> str:
-    """A scanpath, or boxes with their labels; ``unit`` is a pixel of the screen."""
     if isinstance(answer, ScanpathAnswer):
         points = answer.fixations
         line = " ".join(f"{x:g},{y:g}" for x, y in points)

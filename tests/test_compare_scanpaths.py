@@ -91,13 +91,13 @@ def test_from_files_to_files(script, run, people, tmp_path, capsys):
         "first, other stimulus : second",
         "random : second",
         "second : second",
-        "second, other stimulus : second",
-        "second, averaged : second",
     ]
     assert conditions["first : second"]["pairs"] == 6
     for condition, row in conditions.items():
         assert condition in text
-        assert last["similarity"][condition] == {score: round(own["mean"], 4) for score, own in row["scores"].items()}
+        assert last["similarity"][condition] == {
+            score: round(figure["mean"], 4) for score, figure in row["scores"].items()
+        }
     assert result["figures"].keys() == {"first", "second", "random"}
     assert last["return_rate"]["first"] == result["figures"]["first"]["return_rate"]["rate"]
     # The warning is in both, and says why.
@@ -169,7 +169,7 @@ def test_every_problem_of_both_sets_is_told_up_to_twenty(script, tmp_path, capsy
     ("more", "words"),
     [
         (["--frame", "1x1", "--frame", "1x1", "--frame", "1x1"], "--frame is given 3 times for 2 sets"),
-        (["--frame", "640x480", "--grid", "200x200"], "more than 10,000 cells"),
+        (["--frame", "640x480", "--return-radius", "0"], "return-radius"),
         (["--frame", "640x480"], "no stimulus in common: 'set/a.png', 'set/b.png', 'set/c.png' in the first, 'zz'"),
         (["--pairs", "0"], "--pairs: "),
         (["--window", "x"], "--window: "),

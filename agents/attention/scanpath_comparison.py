@@ -1,21 +1,15 @@
 """Two sets of scanpaths beside each other: what each is like, how alike they are, and what chance alone would score.
 
-**Conditions.** A score means something only beside its floor and its ceiling, so each is computed for the same pairs of
-paths (of one stimulus, at most ``Options.pairs`` of them, drawn by the seed):
+A score means something only beside its floor and its ceiling. Each is computed for the same pairs of paths of one
+stimulus, at most ``Options.pairs`` of them, drawn by the seed:
 
-- ``first : second``: a path of the first set and one of the second;
-- ``first, other stimulus : second``: the same, but the first is its maker's path on another stimulus (anybody's, if
-  they made no other). What is left is what paths have in common whatever is looked at: length, centre, habits;
-- ``random : second``: the first is replaced by as many fixations anywhere in the frame, after the same first one;
-- ``second : second`` and ``first : first``: two different subjects, the ceiling where the set is people's;
-- ``second, other stimulus : second``: the floor that belongs to it;
-- ``second, averaged : second``: the first of two is replaced by the mean of everybody's path but the second's, fixation
-  by fixation, as long as their median. Nobody looks like that, and it scores above people: why no model is to be
-  chosen by such scores.
+- ``first : second``: a path of the first set and a path of the second;
+- ``first, other stimulus : second``: the first is its maker's path on another stimulus (anybody's, if there is none);
+- ``random : second``: the first is replaced by as many fixations anywhere in the frame, after the same first fixation;
+- ``second : second`` and ``first : first``: two different subjects, the ceiling where the set is people's.
 
-With one set there are its own four. A mean is of the stimuli's means, so that each stimulus counts once; intervals are
-95 % bootstrap intervals over stimuli. Paths are scaled to the frame of the second set's first path on the stimulus;
-edge share alone is taken in the frame and with the window in which a path was made.
+A mean is of the stimuli's means; intervals are 95 % bootstrap intervals over stimuli. Paths are scaled to the frame of
+the second set's first path on the stimulus; edge share alone is taken in the frame in which a path was made.
 """
 
 from __future__ import annotations
@@ -24,18 +18,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from statistics import median
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.attention import scanpath_metrics as metrics
 from agents.errors import InputError
 
-ELSEWHERE, RANDOM, AVERAGED = "other stimulus", "random", "averaged"
-SCORES = (*metrics.MULTIMATCH, "scanmatch", "scanmatch_durations")
+ELSEWHERE, RANDOM = "other stimulus", "random"
 Size = tuple[float, float]
 
 
@@ -43,10 +35,9 @@ Size = tuple[float, float]
 class Recorded:
     """One scanpath of a set: fixations (x, y) in pixels of ``frame`` (width, height).
 
-    ``stimulus`` is its name in the set, ``names`` others that it goes by; ``target`` is what was searched for, "" in
-    free viewing, None where nobody says. ``agent`` is who made it and ``subject`` the same, or with the number of the
-    path where one name stands for several people or draws; None for a subject without a name. ``window`` is the side in
-    pixels of the inhibition window that was applied, ``durations`` are in milliseconds.
+    ``names`` are others that the stimulus goes by; ``target`` is what was searched for, "" in free viewing, None where
+    unknown. ``subject`` is ``agent``, or with the path's number where a name stands for several people or draws.
+    ``window`` is the side of the inhibition window in pixels; ``durations`` are in milliseconds.
     """
 
     stimulus: str
@@ -69,18 +60,18 @@ class Recorded:
 
 def by_stimulus(paths: Iterable[Recorded]) -> dict[str, list[Recorded]]:
     """The paths of each stimulus, in their order."""
-    found: dict[str, list[Recorded]] = {}
+    groups: dict[str, list[Recorded]] = {}
     for path in paths:
-        found.setdefault(path.stimulus, []).append(path)
-    return found
+        groups.setdefault(path.stimulus, []).append(path)
+    return groups
 
 
 def shared_stimuli(first: Iterable[Recorded], second: Iterable[Recorded]) -> tuple[list[tuple[str, str]], list[str]]:
     """(name in the first set, name in the second) of every stimulus that both have, in the first set's order.
 
-    Names that are equal go together; then, among the others, those that share one of their ``names`` where this fits
-    one stimulus on each side. The second result is those of the first set that would fit several. Paths of different
-    targets, or of search and free viewing, are never of one stimulus.
+    Equal names go together; then, among the others, those that share one of their ``names`` where this fits one
+    stimulus on each side. The second result names those that would fit several. Paths of different targets, or of
+    search and free viewing, are never of one stimulus.
     """
     left = {name: paths[0] for name, paths in by_stimulus(first).items()}
     right = {name: paths[0] for name, paths in by_stimulus(second).items()}
@@ -95,7 +86,7 @@ def shared_stimuli(first: Iterable[Recorded], second: Iterable[Recorded]) -> tup
         for alias in {other, *path.names} if other not in pairs else ():
             known.setdefault(alias, []).append(other)
     fitting = {
-        name: {o for alias in (name, *path.names) for o in known.get(alias, ()) if same_task(name, o)}
+        name: {other for alias in (name, *path.names) for other in known.get(alias, ()) if same_task(name, other)}
         for name, path in left.items()
         if name not in pairs
     }
@@ -105,8 +96,7 @@ def shared_stimuli(first: Iterable[Recorded], second: Iterable[Recorded]) -> tup
     return [(name, pairs[name]) for name in left if name in pairs], ambiguous
 
 
-Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Side = Annotated[int, Field(ge=1, le=10_000)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Options(BaseModel):
@@ -118,32 +108,20 @@ class Options(BaseModel):
     """of every draw"""
     pairs: Annotated[int, Field(ge=1, le=100_000)] = 10
     """most pairs of paths per stimulus"""
-    grid: tuple[Side, Side] = (12, 8)
-    """ScanMatch's grid: columns x rows"""
-    threshold: Above0 | None = None
-    """ScanMatch's threshold in cells (default: twice the standard deviation of the second set's amplitudes)"""
-    bin_ms: Above0 = 50.0
-    """ScanMatch's temporal bin in milliseconds"""
-    return_radius: Above0 = 43.0
+    return_radius: Positive = 43.0
     """of return fixations, in pixels of a frame 1280 wide"""
     count_first: bool = False
     """a return to the first fixation counts too"""
-    window: Above0 = 200.0
+    window: Positive = 200.0
     """side of the window of edge share where a path states none, in pixels of a frame 1280 wide"""
-    pixels_per_degree: Above0 | None = None
+    pixels_per_degree: Positive | None = None
     """of the common frame, for amplitudes in degrees (default: the stimuli's)"""
     resamples: Annotated[int, Field(ge=100, le=100_000)] = 1000
     """bootstrap resamples"""
 
-    @model_validator(mode="after")
-    def _grid_is_of_cells(self) -> Options:
-        if self.grid[0] * self.grid[1] > 10_000:
-            raise ValueError(f"grid: {self.grid[0]} x {self.grid[1]} are more than 10,000 cells")
-        return self
-
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SharedStimulus:
     """One stimulus, its frame, and the paths on it by side: "first", "second" and "random" (the first's twins)."""
 
     name: str
@@ -154,7 +132,7 @@ class Shown:
 class Comparison:
     """The comparison of ``first`` with ``second``, or of a set with itself where ``second`` is None.
 
-    Raises InputError where no stimulus is shared, or where there is nothing to take ScanMatch's threshold from.
+    Raises InputError where no stimulus is shared.
     """
 
     def __init__(self, first: Sequence[Recorded], second: Sequence[Recorded] | None, options: Options) -> None:
@@ -165,69 +143,54 @@ class Comparison:
         if second is not None:
             pairs, self.ambiguous = shared_stimuli(first, second)
         if not pairs:
-            raise InputError(
-                f"the sets have no stimulus in common: {_some(left)} in the first, {_some(right)} in the second"
-            )
+            names = [", ".join(map(repr, list(paths)[:5])) for paths in (left, right)]
+            raise InputError(f"the sets have no stimulus in common: {names[0]} in the first, {names[1]} in the second")
         self.left_out = (len(left) - len(pairs), len(right) - len(pairs))
-        self.shown = [
-            Shown(
+        self.stimuli = [
+            SharedStimulus(
                 name,
                 right[other][0].frame,
                 {"first": left[name], "second": right[other], "random": self._random_twins(left[name], index)},
             )
             for index, (name, other) in enumerate(pairs)
         ]
-        self.threshold = self._threshold() if options.threshold is None else options.threshold
-        self._substitution = metrics.substitution(options.grid, self.threshold)
 
     def _noise(self, *purpose: int) -> np.random.Generator:
-        """A generator of its own for each purpose: what one stimulus draws does not move what another one draws."""
+        # A generator of its own for each purpose: the draws of a stimulus do not move those of another.
         return np.random.default_rng([self.options.seed, *purpose])
 
     def _random_twins(self, paths: Sequence[Recorded], index: int) -> list[Recorded]:
         noise = self._noise(0, index)
         twins = []
         for path in paths:
-            points = metrics.random_path(noise, path.frame, len(path.fixations), path.fixations[0])
+            points = noise.random((len(path.fixations), 2)) * path.frame
+            points[0] = path.fixations[0]  # an experiment forces it: the floor must not be lower for lack of it
             twins.append(replace(path, fixations=tuple((x, y) for x, y in points.tolist()), durations=None))
         return twins
 
-    def _threshold(self) -> float:
-        per_cell = {shown.name: self.options.grid[0] / shown.frame[0] for shown in self.shown}
-        lengths = [
-            metrics.amplitudes(path.scaled(shown.frame)) * per_cell[shown.name]
-            for shown in self.shown
-            for path in shown.paths["second"]
-        ]
-        try:
-            return metrics.threshold(np.concatenate(lengths))
-        except ValueError as error:
-            raise InputError(f"{error}; give one with --threshold") from None
-
     def each(self, side: str) -> Iterator[tuple[Recorded, Size]]:
         """The paths of "first", "second" or "random", each with the frame that its stimulus has in common."""
-        return ((path, shown.frame) for shown in self.shown for path in shown.paths[side])
+        return ((path, stimulus.frame) for stimulus in self.stimuli for path in stimulus.paths[side])
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """What each set is like: "first" (and "second"), and "random", the first set's random twins."""
-        return {
-            side: self._figures(side) for side in ("first", "second", "random") if side != "second" or not self.alone
-        }
+        sides = ("first", "random") if self.alone else ("first", "second", "random")
+        return {side: self._figures(side) for side in sides}
 
     def _figures(self, side: str) -> dict[str, Any]:
         options, made = self.options, list(self.each(side))
         scaled = [(path.scaled(frame), frame) for path, frame in made]
         lengths = [metrics.amplitudes(points) for points, _ in scaled]
-        widths = [own / frame[0] for own, (_, frame) in zip(lengths, scaled, strict=True)]
+        widths = [length / frame[0] for length, (_, frame) in zip(lengths, scaled, strict=True)]
         directions = sum((metrics.direction_counts(points) for points, _ in scaled), np.zeros(8, np.int64))
         shares = (directions / max(1, directions.sum())).tolist()
-        scales = [options.pixels_per_degree or _per_degree(path, frame) for path, frame in made]
-        degrees = [own / scale for own, scale in zip(lengths, scales, strict=True) if scale is not None]
-        returns, edges = np.zeros((2, len(self.shown), 2))  # per stimulus: how many, and of how many
-        for index, shown in enumerate(self.shown):
-            radius = options.return_radius * shown.frame[0] / 1280
-            for path in shown.paths[side]:
-                points = path.scaled(shown.frame)
+        scales = [options.pixels_per_degree or _pixels_per_degree(path, frame) for path, frame in made]
+        degrees = [length / scale for length, scale in zip(lengths, scales, strict=True) if scale is not None]
+        returns, edges = np.zeros((2, len(self.stimuli), 2))  # per stimulus: how many, and of how many
+        for index, stimulus in enumerate(self.stimuli):
+            radius = options.return_radius * stimulus.frame[0] / 1280
+            for path in stimulus.paths[side]:
+                points = path.scaled(stimulus.frame)
                 returns[index] += metrics.return_fixations(points, radius, count_first=options.count_first)
                 window = path.window or max(1, round(options.window * path.frame[0] / 1280))
                 share, saccades = metrics.edge_share(path.fixations, window), len(path.fixations) - 1
@@ -237,7 +200,7 @@ class Comparison:
             "paths": len(made),
             "subjects": len({path.subject for path, _ in made}) if named else None,
             "fixations": metrics.summary([len(path.fixations) for path, _ in made]),
-            "fixations_off_the_frame": sum(metrics.outside(*one) for one in scaled),
+            "fixations_off_the_frame": sum(metrics.outside(points, frame) for points, frame in scaled),
             "amplitude_px": metrics.summary(np.concatenate(lengths)),
             "amplitude_share_of_width": metrics.summary(np.concatenate(widths)),
             "amplitude_degrees": None if None in scales else metrics.summary(np.concatenate(degrees)),
@@ -249,58 +212,59 @@ class Comparison:
         }
 
     def _rate(self, counts: NDArray[np.float64], purpose: int) -> dict[str, Any] | None:
-        """A rate of all paths together; None where there is nothing to take it of."""
-        found, of = counts.sum(axis=0).tolist()
-        if not of:
+        count, total = counts.sum(axis=0).tolist()
+        if not total:
             return None
-        low, high = metrics.interval(counts[:, 0], counts[:, 1], self._noise(1, purpose), self.options.resamples) or (
-            None,
-            None,
-        )
-        return {"rate": found / of, "count": round(found), "of": round(of), "low": low, "high": high}
+        bounds = metrics.interval(counts[:, 0], counts[:, 1], self._noise(1, purpose), self.options.resamples)
+        low, high = bounds or (None, None)
+        return {"rate": count / total, "count": round(count), "of": round(total), "low": low, "high": high}
 
     def similarity(self) -> list[dict[str, Any]]:
-        """The scores of every condition that the sets allow: see the module.
+        """MultiMatch's scores of every condition that the sets allow: see the module.
 
         Raises UnavailableError where ``multimatch_gaze`` is not installed.
         """
         if self.alone:
-            conditions = [("first", "first", how) for how in ("", ELSEWHERE, RANDOM, AVERAGED)]
+            conditions = [("first", "first", how) for how in ("", ELSEWHERE, RANDOM)]
         else:
             conditions = [("first", "second", how) for how in ("", ELSEWHERE, RANDOM)]
-            conditions += [("second", "second", how) for how in ("", ELSEWHERE, AVERAGED)]
-            conditions += [("first", "first", "")]
-        rows = [self._row(one, other, how) for one, other, how in conditions]
+            conditions += [("second", "second", ""), ("first", "first", "")]
+        rows = [self._row(*condition) for condition in conditions]
         return [row for row in rows if row["pairs"]]
 
-    def _row(self, one: str, other: str, how: str) -> dict[str, Any]:
-        """The means of one condition, with their intervals, and how many pairs they are of."""
-        maker = RANDOM if how == RANDOM else f"{one}, {how}" if how else one
-        means: dict[str, list[float]] = {score: [] for score in SCORES}
+    def _row(self, left_side: str, right_side: str, how: str) -> dict[str, Any]:
+        maker = RANDOM if how == RANDOM else f"{left_side}, {how}" if how else left_side
+        means: dict[str, list[float]] = {score: [] for score in metrics.MULTIMATCH}
         pairs = too_short = 0
-        for index, shown in enumerate(self.shown):
-            found: dict[str, list[float]] = {score: [] for score in SCORES}
-            for left, right in self._pairs(index, one, other, how):
+        for index, stimulus in enumerate(self.stimuli):
+            values: dict[str, list[float]] = {score: [] for score in metrics.MULTIMATCH}
+            for left, right in self._pairs(index, left_side, right_side, how):
                 pairs += 1
-                too_short += min(len(left.fixations), len(right.fixations)) < metrics.SHORTEST
-                for score, value in self._scores(left, right, shown.frame).items():
-                    found[score].append(value)
-            for score, values in found.items():
-                means[score] += [sum(values) / len(values)] if values else []
-        scores = {}
-        for number, (score, values) in enumerate(means.items()):
-            if values:
-                bounds = metrics.interval(values, np.ones(len(values)), self._noise(2, number), self.options.resamples)
+                scores = _scores(left, right, stimulus.frame)
+                too_short += scores is None
+                for score, value in (scores or {}).items():
+                    values[score].append(value)
+            for score, of_pairs in values.items():
+                means[score] += [sum(of_pairs) / len(of_pairs)] if of_pairs else []
+        row: dict[str, Any] = {
+            "condition": f"{maker} : {right_side}",
+            "pairs": pairs,
+            "too_short_for_multimatch": too_short,
+            "scores": {},
+        }
+        for number, (score, of_stimuli) in enumerate(means.items()):
+            if of_stimuli:
+                noise = self._noise(2, number)
+                bounds = metrics.interval(of_stimuli, np.ones(len(of_stimuli)), noise, self.options.resamples)
                 low, high = bounds or (None, None)
-                scores[score] = {"mean": sum(values) / len(values), "stimuli": len(values), "low": low, "high": high}
-        row = {"condition": f"{maker} : {other}", "pairs": pairs, "too_short_for_multimatch": too_short}
-        return {**row, "scores": scores}
+                mean = sum(of_stimuli) / len(of_stimuli)
+                row["scores"][score] = {"mean": mean, "stimuli": len(of_stimuli), "low": low, "high": high}
+        return row
 
-    def _pairs(self, index: int, one: str, other: str, how: str) -> Iterator[tuple[Recorded, Recorded]]:
-        """The pairs of a condition on one stimulus. Those of a floor are the pairs that it is the floor of, with the
-        left path replaced."""
-        shown, alike = self.shown[index], int(one == other)
-        left, right = shown.paths[one], shown.paths[other]
+    def _pairs(self, index: int, left_side: str, right_side: str, how: str) -> Iterator[tuple[Recorded, Recorded]]:
+        # The pairs of a floor are the pairs that it is the floor of, with the left path replaced.
+        stimulus, alike = self.stimuli[index], int(left_side == right_side)
+        left, right = stimulus.paths[left_side], stimulus.paths[right_side]
         possible = list(combinations(range(len(left)), 2) if alike else product(range(len(left)), range(len(right))))
         if alike:
             possible = [(i, j) for i, j in possible if left[i].subject != right[j].subject]
@@ -311,59 +275,29 @@ class Comparison:
         for i, j in possible:
             replaced: Recorded | None = left[i]
             if how == RANDOM:
-                replaced = shown.paths["random"][i]
+                replaced = stimulus.paths["random"][i]
             elif how == ELSEWHERE:
-                replaced = self._elsewhere(noise, left[i], index, one)
-            elif how == AVERAGED:
-                replaced = _averaged([path for path in left if path.subject != right[j].subject], shown.frame)
+                replaced = self._elsewhere(noise, left[i], index, left_side)
             if replaced is not None:
                 yield replaced, right[j]
 
     def _elsewhere(self, noise: np.random.Generator, path: Recorded, index: int, side: str) -> Recorded | None:
         """A path on another stimulus by whoever made ``path``, or by anybody where they made none."""
-        others = [shown.paths[side] for shown in self.shown[:index] + self.shown[index + 1 :]]
-        own = [[other for other in paths if other.subject == path.subject] for paths in others]
-        choices = [paths for paths in own if paths] or others
+        others = [stimulus.paths[side] for at, stimulus in enumerate(self.stimuli) if at != index]
+        same_maker = [[other for other in paths if other.subject == path.subject] for paths in others]
+        choices = [paths for paths in same_maker if paths] or others
         if not choices:
             return None
         paths = choices[int(noise.integers(len(choices)))]
         return paths[int(noise.integers(len(paths)))]
 
-    def _scores(self, left: Recorded, right: Recorded, frame: Size) -> dict[str, float]:
-        """The scores of one pair, those that it has."""
-        points = left.scaled(frame), right.scaled(frame)
-        times = None
-        if left.durations is not None and right.durations is not None and min(*left.durations, *right.durations) > 0:
-            times = left.durations, right.durations
-        found: dict[str, float | None] = {**(metrics.multimatch(*points, frame, times) or {})}
-        one, other = (metrics.cells(path, frame, self.options.grid) for path in points)
-        found["scanmatch"] = metrics.scanmatch(one, other, self._substitution)
-        if times is not None:
-            one, other = (
-                metrics.repeated(cells, own, self.options.bin_ms)
-                for cells, own in zip((one, other), times, strict=True)
-            )
-            found["scanmatch_durations"] = metrics.scanmatch(one, other, self._substitution)
-        return {score: value for score, value in found.items() if value is not None}
+
+def _scores(left: Recorded, right: Recorded, frame: Size) -> dict[str, float] | None:
+    times = None
+    if left.durations is not None and right.durations is not None and min(*left.durations, *right.durations) > 0:
+        times = left.durations, right.durations
+    return metrics.multimatch(left.scaled(frame), right.scaled(frame), frame, times)
 
 
-def _per_degree(path: Recorded, frame: Size) -> float | None:
-    """Pixels of the common frame per degree, where the path's own are known."""
+def _pixels_per_degree(path: Recorded, frame: Size) -> float | None:
     return None if path.pixels_per_degree is None else path.pixels_per_degree * frame[0] / path.frame[0]
-
-
-def _averaged(paths: Sequence[Recorded], frame: Size) -> Recorded | None:
-    """The mean of at least two paths, fixation by fixation, as long as their median length; None for fewer."""
-    if len(paths) < 2:
-        return None
-    scaled = [path.scaled(frame) for path in paths]
-    length = round(median(map(len, scaled)))
-    mean = [np.mean([points[at] for points in scaled if len(points) > at], axis=0).tolist() for at in range(length)]
-    return replace(paths[0], fixations=tuple((x, y) for x, y in mean), frame=frame, durations=None)
-
-
-def _some(names: Iterable[str], shown: int = 5) -> str:
-    """The first few of a set's names."""
-    listed = list(names)
-    more = f" and {len(listed) - shown:,} more" if len(listed) > shown else ""
-    return ", ".join(map(repr, listed[:shown])) + more

@@ -1,15 +1,7 @@
-"""Figures of scanpaths, and scores of how alike two scanpaths are.
+"""Figures of scanpaths, and how alike two scanpaths are.
 
 A scanpath is a sequence of fixations (x, y) in pixels of a frame (width, height), origin top left, y downwards; it may
-leave the frame. Every function is pure: the same input gives the same figures, and randomness comes in as a generator.
-
-- Return fixations are counted as Zhang et al. 2022 ("Look twice", PLoS Computational Biology 18(11)) count them in
-  their program.
-- ScanMatch is Cristino, Mathôt, Theeuwes and Gilchrist 2010 (Behavior Research Methods 42): fixations become cells of
-  a grid, two cells score the threshold minus their distance in cells, and the best alignment of the two sequences
-  (Needleman and Wunsch 1970, no penalty for gaps) is divided by what the longer one would score against itself.
-- MultiMatch is Dewhurst et al. 2012 (Behavior Research Methods 44) as the package ``multimatch_gaze`` (Wagner et al.
-  2019) computes it, without its simplification of paths.
+leave the frame. Every function is pure; randomness comes in as a generator.
 """
 
 from __future__ import annotations
@@ -44,8 +36,7 @@ def amplitudes(fixations: Points) -> NDArray[np.float64]:
 def direction_counts(fixations: Points) -> NDArray[np.int64]:
     """How many saccades go in each of the eight :data:`SECTORS` of 45 degrees, the first centred on "right".
 
-    "Up" is up on the screen. A saccade of no length has no direction and is not counted; on a border between two
-    sectors the one further anticlockwise counts.
+    "Up" is up on the screen. A saccade of no length is not counted; a border belongs to the sector anticlockwise of it.
     """
     saccades = np.diff(as_points(fixations), axis=0)
     saccades = saccades[(saccades != 0).any(axis=1)]
@@ -54,11 +45,11 @@ def direction_counts(fixations: Points) -> NDArray[np.int64]:
 
 
 def return_fixations(fixations: Points, radius: float, *, count_first: bool = False) -> tuple[int, int]:
-    """(how many fixations return, how many the rate is taken of).
+    """(how many fixations return, how many the rate is taken of), as Zhang et al. 2022 count them in their program.
 
-    A fixation returns when its distance to any earlier one, the one just before it excepted, is at most ``radius``
-    pixels. Without ``count_first`` the path's first fixation, which is forced, neither returns nor is returned to. The
-    rate is taken of all fixations but the first of those that count.
+    A fixation returns when its distance to any earlier fixation, except the fixation just before it, is at most
+    ``radius`` pixels. Without ``count_first`` the forced first fixation neither returns nor is returned to. The rate is
+    taken of all fixations that count but the first.
     """
     points = as_points(fixations)[0 if count_first else 1 :]
     returns = 0
@@ -69,10 +60,9 @@ def return_fixations(fixations: Points, radius: float, *, count_first: bool = Fa
 
 
 def edge_share(fixations: Points, window: float, within: float = 1.0) -> float | None:
-    """The share of saccades that land on the edge of an earlier fixation's window; None without a saccade.
+    """The share of saccades that land at most ``within`` pixels outside an earlier fixation's square window.
 
-    On the edge: outside the square window, but at most ``within`` pixels outside it. It follows from a maximum and a
-    hard window (on a slope the best place left lies at the window's border), and is no property of the map.
+    None without a saccade. On a slope of the map the best place left lies at the window's border.
     """
     points = as_points(fixations)
     if len(points) < 2:
@@ -90,61 +80,14 @@ def outside(fixations: Points, frame: tuple[float, float]) -> int:
     return int(((points < 0) | (points >= np.asarray(frame))).any(axis=1).sum())
 
 
-def threshold(lengths: Values) -> float:
-    """ScanMatch's threshold: twice the standard deviation (of a sample) of saccade lengths, given in cell widths.
-
-    Raises ValueError where it is not above 0: fewer than two saccades, or all of one length.
-    """
-    values = np.asarray(lengths, dtype=np.float64)
-    found = 2 * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    if not found > 1e-9 * float(values.max(initial=0)):  # less is rounding
-        raise ValueError("ScanMatch's threshold needs saccades of more than one length")
-    return found
-
-
-def substitution(grid: tuple[int, int], threshold: float) -> NDArray[np.float64]:
-    """What each pair of cells scores, [cells, cells]: ``threshold`` minus their Euclidean distance in cells.
-
-    ``grid`` is (columns, rows); cells are numbered along the rows from the top left.
-    """
-    columns, rows = grid
-    row, column = np.divmod(np.arange(columns * rows), columns)
-    distance: NDArray[np.float64] = np.hypot(row[:, None] - row, column[:, None] - column)
-    return threshold - distance
-
-
-def cells(fixations: Points, frame: tuple[float, float], grid: tuple[int, int]) -> NDArray[np.int64]:
-    """The grid's cell that each fixation lies in; one outside the frame counts for the nearest cell."""
-    places = np.floor(as_points(fixations) * np.asarray(grid) / np.asarray(frame)).astype(np.int64)
-    column, row = np.clip(places, 0, np.asarray(grid) - 1).T
-    numbers: NDArray[np.int64] = row * grid[0] + column
-    return numbers
-
-
-def repeated(sequence: NDArray[np.int64], durations: Values, bin_ms: float) -> NDArray[np.int64]:
-    """Each cell as often as its fixation's duration holds bins of ``bin_ms``, rounded, halves up; maybe never."""
-    return np.repeat(sequence, np.floor(np.asarray(durations) / bin_ms + 0.5).astype(np.int64))
-
-
-def scanmatch(first: NDArray[np.int64], second: NDArray[np.int64], scores: NDArray[np.float64]) -> float | None:
-    """ScanMatch's score, 0 to 1, of two sequences of cells; None if one is empty. ``scores``: :func:`substitution`."""
-    if not len(first) or not len(second):
-        return None
-    best = np.zeros(len(second) + 1)
-    for cell in first:  # one row of Needleman and Wunsch's table: beside one another, or one of the two in a gap
-        above = best.copy()
-        above[1:] = np.maximum(above[1:], best[:-1] + scores[cell, second])
-        best = np.maximum.accumulate(above)
-    return float(best[-1]) / (float(scores.max()) * max(len(first), len(second)))
-
-
 def multimatch(
     first: Points, second: Points, frame: tuple[float, float], durations: tuple[Values, Values] | None = None
 ) -> dict[str, float] | None:
-    """MultiMatch's similarities by name, each at most 1, of two paths in one frame; None if one has under 3 fixations.
+    """MultiMatch's similarities by name, each at most 1; None where a path has under 3 fixations.
 
-    "duration" is among them only where ``durations``, all above 0, are given. Raises UnavailableError where the package
-    is not installed.
+    The method is Dewhurst et al. 2012 (Behavior Research Methods 44) as the package ``multimatch_gaze`` computes it,
+    without simplification of paths. "duration" needs ``durations``, all above 0. Raises UnavailableError without the
+    package.
     """
     try:
         from multimatch_gaze import docomparison  # type: ignore[import-untyped]
@@ -165,51 +108,36 @@ def multimatch(
     return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
-def random_path(
-    noise: np.random.Generator, frame: tuple[float, float], length: int, first: Sequence[float] | None = None
-) -> NDArray[np.float64]:
-    """A path of ``length`` fixations, [length, 2], each anywhere in the frame with the same probability.
-
-    ``first``, if given, is where it begins: an experiment forces the first fixation, and a floor must not be lower
-    for lack of it.
-    """
-    path = noise.random((length, 2)) * frame
-    if first is not None and length:
-        path[0] = first
-    return path
-
-
 def interval(
-    parts: Values, wholes: Values, noise: np.random.Generator, resamples: int = 1000
+    parts: Values, totals: Values, noise: np.random.Generator, resamples: int = 1000
 ) -> tuple[float, float] | None:
-    """The 95 % bootstrap interval (percentiles) of sum(parts) / sum(wholes), by SciPy.
+    """The 95 % bootstrap interval (percentiles, SciPy) of sum(parts) / sum(totals), with one entry per stimulus.
 
-    There is one entry of ``parts`` and ``wholes`` per stimulus; for a mean of stimuli the wholes are ones. Those of 0
-    are left out. None for fewer than two stimuli, of which nothing can be learnt about others.
+    For a mean of stimuli the totals are ones. Stimuli of total 0 are left out; None for fewer than two stimuli.
     """
     from scipy.stats import bootstrap
 
-    pairs = np.array([parts, wholes], dtype=np.float64)
+    pairs = np.array([parts, totals], dtype=np.float64)
     pairs = pairs[:, pairs[1] > 0]
     if pairs.shape[1] < 2:
         return None
-    found = bootstrap(
+    bounds = bootstrap(
         pairs,
-        lambda part, whole, axis: part.sum(axis) / whole.sum(axis),
+        lambda part, total, axis: part.sum(axis) / total.sum(axis),
         n_resamples=resamples,
         paired=True,
         vectorized=True,
         method="percentile",
         rng=noise,
-    )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    ).confidence_interval
+    return float(bounds.low), float(bounds.high)
 
 
 def summary(values: Values) -> dict[str, float] | None:
-    """Count, mean, standard deviation (of a sample, 0 for one value) and percentiles; None without a value."""
-    found = np.asarray(values, dtype=np.float64)
-    if not found.size:
+    """Count, mean, standard deviation (of a sample, 0 for a single value) and percentiles; None without a value."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if not numbers.size:
         return None
-    percentiles = dict(zip((f"p{at}" for at in PERCENTILES), np.percentile(found, PERCENTILES).tolist(), strict=True))
-    spread = float(found.std(ddof=1)) if found.size > 1 else 0.0
-    return {"count": int(found.size), "mean": float(found.mean()), "sd": spread, **percentiles}
+    percentiles = dict(zip((f"p{at}" for at in PERCENTILES), np.percentile(numbers, PERCENTILES).tolist(), strict=True))
+    spread = float(numbers.std(ddof=1)) if numbers.size > 1 else 0.0
+    return {"count": int(numbers.size), "mean": float(numbers.mean()), "sd": spread, **percentiles}

@@ -1,13 +1,11 @@
-"""Models that were trained on exchanges of messages: DialoGPT and BlenderBot.
+"""Models trained on exchanges of messages: DialoGPT and BlenderBot. Neither knows a topic: it stands in the greeting
+before the first message.
 
-DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2, trained on messages that its end token joins. Its messages are
-drawn from the ten likeliest tokens, as by its authors.
+DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2, trained on messages that its end token joins.
 
 BlenderBot (Roller et al. 2021, arXiv 2004.13637) encodes the newest messages and searches the next with beams. The
 papers used BlenderBot 3 with 175 thousand million weights; these are its forerunners, of 400 million and 3 thousand
 million.
-
-Neither knows a topic: it stands in the greeting before the first message.
 """
 
 from __future__ import annotations
@@ -27,17 +25,36 @@ from agents.stimuli import ConversationStimulus, Utterance
 from agents.tasks import Family
 
 DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
+# A space before each message, as its words were in training, and two between messages.
+BLENDERBOT_TEMPLATE = (
+    "{% for message in messages %}{{ ' ' + message['content'] }}{% if not loop.last %}{{ '  ' }}{% endif %}{% endfor %}"
+    "{{ eos_token }}"
+)
+GREETINGS = ("Hi!\nWhat do you think about {topic}?",)
+
+
+def _request(
+    stimulus: ConversationStimulus,
+    draw: Draw,
+    history: Sequence[Utterance],
+    greetings: Sequence[str],
+    sampling: Sampling,
+) -> TextRequest:
+    name, _ = prompts.speakers(stimulus, draw.options)
+    is_complete = len(history) == len(stimulus.history)
+    greeting = prompts.greeting(stimulus, draw.sample, greetings) if is_complete else None
+    return TextRequest(messages=prompts.chat(name, history, greeting), sampling=sampling)
 
 
 class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
-    """All messages, whoever said them, each followed by the end of text, are continued by the next."""
+    """Continues all messages of both speakers, each followed by the end of text, by the next."""
 
     class Settings(DrawnSettings):
         """How messages are drawn."""
 
         top_k: int = Field(10, ge=0, le=1_000_000)
         """Only the so many likeliest tokens; 0: all."""
-        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = ("Hi!\nWhat do you think about {topic}?",)
+        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
         """What the other is taken to have said before the first message; a line with a {topic} not known goes."""
 
     memory = 6 * GIB
@@ -50,25 +67,12 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
         return TransformersEngine(self.folder(), precision=self.settings.precision, template=DIALOGPT_TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        name, _ = prompts.speakers(stimulus, draw.options)
-        is_whole = len(history) == len(stimulus.history)
-        greeting = prompts.greeting(stimulus, draw.sample, self.settings.greetings) if is_whole else None
         sampling = self.settings.sampling(self.settings.temperature, self.settings.max_tokens)
-        return TextRequest(messages=prompts.chat(name, history, greeting), sampling=replace(sampling, min_tokens=1))
-
-
-# A space before each message, as its words were in training, and two between messages.
-BLENDERBOT_TEMPLATE = (
-    "{% for message in messages %}{{ ' ' + message['content'] }}{% if not loop.last %}{{ '  ' }}{% endif %}{% endfor %}"
-    "{{ eos_token }}"
-)
+        return _request(stimulus, draw, history, self.settings.greetings, replace(sampling, min_tokens=1))
 
 
 class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
-    """The best beam after as many of the newest messages as the encoder has positions for (128).
-
-    Nothing is drawn: the same messages have the same next one.
-    """
+    """The best beam after as many of the newest messages as the encoder has positions for (128); nothing is drawn."""
 
     class Settings(TextSettings):
         """The choices that its checkpoints come with."""
@@ -85,7 +89,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
         """Beam scores are divided by the length to this power; below 0 favours short messages."""
         no_repeat_ngram: int = Field(3, ge=0, le=20)
         """No sequence of so many tokens stands twice in the message, nor in it and those before; 0: no such rule."""
-        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = ("Hi!\nWhat do you think about {topic}?",)
+        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
         """What the other is taken to have said before the first message; a line with a {topic} not known goes."""
 
     family: ClassVar[Family] = "blenderbot"
@@ -104,11 +108,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
         return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=BLENDERBOT_TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        name, _ = prompts.speakers(stimulus, draw.options)
-        is_whole = len(history) == len(stimulus.history)
-        greeting = prompts.greeting(stimulus, draw.sample, self.settings.greetings) if is_whole else None
-        # The engine counts what is said after the start token.
-        sampling = Sampling(
-            temperature=0, min_tokens=self.settings.min_tokens - 1, max_tokens=self.settings.max_tokens - 1
-        )
-        return TextRequest(messages=prompts.chat(name, history, greeting), sampling=sampling)
+        # The engine counts the tokens after the start token.
+        least, most = self.settings.min_tokens - 1, self.settings.max_tokens - 1
+        sampling = Sampling(temperature=0, min_tokens=least, max_tokens=most)
+        return _request(stimulus, draw, history, self.settings.greetings, sampling)

@@ -1,19 +1,19 @@
 """The agent ``eliza``: conversation by keywords; no model, no weights.
 
 After J. Weizenbaum, "ELIZA: a computer program for the study of natural language communication between man and
-machine", CACM 9(1), 1966. Words are substituted before anything is matched ("my" becomes "your"), so that patterns are
-written in the answerer's words. Of a message the first clause with a keyword is read, and its keywords are ranked. The
-first decomposition rule of a keyword that fits takes the clause apart; one of the rule's reassemblies puts a reply
-together, each in its turn. What was said with "my" is remembered, and recalled where no keyword is found.
+machine", CACM 9(1), 1966. Words are substituted before anything is matched ("my" becomes "your"), so patterns are in
+the answerer's words. Of a message the first clause with a keyword is read, and its keywords are ranked. The first
+decomposition rule of a keyword that fits takes the clause apart; one of the rule's reassemblies puts a reply together,
+each in its turn. Statements with "my" are remembered, and recalled where a message has no keyword.
 
 The script has keywords with ``rank`` and ``rules``. In a decomposition "0" stands for any number of words, another
 numeral for just so many, "(a|b)" for one word of these, "/class" for one word of a class. Elements are numbered from 1;
 "(3)" in a reassembly is what the third one matched. "=word" goes on with another keyword's rules, "newkey" with the
 next keyword.
 
-Nothing is kept between two replies: whose turn a reassembly's is, is read from the history. The paper's program repeats
-itself once its rules are used up; this one goes on to other replies, and says no message and no sentence of four words
-or more that was said before.
+No state is kept between two replies: the history shows whose turn a reassembly's is. The paper's program repeats itself
+once its rules are used up; this one goes on to other replies, and repeats no message and no sentence of four words or
+more.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from agents.stimuli import ConversationStimulus, Stimulus, Task
 
 SCRIPT = Path(__file__).parent / "eliza_script.json"
 READ = 2000  # characters of a message that are read
-CLAUSE_WORDS = 60  # of a clause
-QUOTED_WORDS = 10  # a longer component is not said again
+CLAUSE_WORDS = 60
+QUOTED_WORDS = 10  # a longer component is not repeated
 LINKS = 4  # "=word" in a row; a script that goes round in a circle ends
 MEMORY_TURN = 4  # without a keyword, every fourth reply comes from memory
-REPEATED = 4  # shorter sentences may be said again
+REPEATED = 4  # shorter sentences may be repeated
 TOPIC = 30  # characters of a topic that is named
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
@@ -78,29 +78,29 @@ class Script:
 
     def clauses(self, text: str) -> list[list[str]]:
         """The words of each clause, contractions written out. "But" parts clauses as a comma does (page 37)."""
-        found = []
+        clauses = []
         for clause in _STOPS.split(text[:READ].replace("’", "'")):
             words = _WORD.findall(clause)[:CLAUSE_WORDS]
-            found.append(" ".join(self._script["substitutions"].get(word.casefold(), word) for word in words).split())
-        return [clause for clause in found if clause]
+            clauses.append(" ".join(self._script["substitutions"].get(word.casefold(), word) for word in words).split())
+        return [clause for clause in clauses if clause]
 
     def turned(self, clause: Sequence[str]) -> str:
-        """The clause as the other speaker says it: "I am" becomes "you are"; a space follows each word."""
-        heard = [word.casefold() for word in clause]
+        """The clause in the other speaker's words: "I am" becomes "you are"; a space follows each word."""
+        lower = [word.casefold() for word in clause]
         words = list(clause)
-        for at, word in enumerate(heard):
-            near = (heard[at - 1] if at else None, heard[at + 1] if at + 1 < len(heard) else None)
+        for at, word in enumerate(lower):
+            before, after = lower[at - 1] if at else None, lower[at + 1] if at + 1 < len(lower) else None
             if word == "you":
-                words[at] = "me" if near[0] in self._script["object_after"] or (at and near[1] is None) else "I"
+                words[at] = "me" if before in self._script["object_after"] or (at and after is None) else "I"
             elif word in self._script["agreement"]:
                 subject, form = self._script["agreement"][word]
-                words[at] = form if subject in near else word
+                words[at] = form if subject in (before, after) else word
             else:
                 words[at] = self._script["reflections"].get(word, words[at] if at else word)
         return "".join(f"{word} " for word in words)
 
-    def found(self, clause: Sequence[str]) -> list[str]:
-        """The clause's keywords as the paper stacks them: one that outranks the top goes on top, others to the
+    def stack(self, clause: Sequence[str]) -> list[str]:
+        """The clause's keywords as the paper stacks them: a word that outranks the top goes on top, others to the
         bottom."""
         stack: list[str] = []
         for word in dict.fromkeys(word.casefold() for word in clause):
@@ -109,49 +109,52 @@ class Script:
                 stack.insert(0 if above else len(stack), word)
         return stack
 
-    def replies(self, turned: str, rules: Sequence[Rule], own: str, links: int = LINKS) -> Iterator[str]:
-        """What the rules make of a clause. Of a rule's reassemblies the one goes first that is least used in ``own``,
-        the speaker's messages as :func:`plain` text."""
+    def replies(self, turned: str, rules: Sequence[Rule], used: str, links: int = LINKS) -> Iterator[str]:
+        """What the rules make of a clause. Of a rule's reassemblies the least used goes first; ``used`` is the
+        speaker's messages as :func:`plain` text."""
         for pattern, texts in rules:
             match = pattern.fullmatch(turned)
             if match is None:
                 continue
-            for text in sorted(texts, key=lambda text: own.count(_fixed_part(text))):
+            for text in sorted(texts, key=lambda text: used.count(_fixed_part(text))):
                 if text == "newkey":
                     return
                 if text.startswith("="):
                     if links:
-                        yield from self.replies(turned, self.keywords[text[1:]][1], own, links - 1)
+                        yield from self.replies(turned, self.keywords[text[1:]][1], used, links - 1)
                 elif (filled := _filled(text, match)) is not None:
                     yield filled
 
     def remembered(self, texts: Sequence[str]) -> Iterator[str]:
-        """What was said with "my" in a partner's messages, the oldest first. A hash of the statement's words draws the
-        one reply to it, as in the paper, so that it is recalled once."""
+        """Replies to a partner's earlier statements with "my", the oldest first. A hash of the statement's words draws
+        the only reply to it, as in the paper, so that it is recalled once."""
         for text in texts:
             for clause in self.clauses(text):
-                if self.found(clause)[:1] == [self._memory_word]:
+                if self.stack(clause)[:1] == [self._memory_word]:
                     turned = self.turned(clause)
                     pattern, replies = next(rule for rule in self._memory_rules if rule[0].fullmatch(turned))
                     yield from self.replies(turned, [(pattern, [random.Random(turned).choice(replies)])], "")
 
-    def candidates(self, own: Sequence[str], others: Sequence[str], topic: str | None, seed: int) -> Iterator[str]:
-        """What may be said next, the best first; the seed orders what the paper leaves open."""
-        said = "\n".join(map(plain, own))
-        if not own and not others:
+    def candidates(
+        self, messages: Sequence[str], partners: Sequence[str], topic: str | None, seed: int
+    ) -> Iterator[str]:
+        """What may be the next message after the speaker's ``messages`` and the partner's, the best first; the seed
+        orders what the paper leaves open."""
+        used = "\n".join(map(plain, messages))
+        if not messages and not partners:
             named = bool(topic and topic.isprintable() and len(topic) <= TOPIC and _WORD.search(topic))
             openings = [text for text in self._script["openings"] if ("{topic}" in text) == named]
             yield from (text.replace("{topic}", topic or "") for text in _shuffled(openings, seed))
-        clauses = self.clauses(others[-1]) if others else []
-        clause = next((clause for clause in clauses if self.found(clause)), [])
-        for word in self.found(clause):
-            yield from self.replies(self.turned(clause), self.keywords[word][1], said)
-        if clause or len(own) % MEMORY_TURN == MEMORY_TURN - 1:
-            yield from self.remembered(others[:-1])
-        yield from sorted(self._script["none"], key=lambda text: said.count(plain(text)))
+        clauses = self.clauses(partners[-1]) if partners else []
+        clause = next((clause for clause in clauses if self.stack(clause)), [])
+        for word in self.stack(clause):
+            yield from self.replies(self.turned(clause), self.keywords[word][1], used)
+        if clause or len(messages) % MEMORY_TURN == MEMORY_TURN - 1:
+            yield from self.remembered(partners[:-1])
+        yield from sorted(self._script["none"], key=lambda text: used.count(plain(text)))
         for begin, end in _shuffled(list(product(self._script["begin"], self._script["end"])), seed):
             yield f"{begin}, and {end}?"
-        yield from (f"Matter {number}, then: please continue." for number in count(len(own) + 1))
+        yield from (f"Matter {number}, then: please continue." for number in count(len(messages) + 1))
 
 
 class ElizaAgent(Agent[Settings]):
@@ -171,12 +174,12 @@ class ElizaAgent(Agent[Settings]):
 
     def _reply(self, stimulus: Stimulus, draw: Draw) -> Reply:
         assert isinstance(stimulus, ConversationStimulus)
-        messages = _messages(stimulus, draw.options)
-        said = {part for _, text in messages for part in _comparable(text)}
-        own = [text for is_own, text in messages if is_own]
-        others = [text for is_own, text in messages if not is_own]
-        candidates = self._script.candidates(own, others, stimulus.topic, draw.seed)
-        text = next(text for text in candidates if said.isdisjoint(_comparable(text)))
+        history = _messages(stimulus, draw.options)
+        repeated = {part for _, text in history for part in _comparable(text)}
+        messages = [text for is_speaker, text in history if is_speaker]
+        partners = [text for is_speaker, text in history if not is_speaker]
+        candidates = self._script.candidates(messages, partners, stimulus.topic, draw.seed)
+        text = next(text for text in candidates if repeated.isdisjoint(_comparable(text)))
         return Reply(TurnAnswer(text=text[0].upper() + text[1:], finish="stop"))
 
 
@@ -186,27 +189,28 @@ def plain(text: str) -> str:
 
 
 def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> list[tuple[bool, str]]:
-    """What was said, and whether by the one whose turn it is: under its name, or its letter where the names are others.
+    """All messages, each with whether it is of the speaker whose turn it is: under a name, or the letter where the
+    names are others.
 
     An opener that the history does not hold yet is the partner's, unless ``who_starts`` says otherwise.
     """
     name, other = speakers(stimulus, options)
     side = SIDES[(stimulus.names or SIDES).index(name)]
-    own = {name, side} - {other}
-    said = [(utterance.speaker in own, utterance.text) for utterance in stimulus.history]
-    if stimulus.opener is not None and all(text != stimulus.opener for _, text in said):
-        said.insert(0, (stimulus.who_starts == side, stimulus.opener))
-    return said
+    labels = {name, side} - {other}
+    messages = [(utterance.speaker in labels, utterance.text) for utterance in stimulus.history]
+    if stimulus.opener is not None and all(text != stimulus.opener for _, text in messages):
+        messages.insert(0, (stimulus.who_starts == side, stimulus.opener))
+    return messages
 
 
 def _comparable(text: str) -> set[str]:
-    """The whole message, and those of its sentences that may not be said again."""
+    """The message, and those of its sentences that may not be repeated."""
     sentences = {plain(sentence) for sentence in _SENTENCE.findall(text)}
-    return {plain(text), *(one for one in sentences if len(one.split()) >= REPEATED)}
+    return {plain(text), *(sentence for sentence in sentences if len(sentence.split()) >= REPEATED)}
 
 
 def _filled(text: str, match: re.Match[str]) -> str | None:
-    """A reassembly with its components, or None if one of them is empty or too long to be said again."""
+    """A reassembly with its components, or None if a component is empty or too long to be repeated."""
     parts = [match[int(slot)].strip() for slot in _SLOT.findall(text)]
     if not all(0 < len(part.split()) <= QUOTED_WORDS for part in parts):
         return None
@@ -214,10 +218,9 @@ def _filled(text: str, match: re.Match[str]) -> str | None:
 
 
 def _fixed_part(text: str) -> str:
-    """A reassembly's longest piece between its slots: where that was said, the reassembly was used."""
+    """A reassembly's longest piece between its slots, by which its uses are counted."""
     return max((plain(piece).strip() for piece in _SLOT.split(text)), key=len)
 
 
 def _shuffled(items: Sequence[Any], seed: int) -> list[Any]:
-    """The items in an order that the seed alone decides."""
     return random.Random(seed).sample(items, len(items))

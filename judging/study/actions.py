@@ -22,7 +22,7 @@ from judging.study import status as progress
 from judging.study.asking import StimulusMaterial, chosen
 from judging.study.material import Material, TrialMaterial, material_of
 from judging.study.online.material import OnlineMaterial
-from judging.study.phrases import read_phrases
+from judging.study.pages import read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings, source_of
 from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
@@ -52,7 +52,7 @@ def new(options: argparse.Namespace) -> int:
     if options.preset == "online":
         if options.source is not None or options.task is not None:
             raise InputError("--preset online: is of no trials, no stimuli and no --task")
-        return _write_study(options.out, presets.written_for_online_tests())
+        return _write_study(options.out, presets.study_of_online_tests())
     source = options.source
     if source is None:
         raise InputError("study new: name a trial set or a stimulus set, or give --preset online")
@@ -78,12 +78,12 @@ def new(options: argparse.Namespace) -> int:
         of_pairs = any(getattr(one, "beside", None) is not None for one in stimuli)
         if of_pairs and options.preset != "plain":
             raise InputError(f"--preset {options.preset}: the papers have no pairs of conversations")
-        text = _fitting(source, lambda changed: presets.written(
+        text = _fitting(source, lambda changed: presets.study_of_judges(
             relative, task, options.preset, of_pairs=of_pairs, changed=changed
         ))  # fmt: skip
     else:
         number = sum(one.task == task for one in stimuli)
-        text = presets.written_for_participants(relative, task, number)
+        text = presets.study_of_participants(relative, task, number)
     return _write_study(options.out, text)
 
 
@@ -224,7 +224,7 @@ def status(options: argparse.Namespace) -> int:
     if options.json:
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     else:
-        progress.show(found)
+        progress.print_study(found)
     return 0
 
 
@@ -234,7 +234,7 @@ def plan(options: argparse.Namespace) -> int:
     judges = planning.plan(
         options.half_width, options.agents, options.per_judge, options.stimuli, measure=options.measure
     )
-    planning.print_plan(judges, _say)
+    planning.print_plan(judges)
     return 0
 
 

@@ -21,19 +21,18 @@ from agents.errors import StorageError
 from judging.study.lobby import Lobby
 from judging.study.material import ToldError
 from judging.study.online.lobby import OnlineLobby
-from judging.study.pages import KINDS, OWN, phrases_sent
+from judging.study.page_answers import BadAnswer
+from judging.study.pages import KINDS, STUDY_STATIC, media_of, phrases_sent, view
 from judging.study.state import ASKED, Judge, read_personal, read_state
 from judging.study.status import status_of
 from judging.study.study import Refused, Study
-from judging.study.verdict import BadAnswer
-from judging.study.views import media_of, view
 from serving.http.app import on_fault, on_http_error
 from serving.http.errors import ApiError, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
 from serving.http.page import HEADERS, STATIC, PageFiles
 from serving.runs.row_problems import strict_json
 
-OWN_FILES = frozenset(path.name for path in OWN.iterdir())
+OWN_FILES = frozenset(path.name for path in STUDY_STATIC.iterdir())
 KEPT = 30 * 24 * 3600  # seconds of the cookie
 REFUSALS = {
     "no_link": "this study is entered by a link of one's own",
@@ -76,7 +75,7 @@ def create_app(
     """The application for one study, which its caller starts and closes."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
                   dependencies=[Depends(check_type)])  # fmt: skip
-    files, shared = PageFiles(directory=OWN), PageFiles(directory=STATIC)
+    files, shared = PageFiles(directory=STUDY_STATIC), PageFiles(directory=STATIC)
     joins = Joins(joins_per_minute)
     media: dict[str, tuple[int, set[str]]] = {}
 

@@ -18,9 +18,9 @@ from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_r
 from agents.vision import captions
 from agents.vision.colors import WORDS
 from judging.study.material import Seen, ToldError
+from judging.study.page_answers import BadAnswer, fastest_of, read_ms
 from judging.study.settings import AnswersSettings
 from judging.study.state import Judge, Step
-from judging.study.verdict import BadAnswer, fastest_of, read_ms
 from serving.runs.checking import check_set
 from serving.runs.columns import Choose
 from serving.runs.set_rows import Row

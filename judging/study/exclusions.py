@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from judging.study.page_answers import fastest_of
 from judging.study.pool import TrialPool
 from judging.study.settings import JudgesSettings
 from judging.study.state import Judge, State, Step
-from judging.study.verdict import fastest_of
 
 Row = dict[str, Any]
 ENOUGH = 4  # verdicts of one judge that are all alike before that is a rule's matter

@@ -1,9 +1,8 @@
-"""``turinglike study export``: a run folder of people's verdicts or answers, and verdicts as a table for all others.
+"""``turinglike study export``: a run folder of people's verdicts or answers, and verdicts as a table.
 
-The run folder is what `score`, `status`, `report` and `view` read. Beside its records stands
-``data/study-NAME_data.csv``, laid out as a Psych-DS data set (``dataset_description.json`` describes every column), its
-first columns named as jsPsych names them. What people said of themselves goes in only where it is asked for; then
-``participants.csv`` has the ids of panels beside it, and what rules exclude, for payment.
+`score`, `status`, `report` and `view` read the run folder. Beside its records stands ``data/study-NAME_data.csv``, a
+Psych-DS data set (``dataset_description.json`` describes every column), its first columns named as jsPsych names them.
+``participants.csv``, only where it is asked for, has panels' ids and what people said of themselves.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +34,13 @@ from judging.study.asking import StimulusMaterial
 from judging.study.exclusions import Row, verdict_rows
 from judging.study.material import Material, TrialMaterial
 from judging.study.settings import CLOSING, FIELDS, JudgesSettings
-from judging.study.state import Judge, State, read_personal, read_state
+from judging.study.state import Judge, State, Talk, read_personal, read_state
 from judging.trial_set import MARKER
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 from serving.runs.records import KEYS
-from serving.runs.run import open_run
+from serving.runs.run import Run, open_run
 from serving.runs.schemas import RECORD
 
 COLUMNS: Mapping[str, str] = {
@@ -75,25 +73,15 @@ COLUMNS: Mapping[str, str] = {
 }
 PARTICIPANTS = "participants.csv"
 OF_PARTICIPANTS = ("participant", "worker", "ended", "code", "answers", "excluded", "rules", *FIELDS, *CLOSING)
-APPEND = orjson.OPT_APPEND_NEWLINE
-RECORD_OF_A_PERSON: Mapping[str, Any] = {
-    "schema": RECORD,
-    "stimulus_sha256": None,
-    "kind": "human",
-    "sample": 0,
-    "seed": None,
-    "status": "ok",
-    "attempts": [],
-    "error": None,
-    "provenance": {"digest": None, "checkpoint": None, "revision": None},
-    "timing": None,
-    "worker": None,
-}
+HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
+Record = dict[str, Any]
 
 
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
-    """Write it; returns the number of verdicts, or of participants' answers. ``personal`` puts what people said of
-    themselves in, and a table with the ids of panels. Raises InputError where there are none, StorageError."""
+    """Write the run folder ``out``; returns the number of verdicts or answers. Raises InputError, StorageError.
+
+    ``personal`` adds what people said of themselves, and a table with the ids of panels.
+    """
     known, state = read_personal(folder), read_state(folder)
     rows: list[Row] = []
     if isinstance(material, TrialMaterial):
@@ -102,32 +90,61 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         source = material.pool.folder / MARKER
     else:
         assert isinstance(material, StimulusMaterial)
-        records = [one for judge in state.judges.values() for one in _answers(judge, material.settings.task)]
+        records = [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
         records += _conversations(state)
         source = material.source
     if not records:
         raise InputError(f"{folder}: nobody has answered yet")
     with new_folder(out, marker="run.json", force=force) as made:
-        (made / "records").mkdir()
-        with lock(made):
-            run = open_run(made, source, task=None, seed=0, samples=0, described={})
-        (made / "lock").unlink()
-        with replacing(run.records("humans")) as file:
-            lines = ({**RECORD_OF_A_PERSON, **one, "run": run.meta["run"]} for one in records)
-            file.writelines(orjson.dumps({name: one[name] for name in KEYS}, option=APPEND) for one in lines)
+        write_people_run(made, source, records)
         if personal:
             write_participants(made / PARTICIPANTS, state, known, rows)
         if isinstance(material, TrialMaterial):
-            _psych_ds(made, folder.resolve().name, material.settings, rows, known if personal else {})
+            _write_psych_ds(made, folder.resolve().name, material.settings, rows, known if personal else {})
     return len(records)
+
+
+def write_people_run(folder: Path, source: Path, records: Iterable[Record]) -> Run:
+    """Write a run folder about the set ``source``, of records that have the keys in which they differ.
+
+    People's records are a file; those of the kind "machine" are another, which no run asks for.
+    """
+    (folder / "records").mkdir(parents=True)
+    with lock(folder):
+        run = open_run(folder, source, task=None, seed=0, samples=0, described={})
+    (folder / "lock").unlink()
+    files: defaultdict[str, list[bytes]] = defaultdict(list)
+    for record in records:
+        line = {
+            "schema": RECORD,
+            "run": run.meta["run"],
+            "stimulus_sha256": None,
+            "kind": "human",
+            "seed": None,
+            "status": "ok",
+            "attempts": [],
+            "error": None,
+            "provenance": {"digest": None, "checkpoint": None, "revision": None},
+            "timing": None,
+            "worker": None,
+            **record,
+        }
+        name = "humans" if line["kind"] == "human" else "published"
+        files[name].append(orjson.dumps({key: line[key] for key in KEYS}, option=orjson.OPT_APPEND_NEWLINE))
+    for name, lines in files.items():
+        with replacing(run.records(name)) as file:
+            file.writelines(lines)
+    return run
 
 
 def write_participants(
     path: Path, state: State, known: Mapping[str, Mapping[str, Any]], verdicts: Sequence[Row] = ()
 ) -> None:
-    """A row for each person in the order in which they came: the id that a panel gave them, how they ended, the code
-    that they got or would have got, how many answers they gave and how many verdicts are ``excluded``, by which rules,
-    and what they said of themselves."""
+    """Write a row for each person, in the order in which they came, for payment.
+
+    It has the panel's id, how they ended, the code that they got or would have got, the number of their answers and of
+    excluded ``verdicts`` with the rules, and what they said of themselves.
+    """
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":
@@ -150,127 +167,133 @@ def write_participants(
         write_rows(file, OF_PARTICIPANTS, (cells(code, judge) for code, judge in state.judges.items()))
 
 
-def _verdict(row: Row) -> dict[str, Any]:
-    hidden = ("truth", "agent", "correct", "catch", "stimulus")
+def _verdict(row: Row) -> Record:
     return {
         "task": "judgement",
         "stimulus": row["trial"],
         "agent": f"human:{row['judge']}",
         "sample": int(row["again"]),
         "answer": {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None},
-        "raw": {name: value for name, value in row.items() if name not in hidden},
+        "raw": {name: value for name, value in row.items() if name not in HIDDEN},
         "created": row["at"],
     }
 
 
-def _answers(judge: Judge, task: Asked) -> Iterator[dict[str, Any]]:
-    """A participant's answers; those that were to be given anew are their rejected attempts."""
-    for step, said in zip(judge.steps, judge.answers, strict=False):
+def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
+    # Answers that were to be given anew are rejected attempts.
+    for step, event in zip(judge.steps, judge.answers, strict=False):
         if step["kind"] != "ask":
             continue
-        told = [one for one in judge.told if one["step"] == said["step"]]
+        rejected = [told for told in judge.told if told["step"] == event["step"]]
         attempts = [
-            {
-                "attempt": number,
-                "turn": None,
-                "seed": None,
-                "answer": None,
-                "raw": one["said"],
-                "verdicts": [{"filter": flag, "rejected": True, "found": one["said"]} for flag in one["flags"]],
-            }
-            for number, one in enumerate(told)
+            _attempt(number, told["said"], told["flags"], rejected=True) for number, told in enumerate(rejected)
         ]
-        if said["flags"]:
-            kept = [{"filter": flag, "rejected": False, "found": ", ".join(said["answer"])} for flag in said["flags"]]
-            attempts.append({"attempt": len(told), "turn": None, "seed": None, "answer": None,
-                             "raw": ", ".join(said["answer"]), "verdicts": kept})  # fmt: skip
+        if event["flags"]:
+            attempts.append(_attempt(len(rejected), ", ".join(event["answer"]), event["flags"], rejected=False))
         yield {
             "task": task,
             "stimulus": step["trials"][0],
             "agent": f"human:{judge.code}",
-            "answer": _typed(task, said["answer"]),
-            "raw": {"rt": said["rt"], "away": said["away"]},
+            "sample": 0,
+            "answer": _typed(task, event["answer"]),
+            "raw": {"rt": event["rt"], "away": event["away"]},
             "attempts": attempts,
-            "created": said["at"],
+            "created": event["at"],
         }
 
 
-def _conversations(state: State) -> Iterator[dict[str, Any]]:
-    """What was said to its end; conversations that are void, or went on when this was asked, are no answers."""
+def _attempt(number: int, text: str, flags: Sequence[str], *, rejected: bool) -> Record:
+    verdicts = [{"filter": flag, "rejected": rejected, "found": text} for flag in flags]
+    return {"attempt": number, "turn": None, "seed": None, "answer": None, "raw": text, "verdicts": verdicts}
+
+
+def _typed(task: Asked, texts: Sequence[str]) -> dict[str, Any]:
+    match task:
+        case "color_estimation":
+            return plain(ColorAnswer(color=texts[0]))
+        case "object_detection":
+            return plain(ObjectAnswer(labels=list(texts)))
+        case "image_captioning":
+            return plain(CaptionAnswer(text=texts[0]))
+    return plain(WordAnswer(word=texts[0]))
+
+
+def _conversations(state: State) -> Iterator[Record]:
+    # Conversations that are void, or still go on, are no answers.
     guesses = {
-        (one["talk"], judge.code): one["guess"]
+        (event["talk"], judge.code): event["guess"]
         for judge in state.judges.values()
-        for one in judge.answers
-        if one["kind"] == "talk"
+        for event in judge.answers
+        if event["kind"] == "talk"
     }
-    done = {talk for talk, _ in guesses}
-    before: Counter[tuple[str, str]] = Counter()  # the same two may meet again about the same
+    ended = {talk for talk, _ in guesses}
+    samples: Counter[tuple[str, str]] = Counter()  # the same two may meet again about the same stimulus
     for talk in state.talks.values():
-        if talk.void is not None or talk.id not in done:
+        if talk.void is not None or talk.id not in ended:
             continue
-        whose = [f"human:{code}" if code in state.judges else code for code in talk.speakers]
-        seconds = partial(_seconds_since, datetime.fromisoformat(talk.at))
-        times = [seconds(one) for one in talk.messages]
-        gaps = [at - before_it for at, before_it in zip(times, [0.0, *times], strict=False)]
-        was_set = min(gaps, default=0.0) < 0  # the machine's clock, backwards: such times are not known
-        messages = [
-            Message(
-                turn=one["turn"], speaker=one["speaker"], agent=whose["AB".index(one["speaker"])], text=one["text"],
-                at=None if was_set else at, delay_s=round(gap, 3) if gap >= 0 else None,
-            )
-            for one, at, gap in zip(talk.messages, times, gaps, strict=True)
-        ]  # fmt: skip
-        withdrawn = [
-            Withdrawn(
-                turn=one["turn"], speaker=one["speaker"], agent=whose["AB".index(one["speaker"])], text=text,
-                at=seconds(one), why="ended" if one["turn"] == len(messages) else "interrupted",
-            )
-            for one in talk.withdrawn
-            for text in one["texts"]
-        ]  # fmt: skip
-        told = {code: guesses[talk.id, code] for code in talk.speakers if (talk.id, code) in guesses}
-        pair = "~".join(whose)
-        sample = before[pair, talk.stimulus]
-        before[pair, talk.stimulus] += 1
+        speakers = [f"human:{code}" if code in state.judges else code for code in talk.speakers]
+        pair = "~".join(speakers)
         yield {
             "task": "conversation",
             "stimulus": talk.stimulus,
             "agent": pair,
-            "sample": sample,
-            "answer": plain(ConversationAnswer(messages=messages, withdrawn=withdrawn)),
-            "raw": {"talk": talk.id, "guesses": told},
+            "sample": samples[pair, talk.stimulus],
+            "answer": plain(_conversation(talk, dict(zip("AB", speakers, strict=True)))),
+            "raw": {
+                "talk": talk.id,
+                "guesses": {code: guesses[talk.id, code] for code in talk.speakers if (talk.id, code) in guesses},
+            },
             "created": talk.at,
         }
+        samples[pair, talk.stimulus] += 1
 
 
-def _seconds_since(began: datetime, event: Mapping[str, Any]) -> float:
-    return round((datetime.fromisoformat(event["at"]) - began).total_seconds(), 3)
+def _conversation(talk: Talk, agents: Mapping[str, str]) -> ConversationAnswer:
+    began = datetime.fromisoformat(talk.at)
+
+    def seconds(event: Mapping[str, Any]) -> float:
+        return round((datetime.fromisoformat(event["at"]) - began).total_seconds(), 3)
+
+    times = [seconds(event) for event in talk.messages]
+    gaps = [at - before for at, before in zip(times, [0.0, *times], strict=False)]
+    was_set = min(gaps, default=0.0) < 0  # the machine's clock, backwards: such times are not known
+    messages = [
+        Message(
+            turn=event["turn"],
+            speaker=event["speaker"],
+            agent=agents[event["speaker"]],
+            text=event["text"],
+            at=None if was_set else at,
+            delay_s=round(gap, 3) if gap >= 0 else None,
+        )
+        for event, at, gap in zip(talk.messages, times, gaps, strict=True)
+    ]
+    withdrawn = [
+        Withdrawn(
+            turn=event["turn"],
+            speaker=event["speaker"],
+            agent=agents[event["speaker"]],
+            text=text,
+            at=seconds(event),
+            why="ended" if event["turn"] == len(messages) else "interrupted",
+        )
+        for event in talk.withdrawn
+        for text in event["texts"]
+    ]
+    return ConversationAnswer(messages=messages, withdrawn=withdrawn)
 
 
-def _typed(task: Asked, said: Sequence[str]) -> dict[str, Any]:
-    match task:
-        case "color_estimation":
-            return plain(ColorAnswer(color=said[0]))
-        case "object_detection":
-            return plain(ObjectAnswer(labels=list(said)))
-        case "image_captioning":
-            return plain(CaptionAnswer(text=said[0]))
-    return plain(WordAnswer(word=said[0]))
-
-
-def _psych_ds(
-    made: Path, name: str, settings: JudgesSettings, rows: Sequence[Row], known: Mapping[str, Mapping[str, Any]]
+def _write_psych_ds(
+    folder: Path, name: str, settings: JudgesSettings, rows: Sequence[Row], known: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    own = [*FIELDS, *CLOSING] if known else []
+    fields = [*FIELDS, *CLOSING] if known else []
     text = io.StringIO(newline="")
-    cells = ([*_values(row), *(known.get(row["judge"], {}).get(field) for field in own)] for row in rows)
-    write_rows(text, [*COLUMNS, *own], cells)
-    (made / "data").mkdir()
+    cells = ([*_cells(row), *(known.get(row["judge"], {}).get(field) for field in fields)] for row in rows)
+    write_rows(text, [*COLUMNS, *fields], cells)
+    (folder / "data").mkdir()
     safe = re.sub(r"[^A-Za-z0-9]", "", name) or "study"
-    (made / "data" / f"study-{safe}_data.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
-    described = [
-        {"@type": "PropertyValue", "name": column, "description": about} for column, about in COLUMNS.items()
-    ] + [{"@type": "PropertyValue", "name": field, "description": "what the judge said of themselves"} for field in own]
+    (folder / "data" / f"study-{safe}_data.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
+    described = {**COLUMNS, **dict.fromkeys(fields, "what the judge said of themselves")}
     about = {
         "@context": "https://schema.org/",
         "@type": "Dataset",
@@ -278,16 +301,25 @@ def _psych_ds(
         "description": f"Verdicts of people on trials of {settings.task}: human or machine?",
         "schemaVersion": "Psych-DS 0.4.0",
         "creator": [{"@type": "SoftwareApplication", "name": "Turinglike", "version": __version__}],
-        "variableMeasured": described,
+        "variableMeasured": [
+            {"@type": "PropertyValue", "name": column, "description": description}
+            for column, description in described.items()
+        ],
     }
-    (made / "dataset_description.json").write_bytes(
+    (folder / "dataset_description.json").write_bytes(
         orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     )
 
 
-def _values(row: Row) -> list[Any]:
-    renamed = {"trial_type": "judgement", "response": row["verdict"], "stimulus": row["trial"],
-               "answered": row["stimulus"], "excluded": bool(row["rules"]), "exclusion_rule": " ".join(row["rules"]),
-               "saved_at": row["at"]}  # fmt: skip
+def _cells(row: Row) -> list[Any]:
+    renamed = {
+        "trial_type": "judgement",
+        "response": row["verdict"],
+        "stimulus": row["trial"],
+        "answered": row["stimulus"],
+        "excluded": bool(row["rules"]),
+        "exclusion_rule": " ".join(row["rules"]),
+        "saved_at": row["at"],
+    }
     values = [renamed.get(name, row.get(name)) for name in COLUMNS]
     return [int(value) if isinstance(value, bool) else value for value in values]

@@ -1,9 +1,8 @@
 """The offline kit: a study's pages with the trials of some judges, in one HTML file for a machine without a network.
 
-``turinglike study kit`` enlists the judges and puts what they will be shown in the file, pictures and clips too; who
-judges is kept by the browser, and saved as a file with a checksum, which ``turinglike study import`` takes in. Truth is
-in the file for practice and for the feedback phase alone, which tell it anyway; no code that says that somebody has
-finished is in it: only who imports the answers knows that.
+`turinglike study kit` enlists the judges and puts into the file what they will be shown. The browser keeps the answers
+and saves them as a file with a checksum, which `turinglike study import` takes in. The file has the truth for practice
+and feedback alone, which tell it anyway.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,16 +20,15 @@ import orjson
 
 from agents.errors import InputError
 from judging.study.material import TrialMaterial
-from judging.study.pages import KINDS, OWN, phrases_sent
+from judging.study.page_answers import BadAnswer
+from judging.study.pages import KINDS, STUDY_STATIC, media_of, phrases_sent, view
 from judging.study.state import ASKED, Judge
 from judging.study.study import Study
-from judging.study.verdict import BadAnswer
-from judging.study.views import media_of, view
-from serving.http.page import STATIC
 from serving.runs.atomic_files import replacing
+from serving.web.rendering import with_files_inside
+from serving.web.report import STATIC
 
 SCHEMA = "turinglike.kit/1"
-LINK = re.compile(r'<link rel="stylesheet" href="static/([\w.]+)">|<script defer src="static/([\w.]+)"></script>')
 MOST_BYTES = 256 << 20  # of a file of answers
 POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
@@ -40,8 +37,7 @@ POLICY = (
 
 
 async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: Path) -> None:
-    """Enlist ``number`` judges and write their kit. Raises InputError for participants, whose answers are checked as
-    they are given, and Refused; StorageError."""
+    """Enlist ``number`` judges and write their kit. Raises InputError for participants, Refused, StorageError."""
     if not isinstance(study.material, TrialMaterial):
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     kit = secrets.token_hex(8)
@@ -51,19 +47,15 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
         "kit": kit,
         **phrases_sent(study.settings, phrases),
         "judges": [_judge(study, judge) for judge in judges],
-        "files": {f"media/{name}": _data(study, name) for name in files},
+        "files": {f"media/{name}": _data_address(study, name) for name in files},
     }
-    scripts: list[str] = []
-    page = LINK.sub(lambda link: _inside(link, scripts), (OWN / "study.html").read_text("utf-8"))
-    page = page.replace('<link rel="icon" href="static/icon.svg" type="image/svg+xml">\n', "")
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    page, hashes = with_files_inside((STUDY_STATIC / "study.html").read_text("utf-8"), [STUDY_STATIC, STATIC])
     meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(scripts=hashes)}">'
     data = orjson.dumps(about).replace(b"<", b"\\u003c").decode()  # no tag may end the element
-    start, rest = page.split("<title>")
-    head, body = rest.split("</head>")
-    inside = f'<script type="application/json" id="kit">{data}</script>\n'
+    page = page.replace("<title>", f"{meta}\n<title>", 1)
+    page = page.replace("</head>", f'<script type="application/json" id="kit">{data}</script>\n</head>', 1)
     with replacing(out) as file:
-        file.write(f"{start}{meta}\n<title>{head}{inside}</head>{body}".encode())
+        file.write(page.encode())
 
 
 def _judge(study: Study, judge: Judge) -> dict[str, Any]:
@@ -71,64 +63,52 @@ def _judge(study: Study, judge: Judge) -> dict[str, Any]:
     for at, step in enumerate(judge.steps):
         truth = study.material.truth(step) if step["kind"] in ASKED else None
         steps.append({"view": view(study, judge, at), "truth": truth})
-    # The judge's own code: whatever stands in a file can be read without a single answer, and proves nothing.
+    # The judge's code, which proves nothing: a file can be read without a single answer.
     end = {"kind": "end", "step": len(steps), "text": study.settings.texts.thanks, "code": judge.code}
     return {"judge": judge.code, "steps": steps, "end": end}
 
 
-def _data(study: Study, name: str) -> str:
+def _data_address(study: Study, name: str) -> str:
     kind = KINDS.get(name.rpartition(".")[2], "octet-stream")
     return f"data:image/{kind};base64,{base64.b64encode(study.material.path(name).read_bytes()).decode()}"
 
 
-def _inside(link: re.Match[str], scripts: list[str]) -> str:
-    name = link[1] or link[2]
-    text = (OWN / name if (OWN / name).is_file() else STATIC / name).read_text("utf-8")
-    if link[1]:
-        return f"<style>{text}</style>"
-    scripts.append(text)
-    return f"<script>{text}</script>"  # after what it needs: the page has its scripts at its end
-
-
 async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
-    """Take files of answers in; by judge, how many were new. What is there already is passed over, and so are judges
-    who were forgotten: the file of their kit has the others' answers, too.
+    """Take files of answers in; by judge, how many were new. Answers that exist, and forgotten judges, are passed over.
 
-    Raises InputError, and then takes nothing in, for a file that is damaged, of another study, or whose answers no page
-    sends, follow a refusal to take part, or differ from those that are there or in another file.
+    Raises InputError, and takes nothing in, for a file that is damaged, of another study, with answers that no page
+    sends or that follow a refusal to take part, or that differ from those that exist or from another file.
     """
     longest: dict[str, list[dict[str, Any]]] = {}
     kits, forgotten = {judge.kit for judge in study.state.judges.values()}, dict[str, int]()
     for path in paths:
-        for part in _read(path):
-            judge = study.state.judges.get(part["judge"])
-            if judge is None and part["kit"] in kits:
-                forgotten[part["judge"]] = 0
+        kit, judges = _read(path)
+        for code, answers in judges.items():
+            judge = study.state.judges.get(code)
+            if judge is None and kit in kits:
+                forgotten[code] = 0
                 continue
-            if judge is None or judge.kit != part["kit"]:
-                raise InputError(f"{path}: judge {part['judge']} is not of a kit of this study")
-            answers = part["answers"]
+            if judge is None or judge.kit != kit:
+                raise InputError(f"{path}: judge {code} is not of a kit of this study")
             _check(study, judge, answers, path)
-            former = longest.setdefault(judge.code, [])
+            former = longest.setdefault(code, [])
             for answer, other in zip(answers, former, strict=False):
                 if answer["answer"] != other["answer"]:
-                    raise InputError(f"{path}: judge {judge.code}, step {answer['step']}: differs between the files")
-            longest[judge.code] = max(former, answers, key=len)
+                    raise InputError(f"{path}: judge {code}, step {answer['step']}: differs between the files")
+            longest[code] = max(former, answers, key=len)
     if study.state.closed and any(len(answers) > study.state.judges[code].step for code, answers in longest.items()):
         raise InputError(f"{study.folder} is closed: it takes no answers any more")
-    judges = [(study.state.judges[code], answers) for code, answers in longest.items()]
     calls = [
-        study.answer(judge, part["step"], part["answer"], at=part["at"])
-        for judge, answers in judges
-        for part in answers
+        study.answer(study.state.judges[code], answer["step"], answer["answer"], at=answer["at"])
+        for code, answers in longest.items()
+        for answer in answers
     ]
-    before = {judge.code: judge.step for judge, _ in judges}
+    before = {code: study.state.judges[code].step for code in longest}
     await asyncio.gather(*calls)  # at once, that is in order and in one write
-    return {judge.code: judge.step - before[judge.code] for judge, _ in judges} | forgotten
+    return {code: study.state.judges[code].step - step for code, step in before.items()} | forgotten
 
 
 def _check(study: Study, judge: Judge, answers: Sequence[dict[str, Any]], path: Path) -> None:
-    """Whether all of a judge's answers can be taken in. Raises InputError."""
     for step, answer in enumerate(answers):
         where = f"{path}: judge {judge.code}, step {step}"
         if step == len(judge.steps):
@@ -143,30 +123,28 @@ def _check(study: Study, judge: Judge, answers: Sequence[dict[str, Any]], path: 
             raise InputError(f"{where}: who does not agree answers nothing more")
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    """The judges of a file with what they answered, steps from 0 on. Raises InputError."""
+def _read(path: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """The kit of a file, and the answers of each of its judges by code, steps from 0 on. Raises InputError."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise InputError(f"{path}: is too large to be a kit's answers")
-        whole = orjson.loads(path.read_bytes())
-        body = whole["body"]
-        if whole["schema"] != SCHEMA or hashlib.sha256(body.encode()).hexdigest() != whole["sha256"]:
+        saved = orjson.loads(path.read_bytes())
+        body = saved["body"]
+        if saved["schema"] != SCHEMA or hashlib.sha256(body.encode()).hexdigest() != saved["sha256"]:
             raise InputError(f"{path}: is damaged: its checksum is another")
-        found = orjson.loads(body)
-        for one in found["judges"]:
-            one["kit"] = found["kit"]
-            if not isinstance(one["judge"], str) or not isinstance(one["answers"], list):
+        content = orjson.loads(body)
+        if not isinstance(content["kit"], str):
+            raise ValueError("the kit lacks")
+        judges = {judge["judge"]: judge["answers"] for judge in content["judges"]}
+        for code, answers in judges.items():
+            if not isinstance(code, str) or not isinstance(answers, list):
                 raise ValueError("a judge lacks")
-            for number, answer in enumerate(one["answers"]):
+            for number, answer in enumerate(answers):
                 if datetime.fromisoformat(answer["at"]).tzinfo is None:
                     raise ValueError(f"step {number}: its time has no zone")
-                if (
-                    type(answer["step"]) is not int
-                    or answer["step"] != number
-                    or not isinstance(answer["answer"], dict)
-                ):
+                if type(answer["step"]) is not int or answer["step"] != number or type(answer["answer"]) is not dict:
                     raise ValueError(f"step {number} lacks")
-        return list(found["judges"])
+        return content["kit"], judges
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:

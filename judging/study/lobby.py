@@ -8,7 +8,7 @@ Who is not heard of for a while has left: the conversation is void then, and is 
 an agent does not answer in time.
 
 In a burst dialogue an agent is asked once the person has been quiet for a while, and sends its messages one by one;
-what it has not sent when the person writes is withdrawn (:mod:`serving.conversations.burst` does it for two agents).
+what it has not sent when the person writes is withdrawn (:mod:`serving.conversations.transcript`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from judging.study.agent_server import LONGEST, AgentClient, NoAnswerError, text
 from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
 from judging.study.state import Judge, State, Talk
-from serving.conversations.burst import messages_of
-from serving.conversations.delays import DelaySettings
+from serving.conversations.pair_settings import DelaySettings
 from serving.conversations.scenario import speaker_name
+from serving.conversations.transcript import lines_of as messages_of
 
 SIDES = ("A", "B")
 CHANCE = random.SystemRandom()  # nobody can draw it again

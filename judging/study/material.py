@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from agents.errors import InputError
 from judging.study.controls import Control, read_controls
+from judging.study.page_answers import read_verdict
 from judging.study.pool import Page, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.study.state import Judge, Step
-from judging.study.verdict import read_verdict
 from judging.trial_set import key_path
 
 MEDIA = ("image", "target_image", "clip")

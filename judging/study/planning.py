@@ -1,25 +1,22 @@
 """How many judges, trials and stimuli a study needs for intervals of a wanted width.
 
-**Model.** Judges are drawn, and so are stimuli. Whether a verdict is right is the mean of whose answer it is about,
-plus what its judge adds, what its stimulus adds, and a rest, each independent. The variance of a rate of n verdicts is
+Judges are drawn, and so are stimuli. Whether a verdict is right is the mean of whose answer it is about, plus
+independent parts of its judge, its stimulus, and a rest. The variance of a rate of n verdicts is
 
-    between judges x sum(n_judge^2) / n^2  +  between stimuli x sum(n_stimulus^2) / n^2  +  rest / n,
+    between judges x sum(n_judge^2) / n^2  +  between stimuli x sum(n_stimulus^2) / n^2  +  rest / n.
 
-where the sums are 1 / judges and 1 / stimuli if all have equally many. Detectability, the mean of p(H|H) and p(M|M),
-has a quarter of the sum of their variances and twice their covariance: the judges are the same, and so may the stimuli
-be. An interval's half-width is Student's t of the smaller number of clusters less one, times the root of the variance,
-as in :mod:`judging.measures`. More judges do not take away what the stimuli add: below that floor more stimuli alone
-help.
+Detectability, the mean of p(H|H) and p(M|M), has a quarter of the sum of their variances and twice their covariance. An
+interval's half-width is Student's t of the smaller number of clusters less one, times the root of the variance, as in
+:mod:`judging.measures`. Below what the stimuli add, only more stimuli help.
 
-A plan takes the parts of :data:`DEFAULT`; the precision of a study that runs takes those estimated from its verdicts by
-the method of moments, from products of what two verdicts have
-above the mean, of the same judge on two stimuli, of two judges on the same stimulus, and of one verdict with itself.
+A plan takes the parts of :data:`DEFAULT`; a running study takes those estimated from its verdicts by the method of
+moments: from products of deviations of two verdicts of a judge, of two of a stimulus, and of a verdict with itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,7 +41,7 @@ MOST_JUDGES = 1_000_000  # more than there are; beyond it a width counts as one 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of the variance of one verdict's being right: of judges, of stimuli, and the rest."""
+    """The parts of the variance of a verdict's being right."""
 
     judges: float
     stimuli: float
@@ -70,9 +67,11 @@ which is .4 of the verdicts' noise in a probit model, is assumed. Together .25, 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A study: so many judges with ``per_human`` verdicts on people's answers each and ``per_machine`` on each agent's
-    (means, not whole numbers), over so many stimuli. ``uneven``: how many times the sums of squares, of judges and of
-    stimuli, are those of verdicts dealt evenly; of people's answers, then of the agent's."""
+    """A study whose judges give ``per_human`` verdicts on people's answers each and ``per_machine`` on each agent's.
+
+    ``uneven``: how many times the sums of squares, of judges and of stimuli, are those of verdicts dealt evenly; of
+    people's answers, then of the agent's.
+    """
 
     judges: int
     per_human: float
@@ -82,8 +81,8 @@ class Design:
     uneven: tuple[tuple[float, float], tuple[float, float]] = ((1.0, 1.0), (1.0, 1.0))
 
     def half_width(self, variance: Variance, measure: Measure, *, together: bool = False) -> float:
-        """That of the 95 % interval, in the measure's units, of one agent or of all ``together``. What a stimulus adds
-        then counts as the same for all agents, which makes the interval of all rather too wide."""
+        """Of the 95 % interval of an agent, or of all ``together``, which is rather too wide: what a stimulus adds
+        counts as the same for all agents."""
         number = [self.judges * self.per_human, self.judges * self.per_machine * (self.agents if together else 1)]
         human, machine = (
             parts.judges * _evenly(n, self.judges) * more[0]
@@ -97,8 +96,8 @@ class Design:
     def floor(self, variance: Variance, measure: Measure) -> float:
         """The half-width that no number of judges goes below."""
         of_machine = variance.machine.stimuli
-        whole = (variance.human.stimuli + of_machine + 2 * variance.stimuli) / 4
-        return _half((of_machine if measure == "p_machine" else whole) / self.stimuli, self.stimuli, self.stimuli)
+        of_both = (variance.human.stimuli + of_machine + 2 * variance.stimuli) / 4
+        return _half((of_machine if measure == "p_machine" else of_both) / self.stimuli, self.stimuli, self.stimuli)
 
 
 def _evenly(number: float, clusters: int) -> float:
@@ -115,8 +114,7 @@ def _half(variance: float, judges: int, stimuli: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """A study that reaches the wanted half-width with the fewest judges, or (``judges`` None) cannot: then the
-    half-widths are the floor. ``of_each`` agent, ``of_all`` agents together."""
+    """The fewest judges that reach the wanted half-width; None where none do: then the half-widths are the floor."""
 
     judges: int | None
     per_judge: int
@@ -127,7 +125,7 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What :func:`plan` found: the row asked about first, then others around it."""
+    """The row that was asked about, then rows around it."""
 
     half_width: float
     measure: Measure
@@ -144,33 +142,28 @@ def plan(
     measure: Measure = "detectability",
     variance: Variance = DEFAULT,
 ) -> Plan:
-    """How many judges of ``per_judge`` trials (half people's, half the ``agents``' equally) each agent's interval needs
-    to have ``half_width`` (0 to 0.5) with so many stimuli; the same with half and twice as many trials and stimuli.
-
-    Raises InputError for what is no study.
-    """
+    """The judges of ``per_judge`` trials (half people's, half the ``agents``' equally) that bring each agent's interval
+    to ``half_width`` (0 to 0.5); also with half and twice as many trials and stimuli. Raises InputError."""
     if not 0 < half_width < 0.5:
         raise InputError(f"the half-width must be between 0 and 0.5, not {half_width}")
     if agents < 1 or per_judge < 2 or stimuli < 2:
         raise InputError("a study has at least one agent, two trials per judge and two stimuli")
-    asked = (per_judge, stimuli)
+    wanted = (per_judge, stimuli)
     others = [(max(2, round(per_judge * m)), max(2, round(stimuli * s))) for s in (0.5, 1, 2) for m in (0.5, 1, 2)]
     rows = []
-    for trials, shown in dict.fromkeys([asked, *others]):
-        study = Design(2, trials / 2, trials / 2 / agents, shown, agents)
+    for trials, of_set in dict.fromkeys([wanted, *others]):
+        study = Design(2, trials / 2, trials / 2 / agents, of_set, agents)
         needed = _fewest(half_width, study, variance, measure)
         if needed is None:
             widths = [study.floor(variance, measure)] * 2
         else:
             study = replace(study, judges=needed)
             widths = [study.half_width(variance, measure, together=together) for together in (False, True)]
-        rows.append(PlanRow(needed, trials, shown, *widths))
+        rows.append(PlanRow(needed, trials, of_set, *widths))
     return Plan(half_width, measure, agents, rows)
 
 
 def _fewest(wanted: float, study: Design, variance: Variance, measure: Measure) -> int | None:
-    """The fewest judges of such a ``study`` whose half-width is at most the ``wanted``, None where no number has it."""
-
     def reached(judges: int) -> bool:
         return replace(study, judges=judges).half_width(variance, measure) <= wanted
 
@@ -183,31 +176,29 @@ def _fewest(wanted: float, study: Design, variance: Variance, measure: Measure) 
     return high
 
 
-def print_plan(found: Plan, say: Callable[[str], None]) -> None:
-    """The plan as a table for people, and what cannot be reached."""
-    name = "p(M|M)" if found.measure == "p_machine" else found.measure
-    say(f"judges for {name} ± {found.half_width:g} of each of {found.agents:,} agents, 95 %:")
+def print_plan(study: Plan) -> None:
+    """Print the plan as a table, and what cannot be reached."""
+    name = "p(M|M)" if study.measure == "p_machine" else study.measure
+    print(f"judges for {name} ± {study.half_width:g} of each of {study.agents:,} agents, 95 %:")
     table = plain_table("judges", "trials per judge", "stimuli", "± of each agent", "± of all")
-    for row in found.rows:
+    for row in study.rows:
         judges = "not to be reached" if row.judges is None else f"{row.judges:,}"
         table.add_row(judges, f"{row.per_judge:,}", f"{row.stimuli:,}", f"{row.of_each:.3f}", f"{row.of_all:.3f}")
     print_table(table)
-    short = {row.stimuli: row.of_each for row in found.rows if row.judges is None}
+    short = {row.stimuli: row.of_each for row in study.rows if row.judges is None}
     for stimuli, floor in sorted(short.items()):
-        say(f"with {stimuli:,} stimuli no number of judges brings it below ± {floor:.3f}: more stimuli do")
+        print(f"with {stimuli:,} stimuli no number of judges brings it below ± {floor:.3f}: more stimuli do")
 
 
 def half_widths(verdicts: pd.DataFrame, wanted: float | None = None) -> list[dict[str, Any]]:
-    """How precise verdicts are now, of all agents together first, then of each.
+    """How precise the verdicts of a task are now, of all agents together first, then of each.
 
-    ``verdicts`` are those of one task, as :func:`judging.verdicts.read_verdicts` gives them, without catch trials and
-    repeats. One row each: ``agent``, ``judges`` (who have judged people's answers or its),
-    ``p_machine`` and ``detectability``, the half-widths of their 95 % intervals (NaN while too few have judged), and
-    with ``wanted``, ``needed``: how many more judges like these bring detectability to it with the same stimuli, None
-    where it cannot be reached or told.
+    A row has ``agent``, ``judges``, ``p_machine`` and ``detectability``: half-widths of 95 % intervals, NaN while too
+    few have judged. With ``wanted`` also ``needed``: more judges like these that bring detectability to it, None where
+    that is unknown or out of reach.
     """
     sample = _Verdicts(verdicts)
-    told = []
+    rows = []
     for at in range(-1, len(sample.agents)):
         of_agent = sample.is_machine if at < 0 else sample.is_machine & (sample.agent == at)
         variance = sample.variance(of_agent, together=True)
@@ -218,8 +209,8 @@ def half_widths(verdicts: pd.DataFrame, wanted: float | None = None) -> list[dic
             row[measure] = design.half_width(variance, measure) if design.per_machine else math.nan
         if wanted is not None:
             row["needed"] = _still_needed(wanted, row["detectability"], design, variance)
-        told.append(row)
-    return told
+        rows.append(row)
+    return rows
 
 
 def _still_needed(wanted: float, now: float, design: Design, variance: Variance) -> int | None:
@@ -227,21 +218,21 @@ def _still_needed(wanted: float, now: float, design: Design, variance: Variance)
         return None
     if now <= wanted:
         return 0
-    whole = _fewest(wanted, design, variance, "detectability")
-    return None if whole is None else max(whole - design.judges, 1)
+    judges = _fewest(wanted, design, variance, "detectability")
+    return None if judges is None else max(judges - design.judges, 1)
 
 
 class _Verdicts:
-    """Verdicts that were given, as numbers: [n] each, judges, stimuli and agents as codes."""
+    """Verdicts as numbers [n]: judges, stimuli and agents as codes."""
 
     def __init__(self, verdicts: pd.DataFrame) -> None:
         import pandas as pd
 
-        given = verdicts[verdicts["verdict"].isin(SAID)]
-        self.right = (given["verdict"] == given["truth"]).to_numpy(dtype=np.float64)
-        self.is_machine = (given["truth"] == "machine").to_numpy()
-        self.judge, self.stimulus = (pd.factorize(given[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
-        whose = pd.Categorical(given["agent"].where(self.is_machine))
+        judged = verdicts[verdicts["verdict"].isin(SAID)]
+        self.right = (judged["verdict"] == judged["truth"]).to_numpy(dtype=np.float64)
+        self.is_machine = (judged["truth"] == "machine").to_numpy()
+        self.judge, self.stimulus = (pd.factorize(judged[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
+        whose = pd.Categorical(judged["agent"].where(self.is_machine))
         self.agents = [str(name) for name in whose.categories]
         self.agent = whose.codes.astype(np.int64)  # -1: people
         self.cell = _codes(self.judge, self.stimulus)
@@ -250,76 +241,72 @@ class _Verdicts:
         self._human_parts = self._parts(*self._human, self._nobody)
 
     def design(self, of_agent: Chosen) -> Design:
-        """The study that this was, of people's answers and those ``of_agent``."""
         human = ~self.is_machine
         judges = len(np.unique(self.judge[human | of_agent]))
-        stimuli = min(len(np.unique(self.stimulus[one])) for one in (human, of_agent))
-        number = [float(one.sum()) for one in (human, of_agent)]
+        stimuli = min(len(np.unique(self.stimulus[group])) for group in (human, of_agent))
+        number = [float(group.sum()) for group in (human, of_agent)]
         if not all(number):
             return Design(judges, 0.0, 0.0, stimuli)
         uneven = [
             (
-                _squares(self.judge[one]) / n**2 / _evenly(n, judges),
-                _squares(self.stimulus[one]) / n**2 / _evenly(n, stimuli),
+                _squares(self.judge[group]) / n**2 / _evenly(n, judges),
+                _squares(self.stimulus[group]) / n**2 / _evenly(n, stimuli),
             )
-            for one, n in zip((human, of_agent), number, strict=True)
+            for group, n in zip((human, of_agent), number, strict=True)
         ]
         return Design(judges, number[0] / judges, number[1] / judges, stimuli, uneven=(uneven[0], uneven[1]))
 
     def variance(self, of_agent: Chosen, *, together: bool = False) -> Variance:
-        """By moments, of people's answers and those ``of_agent``, of one agent each unless ``together``. NaN where too
-        little is known."""
+        """By moments, of people's answers and those ``of_agent``; NaN where too little is known."""
         machine = self._above(of_agent, self._nobody if together else np.maximum(self.agent, 0))
         parts = self._parts(*machine, self._nobody if together else self.agent)
-        found = [_products(groups, self.cell, self._human, machine)[0] for groups in (self.judge, self.stimulus)]
-        return Variance(self._human_parts, parts, *found)
+        of_both = [_products(groups, self.cell, self._human, machine)[0] for groups in (self.judge, self.stimulus)]
+        return Variance(self._human_parts, parts, *of_both)
 
     def _above(self, chosen: Chosen, group: Codes) -> tuple[Chosen, Floats]:
-        """Who is chosen, and what each has above its group's mean; 0 of who is not chosen."""
+        """The chosen verdicts, and what each has above its group's mean; 0 of the others."""
         weight = chosen.astype(np.float64)
         mean = np.bincount(group, weight * self.right) / np.maximum(np.bincount(group, weight), 1)
         return chosen, weight * (self.right - mean[group])
 
     def _parts(self, chosen: Chosen, above: Floats, group: Codes) -> Parts:
-        chosen_ones = np.flatnonzero(chosen)
-        one = np.ones(len(chosen_ones), dtype=np.bool_), above[chosen_ones]
-        judge, stimulus, cell, agent = (every[chosen_ones] for every in (self.judge, self.stimulus, self.cell, group))
+        places = np.flatnonzero(chosen)
+        verdicts = np.ones(len(places), dtype=np.bool_), above[places]
+        judge, stimulus, cell, agent = (codes[places] for codes in (self.judge, self.stimulus, self.cell, group))
         # An agent's answer to a stimulus is what is hard or easy to tell, so only verdicts on the same agent count; a
         # judge has too few on each agent for that.
-        answer, shown = _codes(stimulus, agent), _codes(cell, agent)
-        (of_judges, judge_pairs), (of_stimuli, answer_pairs) = (
-            _products(judge, cell, one, one),
-            _products(answer, shown, one, one),
-        )
+        answer, same_answer = _codes(stimulus, agent), _codes(cell, agent)
+        of_judges, judge_pairs = _products(judge, cell, verdicts, verdicts)
+        of_stimuli, answer_pairs = _products(answer, same_answer, verdicts, verdicts)
         if not judge_pairs or not answer_pairs:
             return Parts(math.nan, math.nan, math.nan)
         # A mean that is taken away takes its own variance along: of all verdicts' from the judges' products, of an
         # agent's from the others. Three equations give it back.
-        number, squares = float(len(chosen_ones)), _squares(agent)
+        number, squares = float(len(places)), _squares(agent)
         of_all = np.array([_squares(judge), _squares(stimulus), number]) / number**2
         of_each = np.array([_squares(_codes(judge, agent)), _squares(answer), number]) / squares
-        given = np.array([[1, 0, 0] - of_all, [0, 1, 0] - of_each, [1, 1, 1] - of_each])
-        found = np.linalg.lstsq(given, np.array([of_judges, of_stimuli, float(np.mean(one[1] ** 2))]), rcond=1e-9)[0]
-        return Parts(*(max(float(part), 0.0) for part in found))
+        equations = np.array([[1, 0, 0] - of_all, [0, 1, 0] - of_each, [1, 1, 1] - of_each])
+        moments = np.array([of_judges, of_stimuli, float(np.mean(verdicts[1] ** 2))])
+        parts = np.linalg.lstsq(equations, moments, rcond=1e-9)[0]
+        return Parts(*(max(float(part), 0.0) for part in parts))
 
 
-def _codes(one: Codes, other: Codes) -> Codes:
+def _codes(first: Codes, second: Codes) -> Codes:
     """A number for each pair of codes."""
     import pandas as pd
 
-    codes: Codes = pd.factorize(one * (int(other.max(initial=0)) + 1) + other)[0].astype(np.int64)
+    codes: Codes = pd.factorize(first * (int(second.max(initial=0)) + 1) + second)[0].astype(np.int64)
     return codes
 
 
 def _products(
-    groups: Codes, cells: Codes, one: tuple[Chosen, Floats], other: tuple[Chosen, Floats]
+    groups: Codes, cells: Codes, first: tuple[Chosen, Floats], second: tuple[Chosen, Floats]
 ) -> tuple[float, float]:
-    """The mean product of two verdicts of one of the ``groups`` that are not of one of the ``cells``, and the number of
-    such pairs; (0, 0) where there are none."""
+    """The mean product of two verdicts of a group that are not of a cell, and the number of such pairs."""
     product, pairs = 0.0, 0.0
     for sign, by in ((1, groups), (-1, cells)):
-        above = [np.bincount(by, those) for _, those in (one, other)]
-        number = [np.bincount(by, chosen.astype(np.float64)) for chosen, _ in (one, other)]
+        above = [np.bincount(by, deviations) for _, deviations in (first, second)]
+        number = [np.bincount(by, chosen.astype(np.float64)) for chosen, _ in (first, second)]
         product += sign * float(above[0] @ above[1])
         pairs += sign * float(number[0] @ number[1])
     return (product / pairs if pairs else 0.0), pairs

@@ -26,11 +26,10 @@ from judging.study.material import Material, ToldError, TrialMaterial
 from judging.study.online.lobby import OnlineLobby
 from judging.study.online.material import OnlineMaterial
 from judging.study.online.tests import HeldTests
-from judging.study.questionnaire import panel_id, read_questions
+from judging.study.page_answers import BadAnswer, panel_id, read_questions
 from judging.study.settings import JudgesSettings, told
 from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
 from judging.study.state import seen as seen_by
-from judging.study.verdict import BadAnswer
 from serving.runs.store import Store
 from serving.timestamps import now
 
@@ -227,12 +226,7 @@ class Study:
                 return {"agree": said["agree"]}, {}
             case "questions" | "after":
                 questions = self.settings.questions
-                try:
-                    return {}, read_questions(
-                        questions.before if step["kind"] == "questions" else questions.after, said
-                    )
-                except ValueError as error:
-                    raise BadAnswer(str(error)) from None
+                return {}, read_questions(questions.before if step["kind"] == "questions" else questions.after, said)
             case "instructions":
                 return {}, {}
             case "talk":

@@ -2,18 +2,15 @@
 
     stimulus = ConversationStimulus(id="talk-1", task="conversation", type="HM", topic="books")
     dialogue = Dialogue(scheduler, "eliza", stimulus, seed=7)
-    for opening in await dialogue.open():  # who starts is drawn from the seed where the stimulus does not say
+    for opening in await dialogue.open():  # who starts is drawn from the seed where the stimulus leaves it open
         print(opening.message.text)
     reply = await dialogue.say("Hello!")
     line = await dialogue.record(header)
 
-Each answer is a request to the scheduler, as a turn of any conversation. Seeds are derived for the pair
-(``human~eliza``, or ``eliza~human`` where the person is B), and the agent's own filters may ask it again. The filters
-of conversations judge both speakers and nothing follows from what they find, as in the papers: it is told as flags.
-The agent's delay is drawn and not waited for; the person's is the time that really passed since the last message.
-
-Whatever goes wrong, the dialogue is as it was before the call, and the same or another message may be sent. Time-outs,
-limits on how many dialogues there are, and who may speak in one are the caller's.
+By turns the agent's delay is drawn and not waited for; the person's is the time since the last message. In a
+:class:`BurstDialogue` the clock is real. Seeds are derived for the pair (``human~eliza``, or ``eliza~human`` where the
+person is B). The agent's own filters may have it asked again; the filters of conversations only flag messages.
+Whatever goes wrong, the dialogue is as it was before the call, and the same or another message may be sent.
 """
 
 from __future__ import annotations
@@ -36,11 +33,12 @@ from agents.contract import Verdict
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.language.filters.policies import MEASURE, THRESHOLDS, FilterSettings
 from agents.stimuli import ConversationStimulus, Utterance
-from serving.conversations.delays import DelaySettings
+from serving.conversations.agent_part import AgentPart
 from serving.conversations.journal import Turn, add_costs, turn_line
+from serving.conversations.pair_settings import QUIET_S, DelaySettings
 from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, draw_scenario
-from serving.conversations.transcript import Transcript, no_instructions
+from serving.conversations.transcript import Transcript, blank_fault_of, lines_of, no_instructions
 from serving.runs.record_lines import RecordHeader
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
@@ -60,19 +58,18 @@ class DialogueError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class FlaggedMessage:
-    """One message, and what the filters of conversations found in it."""
+    """A message with the verdicts of the filters of conversations."""
 
     message: Message
     flags: tuple[Verdict, ...] = ()
 
 
 class Dialogue:
-    """One person and ``agent`` converse about ``stimulus``, as long as it has exchanges left.
+    """A person and ``agent`` converse about ``stimulus`` by turns, as long as it has exchanges left.
 
-    ``person`` is the person's side, ``who`` what records call the person ("human", "human:05"). ``seed`` is the run
-    seed (the scheduler's, if None) from which topic, names, personas and who starts are drawn where the stimulus
-    leaves them open, and the agent's answers too. Raises InputError for an agent that does not converse,
-    AgentStoppedError for one that the scheduler does not know.
+    ``person`` is the person's side, ``who`` the person's name in records ("human", "human:05"). ``seed`` is the run
+    seed (the scheduler's, if None). Raises InputError for an agent that does not converse, AgentStoppedError for an
+    agent that the scheduler does not know.
     """
 
     def __init__(
@@ -87,6 +84,7 @@ class Dialogue:
         who: str = "human",
         thresholds: FilterSettings = THRESHOLDS,
         delays: DelaySettings | None = None,
+        quiet_s: float = QUIET_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         dispatcher = scheduler.dispatchers.get(agent)
@@ -97,30 +95,33 @@ class Dialogue:
         if PERSON.fullmatch(who) is None:
             raise InputError(f'who: a person is called "human" or "human:NAME", not {who!r}')
         self.person = SIDES.index(person)
+        self.agent = agent
         self.speakers = (who, agent) if self.person == 0 else (agent, who)
-        self._scheduler, self._agent = scheduler, agent
+        self._scheduler = scheduler
         self._row, self._id, self._sample = stimuli.canonical(stimulus), stimulus.id, sample
         self._seed = scheduler.run_seed if seed is None else seed
         self._order = scheduler.next_order()
         if stimulus.pseudo is not None and not dispatcher.agent.writes_dialogues:
             raise InputError(f"agent {agent} writes no pseudo-dialogues")
-        told = dispatcher.agent.instructions
-        whole_seed = self._whole().draw_seed()
-        self._transcript = self._new_transcript(
-            stimulus=draw_scenario(stimulus, whole_seed),
-            speakers=self.speakers,
-            instructions=(no_instructions, told) if self.person == 0 else (told, no_instructions),
-            policy=MEASURE,
-            thresholds=thresholds,
-            sample=sample,
-            seed=whole_seed,
-            delays=delays or DelaySettings(),
+        prompts = dispatcher.agent.instructions
+        drawn_seed = self._result().draw_seed()
+        self._transcript = Transcript(
+            draw_scenario(stimulus, drawn_seed),
+            self.speakers,
+            (no_instructions, prompts) if self.person == 0 else (prompts, no_instructions),
+            MEASURE,
+            thresholds,
+            sample,
+            drawn_seed,
+            delays or DelaySettings(),
+            quiet_s,
+            (0, 1) if stimulus.mode == "ping-pong" else (1 - self.person,),
         )
         self._clock, self._since = clock, clock()
         self._flagged: list[FlaggedMessage] = []
         self._turns: list[Turn] = []  # the agent's, as a journal has them
         self._next_attempt = 0  # the number of the next attempt at the present turn
-        self._busy = False
+        self._is_busy = False
 
     @property
     def name(self) -> str:
@@ -138,60 +139,66 @@ class Dialogue:
         return self._transcript.ended
 
     def transcript(self) -> list[FlaggedMessage]:
-        """What has been said, both speakers' messages."""
+        """All messages so far."""
         return list(self._flagged)
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
-        """What is said before the person speaks: the stimulus's opener, whoever says it, and the agent's message if it
-        is the agent's turn. Nothing where the person is to begin, or where it has been said. A pseudo-dialogue is
-        written first. Raises as :meth:`say`."""
+        """The messages before the person's first: the stimulus's opener, and the agent's message if it is due. A
+        pseudo-dialogue is written first. Opened again it returns nothing. Raises as :meth:`say`."""
         with self._at_work():
             await self._write_pseudo(deadline)
             return await self._exchange(self._transcript.opener(), deadline)
 
     async def say(self, text: str, deadline: float | None = None) -> FlaggedMessage | None:
-        """The agent's answer to the person's message; None where that was the last message of the conversation.
+        """The agent's answer to the person's message; None if that was the last message. ``deadline`` in seconds.
 
-        ``deadline`` in seconds. Raises DialogueError, AnswerError (the agent failed, every attempt was rejected by its
-        own filters, or the deadline passed), AgentStoppedError.
+        Raises DialogueError, AnswerError (the agent failed, its filters rejected every attempt, or the deadline
+        passed), AgentStoppedError.
         """
         with self._at_work():
-            if self.ended:
-                raise DialogueError(
-                    "ended", f"the conversation is over: all {self.stimulus.exchanges} messages have been said"
-                )
+            self._check_not_ended()
             unopened = self._transcript.opener() is not None or self._lacks_pseudo()
             if unopened or self._transcript.side != self.person:
-                raise DialogueError("not_open", f"{self._agent} is to speak first: open the conversation")
+                raise DialogueError("not_open", f"{self.agent} is to speak first: open the conversation")
             delay = round(self._clock() - self._since, 3)
-            fresh = await self._exchange(TurnAnswer(text=checked(text), delay_s=delay), deadline)
+            fresh = await self._exchange(TurnAnswer(text=_checked(text), delay_s=delay), deadline)
         return fresh[1] if len(fresh) > 1 else None
 
+    async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
+        """The messages after the first ``count``; by turns there is nothing to ``wait`` for."""
+        return self._flagged[count:]
+
     def close(self) -> None:
-        """Nothing is said any more: ends what goes on by itself, if anything does."""
+        """End what goes on by itself, if anything does."""
 
     async def record(self, header: RecordHeader) -> bytes:
-        """The record of what has been said so far: one line of JSON with its newline. ``header`` is the agent's.
+        """The record of the messages so far: one line of JSON with its newline. ``header`` is the agent's.
 
-        In the record's ``raw`` stand what was drawn, the person's side (``person``) and, if the agent tells anything,
-        what it told of each turn (``turns``, null for the person's). ``ended_early`` tells that exchanges are left,
-        which the filter early_exit notes too. A long conversation takes a while to judge, in a thread.
+        Its ``raw`` has what was drawn, the person's side and what came beside the agent's turns (null for the
+        person's). ``ended_early``: exchanges are left. A long conversation is judged in a thread.
         """
         transcript, turns = self._transcript, list(self._turns)
-        found = await asyncio.to_thread(transcript.judge_whole) if self._flagged else []
-        whole = self._whole()
-        whole.draw_seed()
-        whole.status, whole.sha256 = "ok", hashlib.sha256(self._row).hexdigest()
-        whole.raw = transcript.raw_json(person=SIDES[self.person])
-        whole.answer = transcript.answer().model_dump_json().encode()
-        whole.attempts = [attempt for turn in turns for attempt in turn["attempts"]]
-        add_costs(whole, turns)
-        if found:
-            whole.attempts.append(whole.attempt_record([asdict(one.verdict()) for one in found]))
-        return header.line(whole, "conversation")
+        judgements = await asyncio.to_thread(transcript.judge_all) if self._flagged else []
+        result = self._result()
+        result.draw_seed()
+        result.status, result.sha256 = "ok", hashlib.sha256(self._row).hexdigest()
+        result.raw = transcript.raw_json(person=SIDES[self.person])
+        result.answer = transcript.answer().model_dump_json().encode()
+        result.attempts = [attempt for turn in turns for attempt in turn["attempts"]]
+        add_costs(result, turns)
+        if judgements:
+            result.attempts.append(result.attempt_record([asdict(judged.verdict()) for judged in judgements]))
+        return header.line(result, "conversation")
 
-    def _new_transcript(self, **about: Any) -> Transcript:
-        return Transcript(**about)
+    def _result(self) -> AgentRequest:
+        """The conversation as a request: its seed and its record are of that."""
+        return AgentRequest(self.agent, self._row, self._id, self._sample, self._seed, self.name)
+
+    def _check_not_ended(self) -> None:
+        if self.ended:
+            raise DialogueError(
+                "ended", f"the conversation is over: all {self.stimulus.exchanges} messages have been said"
+            )
 
     def _lacks_pseudo(self) -> bool:
         return self.stimulus.pseudo is not None and not self._transcript.pseudo
@@ -213,27 +220,18 @@ class Dialogue:
         try:
             await write_pseudo_dialogue(draft, 1 - self.person, ask, PSEUDO_TRIES)
         except NothingWritten:
-            raise AnswerError("no_pseudo_dialogue", f"{self._agent} wrote nothing that could be read") from None
+            raise AnswerError("no_pseudo_dialogue", f"{self.agent} wrote nothing that could be read") from None
         self._transcript = draft
         self._turns += turns
         self._next_attempt = 0
 
-    def _whole(self) -> AgentRequest:
-        """The whole conversation as a request: what its seed and its record are of."""
-        return AgentRequest(self._agent, self._row, self._id, self._sample, self._seed, self.name)
-
-    async def _exchange(self, said: TurnAnswer | None, deadline: float | None) -> list[FlaggedMessage]:
-        """Add what is ``said``, if anything, and the agent's answer if it is its turn then: both or nothing."""
-        fresh: list[FlaggedMessage] = []
+    async def _exchange(self, message: TurnAnswer | None, deadline: float | None) -> list[FlaggedMessage]:
+        """Add the ``message``, if any, and the agent's answer if it is due then: both or nothing."""
         draft = self._transcript.copy()
-        if said is not None:
-            fresh.append(_add(draft, said, None))
+        fresh = [] if message is None else [_add(draft, message, None)]
         if not draft.ended and draft.side != self.person:
-            request = await self._ask(draft, deadline)
-            turn = orjson.loads(turn_line(request, 0))
-            self._turns.append(turn)
-            fresh.append(_add(draft, self._usable(request), turn["raw"]))
-            self._next_attempt = 0
+            answer, raw = await self._reply(draft, deadline)
+            fresh.append(_add(draft, answer, raw))
         self._transcript = draft
         self._flagged += fresh
         self._since = self._clock()
@@ -241,24 +239,30 @@ class Dialogue:
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """One call at a time: an answer is to what was said before it, and to nothing that came meanwhile."""
-        if self._busy:
-            raise DialogueError("busy", f"{self._agent} is still answering; wait for its message")
-        self._busy = True
+        """One call at a time: an answer is to the messages before it, and to nothing that came meanwhile."""
+        if self._is_busy:
+            raise DialogueError("busy", f"{self.agent} is still answering; wait for its message")
+        self._is_busy = True
         try:
             yield
         finally:
-            self._busy = False
+            self._is_busy = False
 
-    async def _ask(self, draft: Transcript, deadline: float | None) -> AgentRequest:
+    async def _reply(self, draft: Transcript, deadline: float | None) -> tuple[TurnAnswer, Any]:
+        """The agent's next turn, and what came beside it. Raises AnswerError."""
         options = {"speaker": SIDES[1 - self.person], "turn": len(draft.messages)}
-        return await self._request(draft, deadline, draft.number, options)
+        request = await self._request(draft, deadline, draft.number, options)
+        turn = orjson.loads(turn_line(request, 0))
+        self._turns.append(turn)
+        answer = self._usable(request)
+        self._next_attempt = 0
+        return answer, turn["raw"]
 
     async def _request(
         self, draft: Transcript, deadline: float | None, turn: int, options: Mapping[str, Any]
     ) -> AgentRequest:
         return await self._scheduler.answer(
-            self._agent,
+            self.agent,
             draft.shown(),
             self._sample,
             seed=self._seed,
@@ -271,32 +275,122 @@ class Dialogue:
         )
 
     def _usable(self, request: AgentRequest, is_turn: bool = True) -> TurnAnswer:
-        """What the agent said. Raises AnswerError; what it said in vain is not drawn again."""
-        is_said = is_turn and request.status == "ok"
-        why = self._transcript.why_unusable(request.answer) if is_said else None
+        """The agent's reply. Raises AnswerError; a reply in vain is not drawn again."""
+        why = blank_fault_of(request.answer) if is_turn and request.status == "ok" else None
         in_vain = request.status == "rejected" or why is not None or (request.error or ("",))[0] == "no_text"
         self._next_attempt = request.first_attempt + request.attempt + in_vain
         if request.status == "rejected":
             verdicts: list[dict[str, Any]] = request.attempts[-1]["verdicts"]
-            reasons = "; ".join(f"{one['filter']}: {one['found']}" for one in verdicts if one["rejected"])
-            raise AnswerError("rejected", f"{self._agent} said nothing that its filters let pass: {reasons}")
+            reasons = "; ".join(
+                f"{verdict['filter']}: {verdict['found']}" for verdict in verdicts if verdict["rejected"]
+            )
+            raise AnswerError("rejected", f"{self.agent} said nothing that its filters let pass: {reasons}")
         if request.status != "ok":
-            raise AnswerError(*(request.error or ("failed", f"{self._agent} gave no answer")))
+            raise AnswerError(*(request.error or ("failed", f"{self.agent} gave no answer")))
         if why is not None:
             raise AnswerError("bad_turn", why)
         return TurnAnswer.model_validate_json(request.answer or b"")
 
 
+class BurstDialogue(Dialogue):
+    """A person and an agent write whenever they like, on a real clock.
+
+    A person's message is taken at once, and the agent's are read with :meth:`after`. Its part goes on in a task until
+    the dialogue is over or closed. The time that its model takes is part of its messages' delays.
+    """
+
+    _task: asyncio.Task[None] | None = None
+    _part: AgentPart
+    _failure: AnswerError | AgentStoppedError | None = None
+    _deadline: float | None = None
+
+    async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
+        """Start the conversation's clock; returns the stimulus's opener, if it has one."""
+        if self._task is None:
+            with self._at_work():
+                await self._write_pseudo(deadline)
+            self._deadline, self._since = deadline, self._clock()
+            self._news = asyncio.Event()
+            self._part = AgentPart(self._transcript, lambda: self._clock() - self._since, self._ask_agent, self._send)
+            if (opener := self._transcript.opener()) is not None:
+                for text in lines_of(opener.text)[: self.stimulus.exchanges]:
+                    self._say(self._transcript.starts, opener.model_copy(update={"text": text}), 0.0)
+            self._task = asyncio.create_task(self._part.run())
+            self._task.add_done_callback(lambda task: self._notify())
+        return self.transcript()
+
+    async def say(self, text: str, deadline: float | None = None) -> None:
+        """Take the person's message, now. The agent's next answers have the deadline. Raises DialogueError."""
+        if self._task is None:
+            raise DialogueError("not_open", "open the conversation")
+        await self._part.send_due()
+        self._check_not_ended()
+        answer, self._deadline = TurnAnswer(text=_checked(text)), deadline
+        self._failure = None
+        self._say(self.person, answer, self._part.clock())
+        self._part.wake()
+
+    async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
+        """The messages after the first ``count``; waits at most ``wait`` seconds for the first of them. Raises
+        AnswerError and AgentStoppedError once for each failure of the agent."""
+        try:
+            async with asyncio.timeout(wait):
+                while len(self._flagged) <= count and self._goes_on() and self._failure is None:
+                    await self._news.wait()
+        except TimeoutError:
+            return []
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        return self._flagged[count:]
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _goes_on(self) -> bool:
+        """Whether more messages may come. Raises what ended the agent's part and should not have."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
+        return not self.ended
+
+    async def _ask_agent(self, side: int) -> TurnAnswer | None:
+        try:
+            with self._at_work():
+                answer, raw = await self._reply(self._transcript, self._deadline)
+        except (AnswerError, AgentStoppedError) as error:
+            self._failure = error
+            self._notify()
+            return None
+        self._transcript.raws.append(raw)
+        return answer
+
+    async def _send(self, side: int) -> Message:
+        typed = self._transcript.typing[side].popleft()
+        return self._say(side, typed.answer, typed.at)
+
+    def _say(self, side: int, answer: TurnAnswer, at: float) -> Message:
+        judgements = self._transcript.judge_next(answer.text, side)
+        message = self._transcript.say(side, answer, at)
+        self._flagged.append(FlaggedMessage(message, tuple(judged.verdict() for judged in judgements)))
+        self._notify()
+        return message
+
+    def _notify(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
 def _add(draft: Transcript, answer: TurnAnswer, raw: Any) -> FlaggedMessage:
     """Judge and add the next message."""
-    found = draft.judge_next(answer.text, raw=raw)
+    judgements = draft.judge_next(answer.text, raw=raw)
     draft.raws.append(raw)
     draft.add(answer)
-    return FlaggedMessage(draft.messages[-1], tuple(one.verdict() for one in found))
+    return FlaggedMessage(draft.messages[-1], tuple(judged.verdict() for judged in judgements))
 
 
-def checked(text: str) -> str:
-    """A person's message, if it can be said. Raises DialogueError."""
+def _checked(text: str) -> str:
+    """A person's message, if it can be sent. Raises DialogueError."""
     try:
         return Utterance(speaker="A", text=text).text
     except ValidationError as error:

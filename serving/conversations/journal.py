@@ -13,7 +13,7 @@ from agents.answers import TurnAnswer
 from agents.errors import InputError
 from serving.scheduling.request import AgentRequest
 
-OLDER = {"status": "ok", "error": None, "raw": None}  # what a line of version 0.1 does not say
+OLDER = {"status": "ok", "error": None, "raw": None}  # keys that a line of version 0.1 lacks
 
 Turn = Mapping[str, Any]
 Turns = Mapping[tuple[int, int], Turn]  # by (attempt at the conversation, turn)
@@ -39,17 +39,17 @@ def turn_line(request: AgentRequest, conversation_attempt: int) -> bytes:
     )
 
 
-def add_costs(whole: AgentRequest, turns: Sequence[Turn]) -> None:
-    """Add to a conversation what its turns took; its worker is the last turn's, with the mean size of the batches."""
+def add_costs(conversation: AgentRequest, turns: Sequence[Turn]) -> None:
+    """Add its turns' times to a conversation; its worker is the last turn's, with the mean size of the batches."""
     for turn in turns:
         waiting, preparing, responding = turn.get("timing") or (0.0, 0.0, 0.0)
-        whole.waiting += waiting
-        whole.preparing += preparing
-        whole.responding = round(whole.responding + responding, 6)
+        conversation.waiting += waiting
+        conversation.preparing += preparing
+        conversation.responding = round(conversation.responding + responding, 6)
     workers = [turn["worker"] for turn in turns if turn.get("worker")]
     if workers:
         mean = sum(worker["batch_size"] for worker in workers) / len(workers)
-        whole.worker = {**workers[-1], "batch_size": round(mean)}
+        conversation.worker = {**workers[-1], "batch_size": round(mean)}
 
 
 class _Worker(BaseModel):
@@ -57,7 +57,7 @@ class _Worker(BaseModel):
 
 
 class _Line(BaseModel):
-    """What a journal's line must say for its turn to be replayed."""
+    """The fields that a journal's line needs for its turn to be replayed."""
 
     model_config = ConfigDict(strict=True)
 
@@ -82,11 +82,11 @@ def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[s
     """The journalled turns of the ``wanted`` conversations by (stimulus, sample), and there by (attempt at the
     conversation, turn). Raises InputError for a line that is no turn.
 
-    A turn that stands there again was asked anew, as a line had been lost: what was said after the old one goes.
+    A turn that stands there again was requested anew, as a line had been lost: the turns after the old one go.
     """
-    found: dict[tuple[str, int], dict[tuple[int, int], Turn]] = {}
+    conversations: dict[tuple[str, int], dict[tuple[int, int], Turn]] = {}
     if not path.exists():
-        return found
+        return conversations
     with path.open("rb") as file:
         for number, text in enumerate(file, start=1):
             try:
@@ -96,9 +96,9 @@ def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[s
                     f"{path}:{number} is not a turn of a conversation; take the line out, then resume"
                 ) from None
             if wanted(line.stimulus, line.sample):
-                turns = found.setdefault((line.stimulus, line.sample), {})
+                turns = conversations.setdefault((line.stimulus, line.sample), {})
                 key = line.conversation_attempt, line.turn
                 while turns and next(reversed(turns)) >= key:
                     turns.popitem()
                 turns[key] = {**OLDER, **orjson.loads(text)}
-    return found
+    return conversations

@@ -1,9 +1,8 @@
-"""Pseudo-dialogue: what an agent writes itself before a conversation, for both speakers, as if it had been said.
+"""Pseudo-dialogue: lines that an agent writes before a conversation, for both speakers, as if they had been sent.
 
-X-Turing (ACL 2025, arXiv 2408.09853) makes long dialogues of it: the model names n topics; for each it
-continues the dialogue by m turns, which become part of what was said. If it writes fewer it is asked to go on, what it
-writes beyond m is cut. The first of the two agents that can writes it, and both have it before them, after the history
-that the stimulus gives. N = n m turns and then those that are really said make one dialogue.
+X-Turing (ACL 2025, arXiv 2408.09853) makes long dialogues of it: the model names n topics and writes m turns about
+each. If it writes fewer it is asked to go on; what it writes beyond m is cut. The first of the two agents that can
+writes it, and both have it before them, after the stimulus's own history.
 """
 
 from __future__ import annotations
@@ -28,17 +27,16 @@ class NothingWritten(Exception):
 async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tries: int) -> Turn | None:
     """Have the agent on ``side`` write the pseudo-dialogue that the stimulus wants into the ``transcript``.
 
-    ``ask`` asks it for the request of a number, with options; at most ``tries`` in a row may bring no more. Returns
-    the turn that failed or was rejected, if one was. Raises NothingWritten.
+    ``ask`` requests a turn by its number and options; at most ``tries`` in a row may bring nothing new. Returns the
+    turn that failed or was rejected, if one was. Raises NothingWritten.
     """
-    stimulus = transcript.stimulus
-    wanted, names = stimulus.pseudo, stimulus.names
+    stimulus, names = transcript.stimulus, transcript.names
+    wanted = stimulus.pseudo
     assert wanted is not None
-    assert names is not None
     topics: list[str] = []
     number, left = FIRST, tries
 
-    async def text_of(pseudo: Mapping[str, Any]) -> tuple[Turn, str]:
+    async def write(pseudo: Mapping[str, Any]) -> tuple[Turn, str]:
         nonlocal number, left
         if not left:
             raise NothingWritten
@@ -47,7 +45,7 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
         return turn, TurnAnswer.model_validate(turn["answer"]).text if turn["status"] == "ok" else ""
 
     while len(topics) < wanted.topics:
-        turn, text = await text_of({"topics": wanted.topics - len(topics), "known": topics})
+        turn, text = await write({"topics": wanted.topics - len(topics), "known": topics})
         if turn["status"] != "ok":
             return turn
         known = {topic.casefold() for topic in topics}
@@ -58,15 +56,18 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
         written: list[PseudoMessage] = []
         while (turns := _turns(written)) < wanted.turns:
             history = transcript.shown().history
-            next_one = _after(history[-1].speaker, names) if history else names[transcript.starts]
-            turn, text = await text_of({"topic": topic, "left": wanted.turns - turns})
+            if history:
+                speaker = names[1] if history[-1].speaker == names[0] else names[0]
+            else:
+                speaker = names[transcript.starts]
+            turn, text = await write({"topic": topic, "left": wanted.turns - turns})
             if turn["status"] != "ok":
                 return turn
-            said = read_messages(text, names, next_one, stimulus.mode)
-            agent = transcript.speakers[side]
-            for one in said:
-                message = PseudoMessage(agent=agent, topic=topic, speaker=one.speaker, text=one.text)
-                if written and one.speaker == written[-1].speaker and stimulus.mode == "ping-pong":
+            for line in read_messages(text, names, speaker, stimulus.mode):
+                message = PseudoMessage(
+                    agent=transcript.speakers[side], topic=topic, speaker=line.speaker, text=line.text
+                )
+                if written and line.speaker == written[-1].speaker and not transcript.is_burst:
                     joined = f"{written[-1].text} {message.text}"
                     written[-1] = transcript.pseudo[-1] = message.model_copy(update={"text": joined})
                 elif _turns([*written, message]) > wanted.turns:
@@ -79,9 +80,5 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
 
 
 def _turns(messages: list[PseudoMessage]) -> int:
-    """How many turns the messages are: what one says in a row is one."""
-    return sum(at == 0 or one.speaker != messages[at - 1].speaker for at, one in enumerate(messages))
-
-
-def _after(speaker: str, names: tuple[str, str]) -> str:
-    return names[1] if speaker == names[0] else names[0]
+    """The number of turns: messages of one speaker in a row are one turn."""
+    return sum(at == 0 or message.speaker != messages[at - 1].speaker for at, message in enumerate(messages))

@@ -1,15 +1,18 @@
 """Who converses about what: what a stimulus leaves open is drawn from the conversation's seed, before anyone speaks.
 
-Topics are those that people were given in the papers (2025: food too, which GPT-4o's program leaves out); names and
-personas are the two lists of the papers' programs, of which each speaker has one.
+Topics are those that people had in the papers (2025: food too, which GPT-4o's program leaves out); names and personas
+are the two lists of the papers' programs, of which each speaker has one.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
-from agents.stimuli import ConversationStimulus
+from agents.answers import ConversationAnswer, Message, TurnAnswer
+from agents.stimuli import ConversationStimulus, parse_row
+from serving.scheduling.request import AgentRequest
 
 TOPICS = (
     "fashion",
@@ -37,22 +40,50 @@ SIDES = ("A", "B")
 
 
 def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
-    """The stimulus with topic, names, personas and who starts filled in; what it gives itself stays.
+    """The stimulus with topic, names, personas and who starts filled in from ``seed``; what it brings itself stays.
 
-    ``seed`` is the conversation's own. Each of the four has its own draw, so that giving one changes no other. Speakers
-    that the history calls "A" and "B" get their names there too.
+    Each of the four has its own draw, so that bringing one changes no other. Speakers that the history calls "A" and
+    "B" get their names there too.
     """
-    drawn = random.Random(seed)
-    topic = drawn.choice(TOPICS)
-    names = tuple(drawn.choice(those) for those in NAMES)
-    personas = tuple(drawn.choice(those) for those in PERSONAS)
-    starts = drawn.choice(SIDES)
-    found = {"topic": topic, "names": names, "personas": personas, "who_starts": starts}
-    full = stimulus.model_copy(update={key: value for key, value in found.items() if getattr(stimulus, key) is None})
-    history = [one.model_copy(update={"speaker": speaker_name(one.speaker, full.names)}) for one in full.history]
+    numbers = random.Random(seed)
+    drawn = {
+        "topic": numbers.choice(TOPICS),
+        "names": tuple(numbers.choice(names) for names in NAMES),
+        "personas": tuple(numbers.choice(personas) for personas in PERSONAS),
+        "who_starts": numbers.choice(SIDES),
+    }
+    full = stimulus.model_copy(update={key: value for key, value in drawn.items() if getattr(stimulus, key) is None})
+    history = [line.model_copy(update={"speaker": speaker_name(line.speaker, full.names)}) for line in full.history]
     return full.model_copy(update={"history": history}) if history else full
 
 
 def speaker_name(speaker: str, names: Sequence[str] | None) -> str:
     """The name of a ``speaker`` who may be called "A" or "B", if neither is one of the ``names``."""
     return names[SIDES.index(speaker)] if names and speaker in SIDES and not {*SIDES} & {*names} else speaker
+
+
+# one message of an agent after a history
+
+
+def next_side(stimulus: ConversationStimulus) -> int:
+    """The side that writes after the history: who did not write last, or who starts (A, if that is open)."""
+    if not stimulus.history:
+        return SIDES.index(stimulus.who_starts or "A")
+    return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
+
+
+def next_turn(stimulus: ConversationStimulus) -> tuple[int, dict[str, Any]]:
+    """The number of the message after the history, and the options of a request for it."""
+    turn = len(stimulus.history)
+    return turn, {"speaker": SIDES[next_side(stimulus)], "turn": turn}
+
+
+def as_conversation(request: AgentRequest) -> ConversationAnswer:
+    """The answered message, in the form that a record has of conversations."""
+    stimulus = parse_row(request.row)
+    assert isinstance(stimulus, ConversationStimulus)
+    turn_answer = TurnAnswer.model_validate_json(request.answer or b"")
+    speaker, turn = (stimulus.names or SIDES)[next_side(stimulus)], len(stimulus.history)
+    return ConversationAnswer(
+        messages=[Message(turn=turn, speaker=speaker, agent=request.agent, **turn_answer.model_dump())]
+    )

@@ -1,41 +1,62 @@
-"""What has been said in a conversation: what the next speaker is shown, and what the filters find in it.
+"""The state of a conversation: its messages, who writes next and when, what is being typed, what was withdrawn.
 
-The same for two agents and for a person with an agent. Sides are 0 for A and 1 for B.
+No clock runs here; times are seconds from the conversation's start. Sides are 0 for A and 1 for B. Burst dialogue
+follows X-Turing (ACL 2025, arXiv 2408.09853), whose three parts are rules about events:
+
+- Listener: who hears a message waits for more until the other speaker has been quiet for ``quiet_s``.
+- Caller: then the agent is asked, with all messages so far; each line of its reply is a message.
+- Sender: each message goes out once it is typed. What is not sent when the other one writes is withdrawn.
+
+An agent is asked only after a message was sent, so every dialogue ends. By turns (ping-pong) the same rules hold: a
+reply is one message, and nobody waits for quiet.
 """
 
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import orjson
 from pydantic import ValidationError
 
-from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, is_blank
+from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, Withdrawn, is_blank
 from agents.contract import Draw
 from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation, judge_turn
 from agents.language.labels import leading_label, short_names
-from agents.stimuli import ConversationStimulus, Utterance, parse_row
-from serving.conversations.delays import DelaySettings
+from agents.stimuli import ConversationStimulus, Utterance
+from serving.conversations.pair_settings import QUIET_S, DelaySettings
 from serving.conversations.scenario import SIDES
-from serving.scheduling.request import AgentRequest
 
 Instructions = Callable[[ConversationStimulus, Draw], str | None]  # see agents.contract.Agent.instructions
 
 
 def no_instructions(stimulus: ConversationStimulus, draw: Draw) -> None:
-    """What a person is told, or an agent without a prompt: nothing."""
+    """The instructions of a person, or of an agent without a prompt."""
+
+
+class Event(NamedTuple):
+    """A message of the speaker on ``side`` is to be sent at ``at``, or its agent to be asked."""
+
+    at: float
+    what: Literal["send", "call"]
+    side: int
+
+
+class _Typed(NamedTuple):
+    at: float  # when it is sent
+    answer: TurnAnswer
 
 
 @dataclass(slots=True)
 class Transcript:
-    """The messages, by turns, about ``stimulus``, which has names and who starts (see ``scenario.draw_scenario``).
+    """A conversation about ``stimulus``, which has names and who starts (see ``scenario.draw_scenario``).
 
-    ``speakers`` are who is A and who is B, ``instructions`` what each of the two is told. ``seed`` is the
-    conversation's, from which ``delays`` are drawn. ``raws`` holds what the agents told of each reply beside its text,
-    null where nothing. ``pseudo`` is what was written beforehand, as if it had been said.
+    ``speakers`` are the names of A and B in records, ``instructions`` their agents'. Delays are drawn from ``seed``,
+    the conversation's. ``agents`` are the sides that :attr:`next_event` asks. ``raws`` holds what came beside the text
+    of each reply; ``unread`` the letters that each side has heard since it was asked, None where nothing is due.
     """
 
     stimulus: ConversationStimulus
@@ -44,172 +65,248 @@ class Transcript:
     policy: Policy
     thresholds: FilterSettings
     sample: int = 0
-    seed: int = 0
+    seed: int | str = 0
     delays: DelaySettings = field(default_factory=DelaySettings)
+    quiet_s: float = QUIET_S
+    agents: tuple[int, ...] = (0, 1)
+    now: float = 0.0
+    calls: int = 0
     messages: list[Message] = field(default_factory=list)
     raws: list[Any] = field(default_factory=list)
     pseudo: list[PseudoMessage] = field(default_factory=list)
+    withdrawn: list[Withdrawn] = field(default_factory=list)
+    typing: tuple[deque[_Typed], deque[_Typed]] = field(default_factory=lambda: (deque(), deque()))
+    heard_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    unread: list[int | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.is_burst:
+            self.quiet_s = 0.0
+        if not self.unread:
+            self.unread = [None, None]
+            self.unread[self.starts] = 0
+            self.heard_at[self.starts] = -self.quiet_s  # who starts waits for nothing
 
     def copy(self) -> Transcript:
-        """The same, to go on with while it is not sure that what comes next counts."""
-        return replace(self, messages=[*self.messages], raws=[*self.raws], pseudo=[*self.pseudo])
+        """A draft of what comes next; the original does not change with it."""
+        first, second = self.typing
+        return replace(
+            self,
+            messages=[*self.messages],
+            raws=[*self.raws],
+            pseudo=[*self.pseudo],
+            withdrawn=[*self.withdrawn],
+            typing=(deque(first), deque(second)),
+            heard_at=[*self.heard_at],
+            unread=[*self.unread],
+        )
+
+    @property
+    def is_burst(self) -> bool:
+        return self.stimulus.mode == "burst"
+
+    @property
+    def names(self) -> tuple[str, str]:
+        assert self.stimulus.names is not None
+        return self.stimulus.names
 
     @property
     def starts(self) -> int:
-        """Who speaks first."""
-        assert self.stimulus.who_starts is not None
-        return SIDES.index(self.stimulus.who_starts)
+        """The side that speaks first."""
+        return SIDES.index(self.stimulus.who_starts or "A")
 
     @property
     def side(self) -> int:
-        """Whose turn it is."""
-        return (self.starts + len(self.messages)) % 2
+        """The side whose agent is due now."""
+        event = self.next_event
+        assert event is not None
+        return event.side
 
     @property
     def number(self) -> int:
-        """The turn's, in seeds and journals."""
-        return len(self.messages)
+        """The number of the turn in seeds and journals: in a burst dialogue, of the call."""
+        return self.calls if self.is_burst else len(self.messages)
 
     @property
     def ended(self) -> bool:
         """Whether all exchanges have been made."""
         return len(self.messages) >= self.stimulus.exchanges
 
+    @property
+    def next_event(self) -> Event | None:
+        """None once the conversation is over. Of two at one time a message is sent first, and A's before B's."""
+        if self.ended:
+            return None
+        sent = [Event(typed[0].at, "send", side) for side, typed in enumerate(self.typing) if typed]
+        calls = [
+            Event(self.heard_at[side] + self.quiet_s, "call", side)
+            for side in self.agents
+            if self.unread[side] is not None
+        ]
+        return min([*sent, *calls], key=lambda event: event.at, default=None)
+
     def shown(self) -> ConversationStimulus:
-        """The stimulus as the next speaker sees it: the messages are part of its history."""
-        said = [Utterance(speaker=one.speaker, text=one.text, at=one.at) for one in self.messages]
-        before = [Utterance(speaker=one.speaker, text=one.text) for one in self.pseudo]
-        return self.stimulus.model_copy(update={"history": [*self.stimulus.history, *before, *said]})
+        """The stimulus as the next speaker sees it: with pseudo-dialogue and messages in its history."""
+        sent = [Utterance(speaker=message.speaker, text=message.text, at=message.at) for message in self.messages]
+        before = [Utterance(speaker=message.speaker, text=message.text) for message in self.pseudo]
+        return self.stimulus.model_copy(update={"history": [*self.stimulus.history, *before, *sent]})
+
+    # what happens
 
     def opener(self) -> TurnAnswer | None:
-        """What the stimulus puts into the first speaker's mouth, if nothing has been said yet."""
-        if self.stimulus.opener is None or self.messages:
+        """The stimulus's first message, while nothing has been sent."""
+        text = self.stimulus.opener
+        if text is None or self.messages or (self.is_burst and not lines_of(text)):
             return None
-        return TurnAnswer(text=self.stimulus.opener, finish="opener")
+        return TurnAnswer(text=text, finish="opener")
 
-    def add(self, answer: TurnAnswer) -> None:
-        """The next speaker says this, after the delay that it brings with it or that is drawn."""
-        last = self.messages[-1] if self.messages else None
-        if answer.delay_s is None:
-            delay = self.delays.draw(len(answer.text), len(last.text) if last else 0, self.numbers())
-            answer = answer.model_copy(update={"delay_s": round(delay, 3)})
-        before = (last.at if last else None) or 0.0
-        self.append(self.side, answer, round(before + (answer.delay_s or 0.0), 3))
+    def add(self, answer: TurnAnswer) -> Message | None:
+        """The reply of the speaker who is due; the clock goes on to the next call, or to the end.
 
-    def append(self, side: int, answer: TurnAnswer, at: float) -> Message:
-        """The speaker on ``side`` says this, ``at`` seconds from the start."""
-        assert self.stimulus.names is not None
-        name, turn = self.stimulus.names[side], len(self.messages)
-        message = Message(turn=turn, speaker=name, agent=self.speakers[side], at=at, **answer.model_dump())
-        self.messages.append(message)
+        Returns the last message that was sent. By turns the delay that the reply brings counts, if it brings one.
+        """
+        event = self.next_event
+        assert event is not None
+        self.now = max(self.now, event.at)
+        self.type(event.side, answer, self.call(event.side), self.now)
+        message = None
+        while (event := self.next_event) is not None and event.what == "send":
+            message = self.send(event.side)
+        self.now = event.at if event is not None else self.now
         return message
 
-    def numbers(self) -> random.Random:
-        """What the delays of the present reply are drawn from."""
-        return random.Random(f"delay {self.seed} {self.number}")
+    def call(self, side: int) -> int:
+        """The agent of ``side`` is asked; returns how many letters it reads. What it hears from now on is unread."""
+        letters, self.unread[side] = self.unread[side] or 0, None
+        return letters
 
-    def why_unreadable(self, answer: bytes | None) -> str | None:
-        """What keeps a reply from being a message, or None."""
-        try:
-            said = TurnAnswer.model_validate_json(answer or b"")
-            Utterance(speaker="A", text=said.text)
-        except ValidationError as error:
-            return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
-        return None
+    def type(self, side: int, answer: TurnAnswer, read: int, at: float, answered: float = 0.0) -> None:
+        """The agent of ``side``, asked at ``at`` with ``read`` letters, begins to type its reply. No message goes out
+        before it ``answered``, and none if it has heard something meanwhile."""
+        numbers, raw = random.Random(f"delay {self.seed} {self.number}"), answer.raw
+        for text in lines_of(answer.text) if self.is_burst else [answer.text]:
+            delay = None if self.is_burst else answer.delay_s
+            if delay is None:
+                delay = round(self.delays.draw(len(text), read, numbers), 3)
+            at = max(at + delay, answered)
+            self.typing[side].append(_Typed(at, answer.model_copy(update={"text": text, "raw": raw})))
+            read, raw = 0, None  # of the reply, which stands with its first message
+        self.calls += 1
+        if self.unread[side] is not None:
+            self._withdraw(side, "interrupted")
 
-    def why_unusable(self, answer: bytes | None) -> str | None:
-        """What keeps a reply from being said to the other speaker, or None: an empty message too."""
-        why = self.why_unreadable(answer)
-        if why is None and is_blank(TurnAnswer.model_validate_json(answer or b"").text):
-            why = "no message has any text"
-        return why
+    def send(self, side: int) -> Message:
+        """The next message that ``side`` has typed goes out."""
+        typed = self.typing[side].popleft()
+        return self.say(side, typed.answer, typed.at)
+
+    def say(self, side: int, answer: TurnAnswer, at: float) -> Message:
+        """A message of ``side`` goes out at ``at``, and the other side hears it. Its delay is the time since the last
+        message, whoever's."""
+        self.now, at = at, round(at, 3)
+        before = (self.messages[-1].at if self.messages else None) or 0.0
+        fields = {**answer.model_dump(), "delay_s": round(max(at - before, 0.0), 3)}
+        turn, speaker = len(self.messages), self.names[side]
+        message = Message(turn=turn, speaker=speaker, agent=self.speakers[side], at=at, **fields)
+        self.messages.append(message)
+        other = 1 - side
+        self._withdraw(other, "interrupted")
+        self.unread[other] = (self.unread[other] or 0) + len(answer.text)
+        self.heard_at[other] = self.now
+        if self.ended:
+            for each in (0, 1):
+                self._withdraw(each, "ended")
+        return message
+
+    def _withdraw(self, side: int, why: Literal["interrupted", "ended"]) -> None:
+        turn, at = len(self.messages), round(self.now, 3)
+        about = {"turn": turn, "speaker": self.names[side], "agent": self.speakers[side], "at": at, "why": why}
+        self.withdrawn += [Withdrawn(text=typed.answer.text, **about) for typed in self.typing[side]]
+        self.typing[side].clear()
+
+    # filters
 
     def judge_next(self, text: str, side: int | None = None, raw: Any = None) -> list[Judgement]:
-        """What the filters find in ``text`` as the message of ``side``, or of whose turn it is, and in the label that
-        stood before it in the ``raw`` reply."""
-        assert self.stimulus.names is not None
+        """The filters' findings in ``text`` as the next message of ``side`` (of who is due, if None), and in the label
+        that stood before it in the ``raw`` reply."""
         side = self.side if side is None else side
+        speaker = self.names[side]
         return judge_turn(
-            self._spoken(),
-            self.stimulus.names[side],
-            self._labelled(self.stimulus.names[side], text, raw),
+            self._labelled_messages(),
+            speaker,
+            self._labelled(speaker, text, raw),
             self.policy,
             self.thresholds,
-            names=self.stimulus.names,
+            names=self.names,
             prompt=self._prompt(side),
-            total=self._total(),
+            total=len(self.stimulus.history) + self.stimulus.exchanges,
         )
 
-    def judge_whole(self) -> list[Judgement]:
-        """What the filters find in all that was said, history included."""
-        assert self.stimulus.names is not None
-        prompts = {name: self._prompt(side) for side, name in enumerate(self.stimulus.names)}
+    def judge_all(self) -> list[Judgement]:
+        """The filters' findings in all messages, history included."""
+        prompts = {name: self._prompt(side) for side, name in enumerate(self.names)}
         return judge_conversation(
-            self._spoken(),
+            self._labelled_messages(),
             self.policy,
             self.thresholds,
-            names=self.stimulus.names,
+            names=self.names,
             prompts={name: prompt for name, prompt in prompts.items() if prompt is not None},
-            total=self._total(),
+            total=len(self.stimulus.history) + self.stimulus.exchanges,
         )
-
-    def answer(self) -> ConversationAnswer:
-        """The record's answer."""
-        return ConversationAnswer(messages=self.messages, ended_early=not self.ended, pseudo=self.pseudo)
-
-    def raw_json(self, **more: Any) -> bytes:
-        """The record's ``raw``: all that a stimulus may leave to be drawn, how it was held, ``more``, and what was told
-        of the turns."""
-        drawn = {key: getattr(self.stimulus, key) for key in ("topic", "names", "personas", "who_starts", "mode")}
-        turns = {"turns": self.raws} if any(self.raws) else {}
-        return orjson.dumps({**drawn, **more, **turns})
 
     def _prompt(self, side: int) -> str | None:
-        """What the speaker on ``side`` was told, as it stands before its next message."""
         return self.instructions[side](self.shown(), Draw(0, self.sample, options={"speaker": SIDES[side]}))
 
-    def _spoken(self) -> list[tuple[str, str]]:
-        before = [(one.speaker, one.text) for one in self.stimulus.history]
+    def _labelled_messages(self) -> list[tuple[str, str]]:
+        before = [(line.speaker, line.text) for line in self.stimulus.history]
         raws = self.raws if len(self.raws) == len(self.messages) else [None] * len(self.messages)  # not so in bursts
-        said = zip(self.messages, raws, strict=True)
-        return [*before, *((one.speaker, self._labelled(one.speaker, one.text, raw)) for one, raw in said)]
+        sent = [
+            (message.speaker, self._labelled(message.speaker, message.text, raw))
+            for message, raw in zip(self.messages, raws, strict=True)
+        ]
+        return before + sent
 
     def _labelled(self, speaker: str, text: str, raw: Any) -> str:
-        """A message to a person, after the label of another's that was cut from it, if one was."""
+        """A message to a person, after the label of another speaker that was cut from it, if one was."""
         match raw:
-            case {"text": str(said)} if self.stimulus.type != "MM":
-                assert self.stimulus.names is not None
-                label = leading_label(said, *short_names(self.stimulus.names, speaker))
+            case {"text": str(reply)} if self.stimulus.type != "MM":
+                label = leading_label(reply, *short_names(self.names, speaker))
                 if label is not None and label.whose != "own" and not text.startswith(label.written):
                     return f"{label.written}{text}"
         return text
 
-    def _total(self) -> int:
-        return len(self.stimulus.history) + self.stimulus.exchanges
+    # the record
+
+    def answer(self) -> ConversationAnswer:
+        """The record's answer."""
+        return ConversationAnswer(
+            messages=self.messages, ended_early=not self.ended, withdrawn=self.withdrawn, pseudo=self.pseudo
+        )
+
+    def raw_json(self, **more: Any) -> bytes:
+        """The record's ``raw``: what a stimulus may leave to be drawn, ``more``, and what came beside the turns."""
+        drawn = {key: getattr(self.stimulus, key) for key in ("topic", "names", "personas", "who_starts", "mode")}
+        turns = {"turns": self.raws} if any(self.raws) else {}
+        return orjson.dumps({**drawn, **more, **turns})
 
 
-# one message of an agent after a history
+def lines_of(text: str) -> list[str]:
+    """The messages of a burst: the lines of a reply that have any text, their spaces made single."""
+    return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
 
 
-def next_side(stimulus: ConversationStimulus) -> int:
-    """Whose message is next: of the one who did not speak last, or of who starts (A, if nobody says)."""
-    if not stimulus.history:
-        return SIDES.index(stimulus.who_starts or "A")
-    return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
+def fault_of(answer: bytes | None) -> str | None:
+    """Why a reply is no message, or None."""
+    try:
+        Utterance(speaker="A", text=TurnAnswer.model_validate_json(answer or b"").text)
+    except ValidationError as error:
+        return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
+    return None
 
 
-def turn_asked(stimulus: ConversationStimulus) -> tuple[int, dict[str, Any]]:
-    """The number of the next message, and the options of a request for it."""
-    turn = len(stimulus.history)
-    return turn, {"speaker": SIDES[next_side(stimulus)], "turn": turn}
-
-
-def as_conversation(request: AgentRequest) -> ConversationAnswer:
-    """The message that was answered, in the form that a record has of conversations."""
-    stimulus = parse_row(request.row)
-    assert isinstance(stimulus, ConversationStimulus)
-    turn_answer = TurnAnswer.model_validate_json(request.answer or b"")
-    speaker, turn = (stimulus.names or SIDES)[next_side(stimulus)], len(stimulus.history)
-    return ConversationAnswer(
-        messages=[Message(turn=turn, speaker=speaker, agent=request.agent, **turn_answer.model_dump())]
-    )
+def blank_fault_of(answer: bytes | None) -> str | None:
+    """Why a reply cannot be sent to the other speaker, or None: as :func:`fault_of`, and a blank one neither."""
+    why = fault_of(answer)
+    if why is None and is_blank(TurnAnswer.model_validate_json(answer or b"").text):
+        why = "no message has any text"
+    return why

@@ -25,10 +25,8 @@ from pydantic_core import PydanticCustomError
 from agents import answers
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import WHOLE, ConversationStimulus, PseudoDialogue, Word
-from serving.conversations.burst import QUIET_S
-from serving.conversations.burst_dialogue import BurstDialogue
-from serving.conversations.delays import DelaySettings
-from serving.conversations.dialogue import PERSON, Dialogue, DialogueError, FlaggedMessage
+from serving.conversations.dialogue import PERSON, BurstDialogue, Dialogue, DialogueError, FlaggedMessage
+from serving.conversations.pair_settings import QUIET_S, DelaySettings
 from serving.http.bodies import Body, Seed, body_of, documented_body, unreadable
 from serving.http.errors import POSTED, ApiError, documented, failure
 from serving.http.guard import unless_gone

@@ -19,7 +19,7 @@ from agents.entry import Entry
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
-from serving.conversations.transcript import as_conversation, next_side, turn_asked
+from serving.conversations.scenario import as_conversation, next_side, next_turn
 from serving.http.errors import ApiError, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.metrics import Metrics
@@ -280,7 +280,7 @@ class Service:
         turn: int | None = None
         options: Mapping[str, Any] | None = None
         if isinstance(stimulus, ConversationStimulus):
-            turn, options = turn_asked(stimulus)
+            turn, options = next_turn(stimulus)
         try:
             item = await self.scheduler.answer(
                 name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline,

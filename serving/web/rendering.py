@@ -1,16 +1,22 @@
-"""Pages of text and figures from Jinja2 templates: one file each, in which nothing runs and nothing is loaded."""
+"""Pages from Jinja2 templates, in which nothing runs or loads, and pages with their scripts and styles inside."""
 
 from __future__ import annotations
 
+import base64
 import re
+from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-LIMIT = 5_000  # characters of one text that are shown
+LIMIT = 5_000  # characters of a text that a page shows
+LINK = re.compile(r'<link rel="stylesheet" href="static/([\w.]+)">|<script(?: defer)? src="static/([\w.]+)"></script>')
+ICON = '<link rel="icon" href="static/icon.svg" type="image/svg+xml">\n'
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -46,3 +52,18 @@ def printed(value: Any) -> Any:
         text = _UNPRINTABLE.sub("\ufffd", value[:LIMIT])
         return text if len(value) <= LIMIT else f"{text}… ({len(value) - LIMIT:,} more characters)"
     return value
+
+
+def with_files_inside(page: str, folders: Sequence[Path]) -> tuple[str, str]:
+    """A page with its styles and scripts, files of ``folders``, inside; and its scripts' hashes for script-src."""
+    hashes = []
+
+    def inside(link: re.Match[str]) -> str:
+        name = link[1] or link[2]
+        text = next(folder / name for folder in folders if (folder / name).is_file()).read_text("utf-8")
+        if link[1]:
+            return f"<style>{text}</style>"
+        hashes.append(f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'")
+        return f"<script>{text}</script>"
+
+    return LINK.sub(inside, page).replace(ICON, ""), " ".join(hashes)

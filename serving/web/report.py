@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 
 from agents.errors import ImageError, InputError
@@ -21,14 +18,14 @@ from agents.images import Image
 from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import new_folder, refuse_irregular, refuse_own_files
 from serving.runs.reader import RunFolder
+from serving.web.rendering import LINK, with_files_inside
 from serving.web.viewer_data import Gathered, gathered
 
 SIDE = 640  # pixels: the longer side of a picture in a report
 MOST_PICTURES = 200_000_000  # bytes of pictures in one file
 AT_ONCE = 4  # pictures that are made smaller at the same time
-STATIC = resources.files("serving.web").joinpath("static")
+STATIC = Path(__file__).with_name("static")
 GENERATOR = '<meta name="generator" content="Turinglike">'  # by which a page of ours is known again
-LINK = re.compile(r'<link rel="stylesheet" href="static/([\w.]+)">|<script src="static/([\w.]+)"></script>')
 
 
 def write_report(paths: Sequence[Path | str], out: Path | str | None = None, *, single_file: bool = False) -> Path:
@@ -77,8 +74,8 @@ def _write_folder(data: Gathered, target: Path) -> None:
 
 def page_files() -> list[str]:
     """The names of the stylesheets and scripts of the viewer's page, in the order in which it loads them."""
-    found = LINK.findall(STATIC.joinpath("viewer.html").read_text("utf-8"))
-    return [style or name for style, name in found] + ["icon.svg"]
+    links = LINK.findall((STATIC / "viewer.html").read_text("utf-8"))
+    return [style or script for style, script in links] + ["icon.svg"]
 
 
 def script(name: str, chunk: bytes) -> bytes:
@@ -98,10 +95,7 @@ def thumbnail(image: Image) -> bytes:
 
 
 def _write_file(data: Gathered, target: Path) -> None:
-    scripts: list[str] = []
-    page = LINK.sub(lambda link: _inside(link, scripts), STATIC.joinpath("viewer.html").read_text("utf-8"))
-    page = page.replace('<link rel="icon" href="static/icon.svg" type="image/svg+xml">\n', "")
-    hashes = " ".join(f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts)
+    page, hashes = with_files_inside((STATIC / "viewer.html").read_text("utf-8"), [STATIC])
     page = page.replace("script-src 'self' file:", f"script-src {hashes}")
     page = page.replace("style-src 'self' file:", "style-src 'unsafe-inline'").replace(
         "img-src 'self' file: data:", "img-src data:"
@@ -130,14 +124,6 @@ def _write_file(data: Gathered, target: Path) -> None:
 
         data.write(put, pictures=embed)
         file.write(f"{end_of_scripts}</body>{end}".encode())
-
-
-def _inside(link: re.Match[str], scripts: list[str]) -> str:
-    text = STATIC.joinpath(link[1] or link[2]).read_text("utf-8")
-    if link[1]:
-        return f"<style>{text}</style>"
-    scripts.append(text)
-    return f"<script>{text}</script>"
 
 
 def _refuse_other_pages(path: Path, own: Path) -> None:

@@ -1,8 +1,12 @@
-"""What the agents' tests share."""
+"""What the agents' tests share: one thread, and a tiny checkpoint of every agent, made once a session."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,3 +20,25 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], tuple[dict[str, Any], Path]]]:
+    """Settings of an agent's tiny checkpoint, and a folder for its stimuli; skips where a package is not to be had."""
+    import device_cases
+
+    known = device_cases.here()
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+        @functools.cache
+        def make(name: str) -> tuple[dict[str, Any], Path]:
+            folder = tmp_path_factory.mktemp("device")
+            return device_cases.settings(known[name], folder / "checkpoint", stack), folder
+
+        def tiny(name: str) -> tuple[dict[str, Any], Path]:
+            if (why := device_cases.lacks(known[name])) is not None:
+                pytest.skip(why)
+            return make(name)
+
+        yield tiny

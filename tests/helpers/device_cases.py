@@ -20,6 +20,7 @@ import tiny_vision
 from PIL import Image
 
 from agents import catalogue
+from agents.built_in import PROPRIETARY
 from agents.catalogue import Entry
 from agents.contract import Agent, Draw
 from agents.language.words import vocabulary
@@ -31,6 +32,8 @@ CUES = ("dog", "sun", "house", "man", "woman", "tree", "water", "music")
 QUICK = {"max_search": 4}
 # Packages that no registry has, and so no extra installs; a machine without them skips their agents.
 OUTSIDE = ("detectron2", "deepgaze_pytorch")
+OF_CHECKPOINT = ("checkpoint", "revision", "dictionary", "image_size", "clip")  # settings that follow the checkpoint
+WITH_PICTURE = ("color_estimation", "object_detection", "image_captioning", "attention_prediction")
 Maker = Callable[[Path, Entry, ExitStack], dict[str, Any]]
 
 
@@ -119,6 +122,15 @@ def entries() -> dict[str, Entry]:
     return {entry.name: entry for entry in ours}
 
 
+def here() -> dict[str, Entry]:
+    """Every agent of ours that answers on this machine, by name: all but those that ask a server for text."""
+    return {
+        entry.name: entry
+        for entry in catalogue.BUILT_IN
+        if not entry.hidden and (entry.agent in CASES or entry.licence != PROPRIETARY)
+    }
+
+
 def lacks(entry: Entry) -> str | None:
     """Which package from outside the registries the agent needs and this machine lacks."""
     needed = [name for name in OUTSIDE if name.partition("_")[0] in entry.agent]
@@ -127,7 +139,8 @@ def lacks(entry: Entry) -> str | None:
 
 def settings(entry: Entry, folder: Path, stack: ExitStack) -> dict[str, Any]:
     """Settings under which ``entry`` is tiny. What it needs is made in ``folder``, and lives as long as ``stack``."""
-    return CASES[entry.agent](folder, entry, stack)
+    maker = CASES.get(entry.agent)
+    return {} if maker is None else maker(folder, entry, stack)
 
 
 def takes_precision(entry: Entry) -> bool:

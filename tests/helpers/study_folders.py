@@ -15,7 +15,7 @@ from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
 from judging.study.material import material_of
-from judging.study.presets import written
+from judging.study.presets import study_of_judges
 from judging.study.settings import read_settings, source_of
 from judging.study.state import Judge
 from judging.study.study import Study
@@ -117,7 +117,7 @@ def write_trials(folder: Path, rows: list[tuple[Row, Row]]) -> Path:
 
 def write_study(folder: Path, trials: Path, task: Any, **changes: Any) -> Path:
     """A study with the plain choices, without pages before and after; ``changes`` by the key of ``study.toml``."""
-    text = written(str(trials), task, "plain")
+    text = study_of_judges(str(trials), task, "plain")
     begin, end = text.index('consent = """'), text.index("instructions = ")
     text = f"{text[:begin]}consent = {json.dumps(changes.pop('consent', ''))}\n{text[end:]}"
     for name, value in {"before": [], "after": [], "catch": 0.0, "practice": 0, "sample": False, **changes}.items():

@@ -131,7 +131,7 @@ def test_a_plan_names_the_fewest_judges_and_what_cannot_be_reached(capsys: pytes
             assert replace(design, judges=row.judges - 1).half_width(truth(-1), "detectability") > 0.03
     assert (found.rows[0].per_judge, found.rows[0].stimuli) == (40, 100)
     assert {row.stimuli for row in found.rows if row.judges is None} == {50}
-    print_plan(found, print)
+    print_plan(found)
     told = capsys.readouterr().out
     assert f"with 50 stimuli no number of judges brings it below ± {found.rows[1].of_each:.3f}" in told
     with pytest.raises(InputError, match=r"between 0 and 0\.5"):

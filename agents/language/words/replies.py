@@ -1,8 +1,8 @@
 """How the reply of a language model to a cue word is read: which word it gives, and which it may not give.
 
-How the papers read replies is not published. What models do say is taken: a bare word, a sentence that tells a word
-("… is butter", "I'd say butter"), a word in quotation marks or Markdown, the prompt once more. A sentence that tells
-none is no answer: none of its words is taken.
+How the papers read replies is not published. Models answer with a bare word, a sentence around a word ("… is butter",
+"I'd say butter"), a word in quotation marks or Markdown, or the prompt once more. A sentence without such a word is no
+answer.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from agents.language.words.rules import CUE, RuleSettings, is_stop_word, judge, 
 from agents.stimuli import WordStimulus
 
 MOST = 10  # acceptable words of a reply that are in the record
-LONGEST = 20_000  # characters of a reply that are looked at
-TOLD = 1_000  # characters of those, after what a model thought to itself, that may tell the word
+LONGEST = 20_000  # characters of a reply that are read
+ANSWERING = 1_000  # characters of those, after a model's thoughts, that may hold the answer
 PROMPT = "prompt_word"  # the rule of words that belong to the question, whatever the settings
 
 _APOLOGY = re.compile(
@@ -27,14 +27,17 @@ _APOLOGY = re.compile(
     r"as an ai\b|(?:there is )?no image\b|please (?:provide|upload|share|attach)\b)",
     re.IGNORECASE,
 )
+_NO_ANSWER = re.compile(
+    r"[\W_]*(?:no idea|not sure|no word|nothing (?:comes|springs)|none (?:comes|of)|n/a)\b", re.IGNORECASE
+)
 _MARKS = re.compile(r"[*_`#\"“”„‟«»]+|(?<!\w)['‘’‚‹›]|['‘’‚‹›](?!\w)")
 _ARTICLES = frozenset(("a", "an", "the"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
-# The most words of a sentence that are taken for an answer where nothing tells the word.
+# The most words of a sentence that are an answer as they stand.
 _PLAIN = 4
-# The words of the question and of its answers' form, which are no answer in a phrase, and those that are said around an
-# answer; ordinary words among them stand in short replies ("good luck").
+# Words of the question and of its answers' form, which are no answer in a phrase, and words around an answer; ordinary
+# words among them stand in short replies ("good luck").
 _FORM = frozenset(
     """word words term terms associate associated associates associating association associations associative example
     examples related relate relates relating synonym synonyms antonym cue cues guess guesses prompt prompts""".split()  # noqa: SIM905
@@ -60,10 +63,10 @@ _QUESTION = (
 _NOUNS = frozenset(
     "word term answer guess response reply output association choice synonym one thing first mind it that this".split()  # noqa: SIM905
 )
-# With these begins what is said of the speaker, the partner or the task, not an answer of a few words.
+# A sentence that begins with these is about the speaker, the partner or the task.
 _ABOUT = frozenset(
     """i you we they he she it this that these those what which who whom whose why how when where there here is are was
-    were am do does did can could would will should shall may might must have has had let my your our their if as in
+    were am do does did can could would will should shall may might must has have had let my your our their if as in
     to unfortunately sorry not no""".split()  # noqa: SIM905
 )
 _OPENER = re.compile(
@@ -75,10 +78,10 @@ _OPENER = re.compile(
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r",?\s*\bof course\b", re.IGNORECASE)
-_HIDDEN = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|$)", re.IGNORECASE | re.DOTALL)
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|$)", re.IGNORECASE | re.DOTALL)
 _TAGGED = re.compile(r"<(\w{1,20})>(.{0,200}?)</\1>", re.DOTALL)
 # The question once more.
-_ASKED = re.compile(
+_ECHO = re.compile(
     r"name (?:a|one) word (?:that )?you associate with [^.?\n]*[.?]?|"
     r"please (?:complete|provide|answer|give)\b[^.:\n]*[.:]?",
     re.IGNORECASE,
@@ -93,7 +96,7 @@ _SET_OFF = re.compile(
     r"(?<!\w)_{1,2}([^_\n]{1,40})_{1,2}(?!\w)|`([^`\n]{1,40})`|\[([^\]\n]{1,40})\]|\{([^{}\n]{1,40})\}|<([^<>/\n]{3,40})>"
 )
 _LABEL = re.compile(r"\s*(?:[:=→⇒]|[-=–—]+>|\s[-–—]+\s)\s*")
-_TELLS = re.compile(
+_LEADS_TO = re.compile(
     r"\b(?:(?:would|could|might|may|must|will|can) be|(?:is|was|be)|(?<=\w)'(?:s|d be|ll be)|say(?: that)?|"
     r"think(?:ing)? (?:of|about)|believe(?: that)?|go(?:es|ing)?(?: well)? with|choose|pick|suggest|answer with|"
     r"i(?:'d| would)? guess|how about|what about|"
@@ -104,9 +107,6 @@ _COMES_TO_MIND = re.compile(
     r"\b(?:immediately )?(?:comes?|springs?|pops?) (?:in)?to (?:my |the )?mind\b", re.IGNORECASE
 )
 _PAUSE = re.compile(r"[,;:.!?…()\[\]/|—–]|\s-+\s|\b(?:because|since|as|which|that|when|who|but|due)\b", re.IGNORECASE)
-_NONE = re.compile(
-    r"[\W_]*(?:no idea|not sure|no word|nothing (?:comes|springs)|none (?:comes|of)|n/a)\b", re.IGNORECASE
-)
 
 
 def is_apology(text: str) -> bool:
@@ -119,17 +119,11 @@ def unmarked(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def words_said(text: str, cue: str, *, cut: bool = False) -> list[str]:
-    """The words that a reply may mean, in small letters, each once, in their order; none for an apology, or where the
-    reply tells no word. ``cut``: the reply ended at its limit."""
-    return next(_readings(text, cue, cut), [])
-
-
 def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: bool = False) -> WordAnswer:
-    """The first word of a reply that is not the cue and keeps the rules, with those passed over before it and the
-    acceptable ones after it; its ``word`` is "" if there is none. ``cut``: the reply ended at its limit.
+    """The first word of a reply that is not the cue and keeps the rules, or ""; with the words skipped before it and
+    the acceptable ones after it. ``cut``: the reply ended at its limit.
 
-    Words of the question ("word", "associate", "answer") are passed over, unless such a word is all that is said.
+    Words of the question ("word", "associate", "answer") are skipped, unless such a word is the entire reply.
     """
     candidates: list[str] = []
     skipped: list[Skipped] = []
@@ -137,8 +131,8 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
         for word in reading:
             judged = judge(word, stimulus.cue, rules)
             rule = CUE if letters(word) == letters(stimulus.cue) else judged.rule
-            passed = _QUESTION if len(reading) > 2 else _QUESTION - _ORDINARY
-            if rule is None and len(reading) > 1 and letters(word) in passed:
+            question = _QUESTION if len(reading) > 2 else _QUESTION - _ORDINARY
+            if rule is None and len(reading) > 1 and letters(word) in question:
                 rule = PROMPT
             if rule is None:
                 candidates.append(judged.word)
@@ -151,35 +145,34 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
 
 
 def no_word(answer: WordAnswer, text: str) -> Verdict | None:
-    """The filter of replies without an acceptable word; it says what was passed over."""
+    """The filter of replies without an acceptable word; it names the words that were skipped."""
     if answer.word:
         return None
-    passed_over = ", ".join(f"{one.word} ({one.rule})" for one in answer.skipped)
-    return Verdict("no_word", True, f"{text[:200]} [{passed_over}]" if passed_over else text[:200])
+    skipped = ", ".join(f"{entry.word} ({entry.rule})" for entry in answer.skipped)
+    return Verdict("no_word", True, f"{text[:200]} [{skipped}]" if skipped else text[:200])
 
 
 def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
-    """What a reply may mean, likeliest first: the words of each of its sentences that tells a word or is hardly more
-    than one."""
+    """The words of each sentence that holds an answer or is hardly more than one, likeliest first."""
     text = text[:LONGEST].replace("’", "'").replace("ʼ", "'")
-    if is_apology(text) or _NONE.match(text):
+    if is_apology(text) or _NO_ANSWER.match(text):
         return
-    text = _TAGGED.sub(r"\2", _HIDDEN.sub("", text).strip()[:TOLD])
+    text = _TAGGED.sub(r"\2", _THOUGHTS.sub("", text).strip()[:ANSWERING])
     bare = _words(unmarked(text))
     if len(bare) == 1 and not (":" in text and bare[0] in _QUESTION):  # whatever the word
         yield bare
         return
-    own = {letters(word) for word in _WORD.findall(cue)} | {letters(cue)}
-    for part in _guesses(_ASKED.sub("\n", text), cue):
+    cues = {letters(word) for word in _WORD.findall(cue)} | {letters(cue)}
+    for part in _guesses(_ECHO.sub("\n", text), cue):
         part = _ITEM.sub("\n", part)
         for _ in range(3):
             opener = _OPENER.match(part)
             if opener is not None and _words(unmarked(part[opener.end() :])):
                 part = part[opener.end() :]
-        sentences = [one for one in _SENTENCE.split(_ASIDE.sub("", part)) if one and one.strip()]
+        sentences = [sentence for sentence in _SENTENCE.split(_ASIDE.sub("", part)) if sentence and sentence.strip()]
         for at, sentence in enumerate(sentences):
-            is_last = cut and at == len(sentences) - 1 and part.endswith(sentence)
-            for reading in _sentence(sentence, own, is_last):
+            is_cut = cut and at == len(sentences) - 1 and part.endswith(sentence)
+            for reading in _in_sentence(sentence, cues, is_cut):
                 if reading:
                     yield list(dict.fromkeys(reading))
 
@@ -196,51 +189,51 @@ def _guesses(text: str, cue: str) -> list[str]:
     return _GUESS.split(text)
 
 
-def _sentence(sentence: str, own: set[str], is_cut: bool) -> Iterator[list[str]]:
-    """The words that a sentence tells, by each of the ways in which one is told."""
+def _in_sentence(sentence: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
     for match in _SET_OFF.finditer(sentence):
         inner = _words(next(filter(None, match.groups())))
         is_key = ":" in match[0] or sentence[match.end() :].lstrip().startswith(":")
-        if 1 <= len(inner) <= 2 and not is_key and not _is_question(inner, own):
+        if 1 <= len(inner) <= 2 and not is_key and not _is_question(inner, cues):
             yield inner
     plain = unmarked(sentence)
-    left, _, right = _split(_LABEL, plain)
-    if right is not None:
+    label = _LABEL.search(plain)
+    if label is not None:
+        left = plain[: label.start()]
         named = _words(left)
-        if not named or own & set(map(letters, named)) or _QUESTION & set(named) or len(left.strip()) == 1:
-            yield from _told(right, own, is_cut)
+        if not named or cues & set(map(letters, named)) or _QUESTION & set(named) or len(left.strip()) == 1:
+            yield from _in_clause(plain[label.end() :], cues, is_cut)
             return
         if len(named) == 1:  # an entry of a dictionary: "Butter: a spread"
             yield named
             return
         if len(named) > 2:
             return
-    yield from _told(plain, own, is_cut)
+    yield from _in_clause(plain, cues, is_cut)
 
 
-def _told(text: str, own: set[str], is_cut: bool) -> Iterator[list[str]]:
-    """The words that are told after "is", "I'd say" and the like, or before "comes to mind" and "is a word"; or the
-    text's own, if they are few."""
+def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
+    """The words after "is", "I'd say" and the like, or before "comes to mind" and "is a word"; or the text's own, if
+    they are few."""
     if (mind := _COMES_TO_MIND.search(text)) is not None:
         before = _words(text[: mind.start()])
-        if 1 <= len(before) <= 2 and not _is_question(before, own):
+        if 1 <= len(before) <= 2 and not _is_question(before, cues):
             yield before
-    for match in _TELLS.finditer(text):
+    for match in _LEADS_TO.finditer(text):
         before, meant = _words(text[: match.start()]), _PAUSE.split(text[match.end() :], maxsplit=1)[0]
         is_open = is_cut and match.end() + len(meant) == len(text)  # who knows how it goes on
         words, is_verb = _words(meant), match[0].lower().endswith(("is", "was", "be", "'s"))
-        rest = [word for word in before if letters(word) not in own]
-        is_named = 1 <= len(before) <= 2 and not _is_question(before, own) and not _is_about(before)
+        others = [word for word in before if letters(word) not in cues]
+        is_named = 1 <= len(before) <= 2 and not _is_question(before, cues) and not _is_about(before)
         if is_verb and is_named and _PHRASES & set(words):  # "Butter is a word that …"
             yield before
             return
-        if not 1 <= len(words) <= 3 or _is_question(words, own) or any(map(_TELLS.fullmatch, words)):
+        if not 1 <= len(words) <= 3 or _is_question(words, cues) or any(map(_LEADS_TO.fullmatch, words)):
             continue
-        if is_verb and len(rest) == len(before) and not _NOUNS & set(before):
+        if is_verb and len(others) == len(before) and not _NOUNS & set(before):
             continue
         has_article = _WORD.findall(meant)[0].lower() in _ARTICLES
-        # 'The word "bread" is a noun' tells of the cue.
-        is_description = is_verb and has_article and rest in (["word"], ["term"]) and len(before) > 1
+        # 'The word "bread" is a noun' is about the cue.
+        is_description = is_verb and has_article and others in (["word"], ["term"]) and len(before) > 1
         if not (is_description or (is_open and (has_article or len(words) > 2))):
             yield words
     words = _words(text)
@@ -257,22 +250,17 @@ def _told(text: str, own: set[str], is_cut: bool) -> Iterator[list[str]]:
         yield parts[0]
 
 
-def _split(pattern: re.Pattern[str], text: str) -> tuple[str, str, str | None]:
-    match = pattern.search(text)
-    return (text, "", None) if match is None else (text[: match.start()], match[0], text[match.end() :])
-
-
 def _words(text: str) -> list[str]:
-    return [word for found in _WORD.findall(text) if (word := found.lower()) not in _ARTICLES]
+    return [word for match in _WORD.findall(text) if (word := match.lower()) not in _ARTICLES]
 
 
 def _is_about(words: Sequence[str]) -> bool:
-    """Whether a sentence of these words tells of the speaker, the partner or the task."""
+    """Whether a sentence of these words is about the speaker, the partner or the task."""
     begins, mark, _ = words[0].partition("'")
     return begins in _ABOUT or (mark != "" and is_stop_word(words[0]))
 
 
-def _is_question(words: Sequence[str], own: set[str]) -> bool:
+def _is_question(words: Sequence[str], cues: set[str]) -> bool:
     """Whether the words are of the question or the cue, or say nothing."""
     none = _FORM if len(words) == 1 else _PHRASES
-    return bool(none & set(words)) or all(letters(word) in own or is_stop_word(word) for word in words)
+    return bool(none & set(words)) or all(letters(word) in cues or is_stop_word(word) for word in words)

@@ -1,19 +1,19 @@
-"""What may be an answer in word association: one function for machines' and people's words, blind to who said them.
+"""What may be an answer in word association: one function for machines' and people's words, blind to their source.
 
 The papers' rules, each with a name. The first two change a word, the others drop it:
 
 - ``letters``: all but the letters a to z goes, accents first, capitals become small; nothing left drops the word
-- ``lemma``: plural nouns become singular, forms of verbs the verb (:mod:`agents.language.words.wordnet`)
+- ``lemma``: plural nouns become singular, forms of verbs the verb (:func:`agents.language.words.vocabulary.lemma`)
 - ``stop_word``: none of NLTK's 179 stop words
 - ``short``: at least three letters
 - ``unknown``: in the English vocabulary, so that typos go: WordNet has it, or it is among wordfreq's most frequent
 - ``overlap``: not too similar to the cue
 
-For the last the papers say ">60 % of one word in the pair contains the other word", with grand and grandiose as a pair
-that must go. Read as ``shorter``, the longest run of letters that both words share, if it has at least three, makes up
-more than that of the shorter word; grandiose goes, and so does synapse for synaptic. Read as ``containment``, one word
-stands whole in the other and makes up more than that of it: bright goes for brighton, grandiose (5 of 9) does not.
-In both readings a form of the cue goes too, where it is a word of its own as well: fell for fall, sang for sing.
+For the last the papers say ">60 % of one word in the pair contains the other word", and grand/grandiose must go. Read
+as ``shorter``, the longest run of letters that both share, if it has at least three, is more than that of the shorter
+word; grandiose goes, and so does synapse for synaptic. Read as ``containment``, one word stands whole in the other and
+is more than that of it: bright goes for brighton, grandiose (5 of 9) does not. In both readings a form of the cue goes
+too, even where it is a word of its own: fell for fall, sang for sing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Literal, get_args
 from pydantic import ConfigDict, Field
 
 from agents.contract import Settings
-from agents.language.words import vocabulary, wordnet
+from agents.language.words import vocabulary
 
 Rule = Literal["letters", "lemma", "stop_word", "short", "unknown", "overlap"]
 Reading = Literal["shorter", "containment"]
@@ -43,7 +43,7 @@ _CONTRACTION = re.compile(r"(\w+?)(?:['’ʼ](?:s|m|d|re|ll|ve)|n['’ʼ]t)", re
 
 
 class RuleSettings(Settings):
-    """Which rules hold for answers. An agent of word association adds its own settings."""
+    """Which rules hold for answers."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -59,7 +59,7 @@ class RuleSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A word after the rules. ``rule`` is the one that dropped it, None if it stands; ``word`` is what it was then."""
+    """A word after the rules. ``rule`` is the rule that dropped it, None if it stands."""
 
     word: str
     rule: Rule | None = None
@@ -67,23 +67,23 @@ class Judged:
 
 def judge(text: str, cue: str, settings: RuleSettings) -> Judged:
     """What the rules make of the answer ``text`` to ``cue``."""
-    held = settings.rules
-    word = letters(text) if "letters" in held else text
+    rules = settings.rules
+    word = letters(text) if "letters" in rules else text
     if not word:
         return Judged(word, "letters")
     # Before lemmas too, which would make a doe of "does".
-    if "stop_word" in held and is_stop_word(text):
+    if "stop_word" in rules and is_stop_word(text):
         return Judged(word, "stop_word")
-    if "lemma" in held:
-        word = wordnet.lemma(word)
-        if "stop_word" in held and is_stop_word(word):
+    if "lemma" in rules:
+        word = vocabulary.lemma(word)
+        if "stop_word" in rules and is_stop_word(word):
             return Judged(word, "stop_word")
-    if "short" in held and len(word) < SHORTEST:
+    if "short" in rules and len(word) < SHORTEST:
         return Judged(word, "short")
-    if "unknown" in held and not is_known(word, settings.known_words):
+    if "unknown" in rules and not is_known(word, settings.known_words):
         return Judged(word, "unknown")
-    if "overlap" in held and (
-        overlap(word, cue, settings.overlap) > settings.overlap_limit or letters(cue) in wordnet.bases(word)
+    if "overlap" in rules and (
+        overlap(word, cue, settings.overlap) > settings.overlap_limit or letters(cue) in vocabulary.bases(word)
     ):
         return Judged(word, "overlap")
     return Judged(word)
@@ -95,27 +95,22 @@ def letters(text: str) -> str:
 
 
 def is_stop_word(word: str) -> bool:
-    """Whether the word is among NLTK's English stop words, or a contraction of such a word ("that's", "I've"); capitals
-    and apostrophes make no difference."""
+    """Whether the word is among NLTK's English stop words, or a contraction of such a word ("that's", "I've")."""
     contracted = _CONTRACTION.fullmatch(word.strip())
     stem = "" if contracted is None else letters(contracted[1])
     return stem == "let" or not _stop_words().isdisjoint((letters(word), stem, f"{stem}n"))
 
 
 def is_known(word: str, most_frequent: int) -> bool:
-    """Whether the word, in small letters, is English: in WordNet or among the ``most_frequent`` of wordfreq."""
-    if wordnet.has(word):
+    """Whether the word, in small letters, is in WordNet or among the ``most_frequent`` of wordfreq."""
+    if vocabulary.in_wordnet(word):
         return True
     rank = vocabulary.rank(word)
     return rank is not None and rank < most_frequent
 
 
 def overlap(word: str, cue: str, reading: Reading) -> float:
-    """How like the cue a word is, from 0 to 1; only letters count.
-
-    ``shorter``: the longest run of letters in both, if it has at least three, over the length of the shorter.
-    ``containment``: the length of the shorter over that of the longer, if the shorter stands whole in the longer.
-    """
+    """How like the cue a word is by its letters, from 0 to 1, in one of the two readings above."""
     short, long = sorted((letters(word), letters(cue)), key=len)
     if not short:
         return 0.0

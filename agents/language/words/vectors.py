@@ -1,24 +1,26 @@
-"""Word vectors in a local file: the forms that GloVe and word2vec are published in, and safetensors.
+"""Vectors of words: read from local files, kept in the user's cache, and searched for the nearest.
 
-- text (``.txt``, ``.vec``): a line is a word and its numbers; word2vec's begins with a line "words dimensions"
+Files are of these forms, none of which executes anything:
+
+- text (``.txt``, ``.vec``) of GloVe or word2vec: a line is a word and its numbers; word2vec's begins with a line
+  "words dimensions"
 - word2vec's binary form (``.bin``): that line, then for each word the word, a space and its float32 numbers
 - either compressed by gzip (``.gz`` after it)
 - ``.safetensors`` with one tensor [words, dimensions], and beside it, with the ending ``.json``, the list of the words
-
-No form executes anything. Only the vectors of the words that are asked for are kept; of the others' lines the numbers
-are counted, not read.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
-import math
+import logging
+import os
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 from agents import checkpoints
 from agents.checkpoints import short_text
@@ -27,10 +29,18 @@ from agents.errors import UnavailableError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from torch import Tensor
+
+    Entries = Iterator[tuple[str, str, NDArray[np.float32]]]  # where in the file, the word, its vector
 
 Case = Literal["lower", "any"]
+Metric = Literal["euclidean", "cosine"]
 
-LONGEST = 1 << 20  # bytes of a line or a word; no such file has longer ones
+LONGEST = 1 << 20  # bytes of a word in a binary file
+STEPS = 2**20  # to which distances are rounded
+FIRST = 256  # words sorted for every vector; a search that goes farther sorts all
+
+log = logging.getLogger("turinglike.embeddings")
 
 
 @dataclass(slots=True)
@@ -58,11 +68,8 @@ def words_file(path: Path) -> Path:
 
 
 def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
-    """The vectors of the ``wanted`` words (small letters), in whichever :func:`forms` the file has them; of a word that
-    stands there twice the first.
-
-    Raises UnavailableError, naming the first bad line, if the file is damaged or of no known form.
-    """
+    """The vectors of the ``wanted`` words (small letters) in any of their :func:`forms`; the first where a word stands
+    twice. Raises UnavailableError that names the first bad line."""
     import numpy as np
 
     small = frozenset(wanted)
@@ -74,9 +81,9 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
     rows: dict[str, int] = {}
     vectors: list[NDArray[np.float32]] = []
     try:
-        for where, word, vector in _vectors(path, is_wanted):
+        for place, word, vector in _entries(path, is_wanted):
             if not np.isfinite(vector).all():
-                raise ValueError(f"{where}: ({word}) has a number that is not finite")
+                raise ValueError(f"{place}: ({word}) has a number that is not finite")
             if word not in rows:
                 rows[word] = len(rows)
                 vectors.append(vector)
@@ -92,16 +99,12 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
     return WordVectors(rows, np.stack(vectors), case)
 
 
-Found = Iterator[tuple[str, str, "NDArray[np.float32]"]]  # where in the file, the word, its vector
-IsWanted = Callable[[str], bool]
-
-
-def _vectors(path: Path, is_wanted: IsWanted) -> Found:
-    """The wanted vectors of a file. Raises ValueError."""
+def _entries(path: Path, is_wanted: Callable[[str], bool]) -> Entries:
+    """The wanted words of a file with their vectors. Raises ValueError."""
     if path.suffix.lower() == ".safetensors":
-        yield from _safetensors_vectors(path, is_wanted)
+        yield from _safetensors_entries(path, is_wanted)
         return
-    read_form = _binary_vectors if ".bin" in [suffix.lower() for suffix in path.suffixes[-2:]] else _text_vectors
+    read_form = _binary_entries if ".bin" in [suffix.lower() for suffix in path.suffixes[-2:]] else _text_entries
     with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
         yield from read_form(cast(BinaryIO, file), is_wanted)
 
@@ -117,24 +120,20 @@ def _header(line: bytes) -> tuple[int, int] | None:
     return words, dimensions
 
 
-def _text_vectors(file: BinaryIO, is_wanted: IsWanted) -> Found:
+def _text_entries(file: BinaryIO, is_wanted: Callable[[str], bool]) -> Entries:
     import numpy as np
 
     header: tuple[int, int] | None = None
     dimensions = number = 0
-    while line := file.readline(LONGEST):
-        number += 1
-        if len(line) == LONGEST:
-            raise ValueError(f"line {number:,} has more than {LONGEST:,} bytes")
+    for number, line in enumerate(file, 1):
         line = line.rstrip()
         if number == 1 and (header := _header(line)):
             dimensions = header[1]
             continue
         dimensions = dimensions or line.count(b" ")
+        # A few of GloVe's words hold spaces.
         word, *numbers = line.rsplit(b" ", dimensions)
-        # A few of GloVe's words hold spaces, but no numbers.
-        has_more = b" " in word and _is_number(word.rpartition(b" ")[2])
-        if not numbers or len(numbers) != dimensions or has_more:
+        if not numbers or len(numbers) != dimensions:
             raise ValueError(f"line {number:,} is not a word and {dimensions or 'its'} numbers")
         text = word.decode("utf-8", "replace")
         if is_wanted(text):
@@ -144,14 +143,7 @@ def _text_vectors(file: BinaryIO, is_wanted: IsWanted) -> Found:
         raise ValueError(f"its first line says {header[0]:,} words, but {number - 1:,} follow")
 
 
-def _is_number(text: bytes) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _binary_vectors(file: BinaryIO, is_wanted: IsWanted) -> Found:
+def _binary_entries(file: BinaryIO, is_wanted: Callable[[str], bool]) -> Entries:
     import numpy as np
 
     header = _header(file.readline(LONGEST))
@@ -172,7 +164,7 @@ def _binary_vectors(file: BinaryIO, is_wanted: IsWanted) -> Found:
         raise ValueError(f"its first line says {words:,} words, but more follows")
 
 
-def _safetensors_vectors(path: Path, is_wanted: IsWanted) -> Found:
+def _safetensors_entries(path: Path, is_wanted: Callable[[str], bool]) -> Entries:
     listed = words_file(path)
     try:
         words = json.loads(listed.read_bytes())
@@ -188,3 +180,90 @@ def _safetensors_vectors(path: Path, is_wanted: IsWanted) -> Found:
     for number, word in enumerate(words):
         if is_wanted(word):
             yield f"word {number + 1:,}", word, matrix[number].float().numpy()
+
+
+def embedded(
+    words: Sequence[str], about: Mapping[str, Any], embed: Callable[[Sequence[str]], NDArray[np.float32]]
+) -> NDArray[np.float32]:
+    """``embed(words)``, float32 [words, dimensions], from the user's cache if it is there; ``about`` (JSON) names all
+    else that the vectors depend on.
+
+    The cache is ``$XDG_CACHE_HOME/turinglike/embeddings`` (``~/.cache`` where the variable is not set).
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file, save
+
+    key = hashlib.sha256(json.dumps([1, about, list(words)], sort_keys=True).encode()).hexdigest()
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "turinglike" / "embeddings"
+    path = folder / f"{key}.safetensors"
+    try:
+        return load_file(path)["vectors"]
+    except FileNotFoundError:
+        pass
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError) as error:
+        log.warning("%s cannot be read and is made anew: %s", path, error)
+    vectors = embed(words)
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(save({"vectors": vectors}))
+        unfinished.replace(path)
+    except OSError as error:
+        log.warning("%s cannot be written: %s", path, error)
+    return vectors
+
+
+class NearestWords:
+    """Words in the order of their frequency, with their vectors [words, dimensions] (finite, of any float type)."""
+
+    def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], metric: Metric, device: str) -> None:
+        import torch
+
+        self.words = tuple(words)
+        self._device = torch.device(device)
+        self._metric = metric
+        self._vectors = self._scaled(torch.from_numpy(vectors).to(self._device, torch.float64))
+        self._squares = (self._vectors**2).sum(dim=1)
+        self._longest = self._squares.max().sqrt()
+
+    def around(self, vectors: NDArray[np.floating]) -> list[Iterator[tuple[str, float]]]:
+        """For each of ``vectors`` [batch, dimensions] (finite) all words with their distances, the nearest first.
+
+        A cosine distance is 1 minus the cosine; a vector of zeros is 1 away from all.
+        """
+        import torch
+
+        from agents.transfer import downloaded, uploaded
+
+        [queries] = uploaded([torch.from_numpy(vectors)], self._device)
+        queries = self._scaled(queries.double())
+        products = queries @ self._vectors.T
+        if self._metric == "cosine":
+            distances, largest = 1 - products, torch.full_like(products[:, :1], 2)
+        else:
+            squares = (queries**2).sum(dim=1, keepdim=True)
+            distances = (squares + self._squares - 2 * products).clamp(min=0).sqrt()
+            largest = squares.sqrt() + self._longest
+        steps = (distances / largest.clamp(min=1e-300) * STEPS).round().long()
+        # One whole number says both, the rounded distance and the rank, so that no two words are equal.
+        keys = steps * len(self.words) + torch.arange(len(self.words), device=self._device)
+        first = torch.topk(keys, min(FIRST, len(self.words)), dim=1, largest=False).indices
+        indices, near = (tensor.tolist() for tensor in downloaded([first, distances.gather(1, first)]))
+        return [self._walk(*row) for row in zip(indices, near, keys, distances, strict=True)]
+
+    def _walk(
+        self, first: list[int], near: list[float], keys: Tensor, distances: Tensor
+    ) -> Iterator[tuple[str, float]]:
+        from agents.transfer import downloaded
+
+        for index, distance in zip(first, near, strict=True):
+            yield self.words[index], distance
+        order = keys.argsort()[len(first) :]
+        for index, distance in zip(*(part.tolist() for part in downloaded([order, distances[order]])), strict=True):
+            yield self.words[index], distance
+
+    def _scaled(self, vectors: Tensor) -> Tensor:
+        if self._metric == "euclidean":
+            return vectors
+        scaled: Tensor = vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1e-300)
+        return scaled

@@ -1,7 +1,21 @@
-"""English words by how often they are used, from the package wordfreq, which carries its data.
+"""English words: how frequent they are, by the package wordfreq, and their base forms, by WordNet 3.0.
 
-Only words of the letters a to z count (so no numbers, no "don't", no "new york"); wordfreq writes all of them small.
-Their order is wordfreq's: by frequency, which it rounds to steps of 2.3 %, and within a step as its list has them.
+Only words of the letters a to z count. Their order is wordfreq's: by frequency, rounded to steps of 2.3 %.
+
+``data/wordnet.txt`` is made by ``scripts/make_wordnet.py``; its header names the source and the licence. The papers
+used NLTK's WordNetLemmatizer, which must know whether a word is a noun or a verb. An answer of one word does not say
+it, and NLTK's shortest base makes of "species" specie and of "boss" bos. So :func:`lemma` decides:
+
+- A word that WordNet does not have is a plural noun if WordNet has its singular (bullets, feet), else a verb's form if
+  WordNet has the verb (took), else it stays.
+- A word that WordNet has stays: rose, saw, left, building, forbidden, evening.
+- But a plural with a sense of its own (words, glasses, arms) becomes singular if the singular is at least a tenth as
+  frequent. Physics, species, pants, graffiti stay, and so do names (Mars, Wales). A plural never used in a sense of
+  its own (windows, which is a name too), in the texts that WordNet's authors marked, becomes singular if that is used.
+- And a verb's form that is no adjective and never used there in a sense of its own becomes the verb if that is (sang,
+  which WordNet has as a root of ginseng; getting).
+
+Nothing is done to adjectives (better, biggest).
 """
 
 from __future__ import annotations
@@ -9,37 +23,56 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from importlib import metadata
-from types import MappingProxyType
+from pathlib import Path
 
 from agents.errors import UnavailableError
 
 PACKAGE = "wordfreq"
+WORDNET = Path(__file__).parent / "data" / "wordnet.txt"
+WORDNET_VERSION = "3.0"
+TENTH = 1.0  # of a frequency, as a difference of decimal logarithms
+USED = 10  # marked uses that a verb needs before an unused form is taken for its own
 _WORD = re.compile("[a-z]+")
+
+# WordNet's rules of detachment (morphy, in its manual): endings of plurals and of verbs' forms, and what they replace.
+_PLURALS = (
+    ("ses", "s"),
+    ("xes", "x"),
+    ("zes", "z"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+    ("men", "man"),
+    ("ies", "y"),
+    ("s", ""),
+)
+_VERBS = (("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", ""))
+# The two words in daily use that look like irregular plurals and are none (of colon and stamen).
+_NO_PLURALS = ("cola", "stamina")
 
 
 def most_frequent(count: int) -> tuple[str, ...]:
-    """The ``count`` most frequent words (all, if there are not so many), the most frequent first."""
-    words = _words()
-    return tuple(words)[:count]
+    """The ``count`` most frequent words, or all, the most frequent first."""
+    return tuple(_frequencies())[:count]
 
 
 def known() -> frozenset[str]:
     """All words that wordfreq has."""
-    return frozenset(_words())
+    return frozenset(_frequencies())
 
 
 def rank(word: str) -> int | None:
-    """The word's place, 0 for the most frequent; None if wordfreq does not have it."""
-    found = _words().get(word)
-    return None if found is None else found[0]
+    """The word's place, 0 for the most frequent; None if wordfreq lacks it."""
+    entry = _frequencies().get(word)
+    return None if entry is None else entry[0]
 
 
 def zipf(word: str) -> float:
-    """The decimal logarithm of how often the word stands in a thousand million words; 0 if wordfreq lacks it."""
-    found = _words().get(word)
-    return 0.0 if found is None else found[1]
+    """The decimal logarithm of the word's count in a thousand million words; 0 if wordfreq lacks it."""
+    entry = _frequencies().get(word)
+    return 0.0 if entry is None else entry[1]
 
 
 def describe(words: Iterable[str]) -> str:
@@ -49,16 +82,118 @@ def describe(words: Iterable[str]) -> str:
 
 
 @cache
-def _words() -> Mapping[str, tuple[int, float]]:
-    """(rank, zipf frequency) by word, in the order of the ranks. Raises UnavailableError without the package."""
+def _frequencies() -> Mapping[str, tuple[int, float]]:
+    """(rank, zipf frequency) by word, in the order of the ranks."""
     try:
         from wordfreq import get_frequency_list
     except ImportError as error:
         raise UnavailableError(f"English words need the package {PACKAGE}: {error}") from None
-    found: dict[str, tuple[int, float]] = {}
+    frequencies: dict[str, tuple[int, float]] = {}
     # One list for each step of a hundredth in the decimal logarithm, from a frequency of 1 down.
     for hundredths, words in enumerate(get_frequency_list("en", "large")):
         for word in words:
             if _WORD.fullmatch(word):
-                found[word] = len(found), 9 - hundredths / 100
-    return MappingProxyType(found)
+                frequencies[word] = len(frequencies), 9 - hundredths / 100
+    return frequencies
+
+
+# WordNet
+
+
+def in_wordnet(word: str) -> bool:
+    """Whether WordNet has the word as it stands."""
+    return word in _tables().kinds
+
+
+@lru_cache(1 << 16)
+def lemma(word: str) -> str:
+    """The base form of a word in small letters; the word itself if it is one, or unknown."""
+    base = _listed_base(word) if in_wordnet(word) else _unlisted_base(word)
+    return word if base is None else lemma(base)
+
+
+@lru_cache(1 << 16)
+def bases(word: str) -> frozenset[str]:
+    """All nouns and verbs of WordNet that the word may be a form of, without itself: of "fell" fall, of "saw" see."""
+    return frozenset([*_singulars(word), *_verbs(word)]) - {word}
+
+
+def _unlisted_base(word: str) -> str | None:
+    used = _tables().used
+    noun, verb = next(iter(_singulars(word)), None), next(iter(_verbs(word)), None)
+    # "Imagines" are hardly insects.
+    if noun is not None and verb is not None and noun not in used and verb in used:
+        return verb
+    return noun or verb
+
+
+def _listed_base(word: str) -> str | None:
+    tables = _tables()
+    unused = word not in tables.used
+    for base in _singulars(word):
+        if base != word and "n" in tables.kinds[base] and _is_plural(word, base, unused and base in tables.used):
+            return base
+    verb = next(iter(_verbs(word)), word)
+    # "Compelling" is an adjective, and a name has no form of a verb but by chance.
+    other = "a" in tables.kinds[word] or (tables.kinds[word] == "N" and word not in tables.verbs)
+    return verb if verb != word and unused and not other and tables.used.get(verb, 0) >= USED else None
+
+
+def _is_plural(word: str, base: str, base_alone_used: bool) -> bool:
+    tables = _tables()
+    if base_alone_used:
+        return True
+    if "n" not in tables.kinds[word] or (word in tables.used and base not in tables.used):
+        return False
+    # WordNet's list of irregular plurals has many a noun of another origin (dive, of diva; cola, of colon).
+    rarer = zipf(word) - zipf(base)
+    return rarer <= 0 if word in tables.nouns else rarer <= TENTH
+
+
+def _singulars(word: str) -> list[str]:
+    """Nouns that the word may be the plural of, the likeliest first."""
+    tables = _tables()
+    if word in _NO_PLURALS:
+        return []
+    if word in tables.nouns:
+        return [base for base in tables.nouns[word] if "n" in tables.kinds.get(base, "").lower()]
+    if word.endswith("ss"):
+        return []
+    nouns = [base for base in _detached(word, _PLURALS) if len(base) > 2 and "n" in tables.kinds.get(base, "").lower()]
+    # Of "cookies" cookie rather than cooky, of "corpses" corpse rather than corps.
+    return sorted(nouns, key=lambda base: (-tables.used.get(base, 0), -zipf(base)))
+
+
+def _verbs(word: str) -> list[str]:
+    """Verbs that the word may be a form of, the likeliest first."""
+    tables = _tables()
+    candidates = [*tables.verbs.get(word, ()), *_detached(word, _VERBS)]
+    return [base for base in candidates if "v" in tables.kinds.get(base, "")]
+
+
+def _detached(word: str, endings: tuple[tuple[str, str], ...]) -> list[str]:
+    return [word.removesuffix(ending) + base for ending, base in endings if word.endswith(ending) and word != ending]
+
+
+@dataclass(slots=True)
+class _Tables:
+    kinds: dict[str, str] = field(default_factory=dict)  # what a word can be, as in the file's header
+    used: dict[str, int] = field(default_factory=dict)  # how often it was marked
+    nouns: dict[str, list[str]] = field(default_factory=dict)  # irregular forms with their bases
+    verbs: dict[str, list[str]] = field(default_factory=dict)
+
+
+@cache
+def _tables() -> _Tables:
+    tables = _Tables()
+    lines = [line for line in WORDNET.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    between = lines.index("")
+    for line in lines[:between]:
+        word, kinds, *count = line.split()
+        tables.kinds[word] = kinds
+        if count:
+            tables.used[word] = int(count[0])
+    for line in lines[between + 1 :]:
+        kind, form, *base_forms = line.split()
+        (tables.nouns if kind == "n" else tables.verbs)[form] = base_forms
+    return tables

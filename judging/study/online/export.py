@@ -6,7 +6,7 @@ the two beside each other, in the order in which the judge had them. Tests that 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,16 +19,14 @@ from agents.errors import InputError
 from agents.stimuli import ShownAnswer
 from judging.candidates import Candidate, Shown, Truth
 from judging.dialogues import Letter
-from judging.study.export import PARTICIPANTS, RECORD_OF_A_PERSON, write_participants
+from judging.study.export import PARTICIPANTS, Record, write_participants, write_people_run
 from judging.study.online.state import SIDES, Judged, OnlineTest, Part
 from judging.study.online.trials import trial_of
 from judging.study.state import State
 from judging.trial_set import MARKER, JudgesList, write_trial_set
-from serving.runs.atomic_files import lock, replacing
+from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
-from serving.runs.records import KEYS
-from serving.runs.run import open_run
 
 TESTS = "tests.csv"
 COLUMNS = (
@@ -38,15 +36,16 @@ COLUMNS = (
 """Of ``tests.csv``, a row per verdict: ``after`` so many of the ``exchanges`` ``said_human`` is which agent was said to
 be the human, 1 or 2; ``right`` is empty where both were of one kind; ``seconds`` from the answers to the verdict."""
 PARTS_TRUTH: Mapping[Part, Truth] = {"person": "human", "machine": "machine"}
-Record = dict[str, Any]
 
 
 def export_tests(
     state: State, out: Path, *, seed: int, force: bool, personal: Mapping[str, Mapping[str, Any]] | None = None
 ) -> int:
-    """Write ``out``: ``conversations`` (a run folder), ``trials`` with their key beside them, ``verdicts`` (a run
-    folder about these), ``tests.csv``, with ``personal`` also ``participants.csv``: their panel's ids, and what they
-    said of themselves. Returns the number of verdicts. Raises InputError where no test is over, StorageError."""
+    """Write the folder ``out``; returns the number of verdicts. Raises InputError where no test is over, StorageError.
+
+    It has ``conversations`` (a run folder), ``trials`` with their key beside them, ``verdicts`` (a run folder about
+    these), ``tests.csv`` and, with ``personal``, ``participants.csv``.
+    """
     tests = [test for test in state.tests.counted() if test.is_over()]
     if not tests:
         raise InputError("no test is over yet")
@@ -54,12 +53,11 @@ def export_tests(
         source = made / "conversations.jsonl"
         with replacing(source) as file:
             file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
-        run = _write_run(
-            made / "conversations", source, out, [one for test in tests for one in _conversations(test, state)]
-        )
-        named = _write_trials(made / "trials", tests, state, run, seed)
+        conversations = [record for test in tests for record in _conversations(test, state)]
+        run = _write_run(made / "conversations", source, out, conversations)
+        trials = _write_trials(made / "trials", tests, state, run, seed)
         verdicts = [
-            _verdict(test, judged, named[test.id, judged.exchanges], state) for test in tests for judged in test.judged
+            _verdict(test, judged, trials[test.id, judged.exchanges], state) for test in tests for judged in test.judged
         ]
         _write_run(made / "verdicts", made / "trials" / MARKER, out, verdicts)
         with (made / TESTS).open("w", encoding="utf-8", newline="") as table:
@@ -75,30 +73,30 @@ def _stimulus(test: OnlineTest) -> dict[str, Any]:
 
 
 def _conversations(test: OnlineTest, state: State) -> Iterator[Record]:
-    before: Counter[str] = Counter()  # two machines may be one agent
+    samples: Counter[str] = Counter()  # two machines may be one agent
     for side in SIDES:
         judge, agent = (_name(who, state) for who in (test.judge, test.agents[side - 1]))
         pair = f"{judge}~{agent}"
         messages: list[Message] = []
         for question, answers in zip(test.asked, test.answers, strict=True):
-            for speaker, who, said in (("A", judge, question), ("B", agent, answers[side])):
+            for speaker, who, part in (("A", judge, question), ("B", agent, answers[side])):
                 messages.append(
                     Message(
-                        turn=len(messages), speaker=speaker, agent=who, text=said.text, raw=said.raw, at=said.clock,
-                        delay_s=said.delay_s,
+                        turn=len(messages), speaker=speaker, agent=who, text=part.text, raw=part.raw, at=part.clock,
+                        delay_s=part.delay_s,
                     )
                 )  # fmt: skip
         yield {
             "task": "conversation",
             "stimulus": test.id,
             "agent": pair,
-            "sample": before[pair],
+            "sample": samples[pair],
             "kind": "machine" if state.judges.keys().isdisjoint(test.people) else "human",
             "answer": plain(ConversationAnswer(messages=messages)),
             "raw": {"test": test.id, "agent": side, "part": test.parts[side - 1], "condition": test.condition},
             "created": test.at,
         }
-        before[pair] += 1
+        samples[pair] += 1
 
 
 def _write_trials(
@@ -106,7 +104,7 @@ def _write_trials(
 ) -> dict[tuple[str, int], str]:
     """Write the trials; returns their ids by test and exchanges."""
     candidates = [_trial(test, judged.exchanges, state, folder, run) for test in tests for judged in test.judged]
-    lists = [JudgesList("conversation-all", "conversation", [(one, False) for one in candidates])]
+    lists = [JudgesList("conversation-all", "conversation", [(candidate, False) for candidate in candidates])]
     notes = {"runs": [], "options": {}, "tasks": {"conversation": {"candidates": len(candidates)}}}
     rows, _ = write_trial_set(folder, lists, notes, seed, force=False)
     return {(key["stimulus"], key["length"] // 2): trial["id"] for trial, key in rows}
@@ -121,11 +119,11 @@ def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: st
         for seconds in (question.delay_s, round(test.shown_at(number) - question.clock, 3))
     ]
     both = []
-    for side, said in zip(SIDES, (trial["answer"], trial["beside"]), strict=True):
+    for side, conversation in zip(SIDES, (trial["answer"], trial["beside"]), strict=True):
         agent, truth = _name(test.agents[side - 1], state), PARTS_TRUTH[test.parts[side - 1]]
         speaker: Letter | None = "B" if truth == "machine" and test.pair == "person machine" else None
         record = run, f"{_name(test.judge, state)}~{agent}", 0
-        answer = ShownAnswer.model_validate(said)
+        answer = ShownAnswer.model_validate(conversation)
         both.append(Candidate(shown, agent, truth, False, record, answer, speaker, 2 * exchanges, delays))
     columns = {"after": str(exchanges)}
     return replace(both[0], beside=both[1], turns=2 * exchanges, columns=columns)
@@ -147,12 +145,12 @@ def _verdict(test: OnlineTest, judged: Judged, trial: str, state: State) -> Reco
 
 
 def _row(test: OnlineTest, judged: Judged, state: State) -> list[Any]:
-    said = {"human": 1, "machine": 2}.get(judged.verdict)
-    right = None if said is None or test.pair != "person machine" else int(test.parts[said - 1] == "person")
-    agents = [one for pair in zip((_name(who, state) for who in test.agents), test.parts, strict=True) for one in pair]
+    human = {"human": 1, "machine": 2}.get(judged.verdict)
+    right = None if human is None or test.pair != "person machine" else int(test.parts[human - 1] == "person")
+    agents = [cell for agent, part in zip(test.agents, test.parts, strict=True) for cell in (_name(agent, state), part)]
     return [
         test.id, test.at, _name(judged.who, state), test.condition, test.pair, test.exchanges, *agents,
-        judged.exchanges, said, right, judged.reason, _seconds(test, judged),
+        judged.exchanges, human, right, judged.reason, _seconds(test, judged),
     ]  # fmt: skip
 
 
@@ -165,21 +163,9 @@ def _name(who: str, state: State) -> str:
 
 
 def _write_run(folder: Path, source: Path, out: Path, records: list[Record]) -> str:
-    """Write a run folder about ``source``; returns its id. People's records are one file, agents' one each."""
-    (folder / "records").mkdir(parents=True)
-    with lock(folder):
-        run = open_run(folder, source, task=None, seed=0, samples=0, described={})
-    (folder / "lock").unlink()
+    """Write a run folder about ``source``; returns its id."""
+    run = write_people_run(folder, source, records)
     place = out.resolve() / source.relative_to(folder.parent)  # where it will be
     run.meta["set"] |= {"source": str(place), "root": str(place.parent)}
     run.save()
-    files: defaultdict[str, list[Record]] = defaultdict(list)
-    for one in records:
-        files["humans" if one["kind"] == "human" else "published"].append(one)  # which no run asks for
-    for name, some in files.items():
-        with replacing(run.records(name)) as file:
-            lines = ({**RECORD_OF_A_PERSON, **one, "run": run.meta["run"]} for one in some)
-            file.writelines(
-                orjson.dumps({key: one[key] for key in KEYS}, option=orjson.OPT_APPEND_NEWLINE) for one in lines
-            )
     return str(run.meta["run"])

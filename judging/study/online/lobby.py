@@ -24,9 +24,9 @@ from judging.study.lobby import HELD, LOOK
 from judging.study.online.quotas import drawn_pair, next_cell
 from judging.study.online.state import SIDES, Act, OnlineTest
 from judging.study.online.tests import HeldTests
+from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
 from judging.study.state import Judge, State
-from judging.study.verdict import LONGEST_REASON
 
 SWEEP = 1.0  # seconds after which it is looked again who has left
 

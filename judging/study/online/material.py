@@ -10,9 +10,9 @@ from typing import Any
 
 from judging.study.agent_server import served_agents
 from judging.study.material import Seen
+from judging.study.page_answers import BadAnswer
 from judging.study.settings import Batch, MachineAgents, OnlineSettings
 from judging.study.state import Judge, Step
-from judging.study.verdict import BadAnswer
 
 
 class OnlineMaterial:

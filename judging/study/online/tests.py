@@ -4,7 +4,7 @@ Nothing here knows HTTP or the lobby. A move is checked and taken into the state
 the same give one, the first; it is on disk before anybody is told of it. Machines are asked through a `turinglike
 serve`, each agent for its own conversation with the judge; an answer that is too long loses its last sentences, or, if
 the first is too long already, its last words. When an answer is shown the model of delays says
-(:mod:`serving.conversations.delays`).
+(:mod:`serving.conversations.pair_settings`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from judging.study.agent_server import LONGEST, REPLY_SECONDS, TRIES, AgentClien
 from judging.study.online.quotas import PARTS, Cell
 from judging.study.online.state import SIDES, Act, OnlineTest, Tests
 from judging.study.online.trials import trial_of
+from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
 from judging.study.state import State
-from judging.study.verdict import LONGEST_REASON
 
 END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
 TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)

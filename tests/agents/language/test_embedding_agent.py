@@ -22,9 +22,8 @@ from agents.answers import WordAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language import minilm
-from agents.language.embedding_agent import EmbeddingAgent
 from agents.language.minilm import MiniLMAgent, is_normalised
-from agents.language.word_embeddings import GPT2EmbeddingAgent, VectorFileAgent
+from agents.language.word_embeddings import EmbeddingAgent, GPT2EmbeddingAgent, VectorFileAgent
 from agents.language.words import vocabulary
 from agents.language.words.rules import RuleSettings, judge, letters
 from agents.stimuli import WordStimulus

@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contract import Verdict
-from agents.language.filters import messages as of_message
-from agents.language.filters.messages import farewell, repeated_block, repeated_sentence, same_message
 from agents.language.filters.policies import (
     CHAT,
     COMPLETION,
@@ -25,7 +23,7 @@ from agents.language.filters.policies import (
     judge_turn,
     papers_policy,
 )
-from agents.language.filters.texts import labels, sentences, words
+from agents.language.filters.texts import disclosures, farewell, labels, sentences, words
 
 # Any text at all, lone surrogates included, and texts that are full of what the filters look for.
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
@@ -33,8 +31,30 @@ TOKENS = (
     "A: B: bye I'm an AI as a bot , . ... ? ! … 。 Dr. e.g. J.D. 1. 2) - * : “ ” ' # <|end|> I have to go "
     "see you later language model 3.14 no 我"
 )
-TELLING = st.lists(st.sampled_from([*TOKENS.split(), "\n"]), max_size=30).map(" ".join)
-TEXT = ANY | TELLING
+RICH = st.lists(st.sampled_from([*TOKENS.split(), "\n"]), max_size=30).map(" ".join)
+TEXT = ANY | RICH
+Messages = list[tuple[str, str]]
+
+
+def only(name: str) -> Policy:
+    return Policy.model_validate(dict.fromkeys(FILTERS, "off") | {name: "flag"})
+
+
+def finding(name: str, text: str, speaker: str = "B", prompt: str = "", **thresholds: int) -> str | None:
+    """What one filter finds in one message of a conversation of A and B."""
+    limits = FilterSettings.model_validate(thresholds)
+    judged = judge_turn([], speaker, text, only(name), limits, names=["A", "B"], prompt=prompt)
+    return judged[0].found if judged else None
+
+
+def turns(name: str, messages: Messages, **thresholds: int) -> dict[int, str]:
+    """The findings of one filter by message, each judged in its turn."""
+    limits = FilterSettings.model_validate(thresholds)
+    findings = {}
+    for i, (speaker, text) in enumerate(messages):
+        for judgement in judge_turn(messages[:i], speaker, text, only(name), limits):
+            findings[i] = judgement.found
+    return findings
 
 
 # words and sentences
@@ -45,7 +65,6 @@ TEXT = ANY | TELLING
     [
         ("Hi! How are you?", ["Hi!", "How are you?"]),
         ("Wow yeah sure! any place?? ok", ["Wow yeah sure!", "any place??", "ok"]),
-        ("What?! No...", ["What?!", "No..."]),
         ("Well... my son was accepted", ["Well... my son was accepted"]),
         ("School starts soon... We leave", ["School starts soon...", "We leave"]),
         ("Dr. Smith met Mrs. Jones. They spoke.", ["Dr. Smith met Mrs. Jones.", "They spoke."]),
@@ -84,90 +103,95 @@ def test_sentences_hold_every_word_once(text: str) -> None:
     assert [word for sentence in sentences(text) for word in words(sentence)] == words(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hi! Alice: how are you?", ["Alice"]),
+        ("ALICE: ok\nbob : yes\n**Alice:** no", ["Alice", "bob", "Alice"]),
+        ("Hi Alice, ask bob: he knows. Al: no", []),
+    ],
+)
+def test_labels(text: str, expected: list[str]) -> None:
+    assert labels(text, ["Alice", "bob", ""]) == expected
+
+
 # repetition
 
 
 def test_repeated_sentence_at_its_thresholds() -> None:
     texts = ["I like it a lot. Absolutely.", "Absolutely! Why?", "well, I LIKE it", "i like it, a lot!!", "Absolutely."]
     said = [("A", text) for text in texts]
-    assert list(repeated_sentence(said, 2, 4)) == [3]
-    assert repeated_sentence(said, 2, 4)[3].text == "“i like it, a lot!!” in 2 messages from A"
-    assert repeated_sentence(said, 3, 4) == {}
-    assert repeated_sentence(said, 2, 6) == {}
-    assert list(repeated_sentence(said, 2, 5)) == [3]
-    assert list(repeated_sentence(said, 3, 1)) == [4]
-    assert repeated_sentence([("A", "I like it a lot. I like it a lot.")], 2, 4) == {}
+    assert turns("repeated_sentence", said, repeated_sentence=2) == {3: "“i like it, a lot!!” in 2 messages from A"}
+    assert turns("repeated_sentence", said, repeated_sentence=3) == {}
+    assert turns("repeated_sentence", said, repeated_sentence=2, sentence_words=6) == {}
+    assert list(turns("repeated_sentence", said, repeated_sentence=3, sentence_words=1)) == [4]
+    assert turns("repeated_sentence", [("A", "I like it a lot. I like it a lot.")], repeated_sentence=2) == {}
 
 
-def test_what_the_other_said_is_no_repetition_of_ones_own() -> None:
-    told = ["I like it a lot.", "Do you like it too?"]
-    one_after_the_other = [("AB"[i % 2], told[i // 2 % 2]) for i in range(6)]
-    assert repeated_sentence(one_after_the_other, 3, 4) == {}
-    assert list(repeated_sentence(one_after_the_other, 2, 4)) == [4, 5]
+def test_repetitions_of_the_other_do_not_count() -> None:
+    texts = ["I like it a lot.", "Do you like it too?"]
+    alternating = [("AB"[i % 2], texts[i // 2 % 2]) for i in range(6)]
+    assert turns("repeated_sentence", alternating, repeated_sentence=3) == {}
+    assert list(turns("repeated_sentence", alternating, repeated_sentence=2)) == [4, 5]
     exchanged = [("A", "a"), ("B", "b"), ("A", "c"), ("B", "a"), ("A", "b")]
-    assert repeated_block(exchanged, 2) == {}
-    assert list(repeated_block([*exchanged, ("B", "x"), *exchanged[:2]], 2)) == [7]
+    assert turns("repeated_block", exchanged) == {}
+    assert list(turns("repeated_block", [*exchanged, ("B", "x"), *exchanged[:2]])) == [7]
 
 
-def test_repeated_block_says_which_messages() -> None:
-    texts = ["hi", "a", "b", "c", "x", "A!", "b.", "c", "y"]
-    said = [("A", text) for text in texts]
-    assert repeated_block(said, 2) == {
-        6: (2, "messages 6 to 7 as messages 2 to 3"),
-        7: (3, "messages 6 to 8 as messages 2 to 4"),
+def test_repeated_block_names_the_messages() -> None:
+    said = [("A", text) for text in ["hi", "a", "b", "c", "x", "A!", "b.", "c", "y"]]
+    assert turns("repeated_block", said) == {
+        6: "messages 6 to 7 as messages 2 to 3",
+        7: "messages 6 to 8 as messages 2 to 4",
     }
-    assert list(repeated_block(said, 3)) == [7]
-    assert repeated_block(said, 4) == {}
-    assert repeated_block(said, 1)[5].text == "message 6 as message 2"
+    assert list(turns("repeated_block", said, repeated_block=3)) == [7]
+    assert turns("repeated_block", said, repeated_block=4) == {}
+    assert turns("repeated_block", said, repeated_block=1)[5] == "message 6 as message 2"
 
 
-SMALL = st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from("abc")), max_size=14)
-
-
-@given(SMALL, st.integers(1, 4))
-def test_repeated_block_is_what_comparing_all_blocks_finds(said: list[tuple[str, str]], length: int) -> None:
-    def block(end: int) -> list[tuple[str, str]]:
+@given(st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from("abc")), max_size=12), st.integers(1, 4))
+def test_repeated_block_is_what_comparing_all_blocks_finds(said: Messages, length: int) -> None:
+    def block(end: int) -> Messages:
         return said[end - length + 1 : end + 1]
 
-    found = repeated_block(said, length)
-    assert sorted(found) == [
+    findings = turns("repeated_block", said, repeated_block=length)
+    assert sorted(findings) == [
         end
         for end in range(length - 1, len(said))
         if any(block(earlier) == block(end) for earlier in range(length - 1, end - length + 1))
     ]
-    for size, text in found.values():
+    for text in findings.values():
         numbers = [int(number) for number in re.findall(r"\d+", text)]
-        now, before = (numbers[:2], numbers[2:]) if size > 1 else (numbers[:1] * 2, numbers[1:] * 2)
-        assert now[1] - now[0] == before[1] - before[0] == size - 1 >= length - 1
+        now, before = (numbers[:2], numbers[2:]) if len(numbers) == 4 else (numbers[:1] * 2, numbers[1:] * 2)
+        assert now[1] - now[0] == before[1] - before[0] >= length - 1
         assert before[1] < now[0]
         assert said[now[0] - 1 : now[1]] == said[before[0] - 1 : before[1]]
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("AB"), st.lists(st.sampled_from(["One two.", "One two three.", "No."]), max_size=3)),
-        max_size=8,
-    ),
-    st.integers(2, 4),
-)
+PIECES = st.lists(st.sampled_from(["One two.", "One two three.", "No."]), max_size=3)
+
+
+@given(st.lists(st.tuples(st.sampled_from("AB"), PIECES), max_size=8), st.integers(2, 4))
 def test_repeated_sentence_is_what_comparing_all_messages_finds(said: list[tuple[str, list[str]]], times: int) -> None:
-    found = repeated_sentence([(speaker, " ".join(message)) for speaker, message in said], times, 2)
+    findings = turns(
+        "repeated_sentence",
+        [(speaker, " ".join(message)) for speaker, message in said],
+        repeated_sentence=times,
+        sentence_words=2,
+    )
     counts = {
         i: max(
             (sum(who == speaker and s in each for who, each in said[: i + 1]) for s in message if s != "No."), default=0
         )
         for i, (speaker, message) in enumerate(said)
     }
-    assert {i: finding.size for i, finding in found.items()} == {i: n for i, n in counts.items() if n >= times}
+    assert list(findings) == [i for i, count in counts.items() if count >= times]
 
 
 def test_same_message_counts_one_speaker_whatever_the_length() -> None:
     said = [("A", "Ok."), ("B", "ok"), ("A", "ok!"), ("B", "..."), ("A", "OK"), ("B", "..."), ("B", " ...")]
-    assert same_message(said, 3) == {
-        4: (3, "“OK” 3 times from A"),
-        6: (3, "“...” 3 times from B"),
-    }
-    assert same_message(said, 4) == {}
+    assert turns("same_message", said) == {4: "“OK” 3 times from A", 6: "“...” 3 times from B"}
+    assert turns("same_message", said, same_message=4) == {}
 
 
 # one message
@@ -175,33 +199,31 @@ def test_same_message_counts_one_speaker_whatever_the_length() -> None:
 
 def test_empty() -> None:
     for text in ("", "  \n", "...", "…", " . . ", "—", '"..."', "\u200b", "\u3000。", "*", "\ufeff\u2800"):
-        assert of_message.empty(text, 1) is not None, text
+        assert finding("empty", text) is not None, text
     for text in ("?", ":)", "k", "...ok", "👍", "#####", "5"):
-        assert of_message.empty(text, 1) is None, text
-    assert of_message.empty("...ok", 2) is None
-    assert of_message.empty("...ok", 3) == "“...ok”"
+        assert finding("empty", text) is None, text
+    assert finding("empty", "...ok", empty=2) is None
+    assert finding("empty", "...ok", empty=3) == "“...ok”"
 
 
 def test_lengths_at_their_thresholds() -> None:
     five = "one two, three - four five!"
-    assert of_message.too_long(five, 5) is of_message.too_short(five, 5) is None
-    assert of_message.too_long(five, 4) == "5 words, of at most 4"
-    assert of_message.too_short(five, 6) == "5 words, of at least 6"
-    assert of_message.too_short("ok", 2) == "1 word, of at least 2"
+    assert finding("too_long", five, too_long=5) is finding("too_short", five, too_short=5) is None
+    assert finding("too_long", five, too_long=4) == "5 words, of at most 4"
+    assert finding("too_short", "ok", too_short=2) == "1 word, of at least 2"
 
 
 @pytest.mark.parametrize(
-    ("text", "times", "found"),
+    ("text", "times", "expected"),
     [
-        ("no no no", 3, "“no” 3 times in a row"),
         ("I am, i AM, I am. So", 3, "“i am” 3 times in a row"),
         ("a b c a b c a b c", 3, "“a b c” 3 times in a row"),
         (" ".join([*"abcdefghijklmnopqrstu"] * 2), 2, None),
         ("哈哈哈哈", 4, "“哈” 4 times in a row"),
     ],
 )
-def test_word_loop(text: str, times: int, found: str | None) -> None:
-    assert of_message.word_loop(text, times) == found
+def test_word_loop(text: str, times: int, expected: str | None) -> None:
+    assert finding("word_loop", text, word_loop=times) == expected
 
 
 @given(st.lists(st.sampled_from("ab"), max_size=12), st.integers(2, 4))
@@ -211,74 +233,65 @@ def test_word_loop_is_what_trying_every_place_finds(said: list[str], times: int)
         for length in range(1, len(said) // times + 1)
         for start in range(len(said) - length * times + 1)
     )
-    assert (of_message.word_loop(" ".join(said), times) is not None) == looped
+    assert (finding("word_loop", " ".join(said), word_loop=times) is not None) == looped
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("Sure:\n- apples\n- pears\n* plums", "3 lines with bullets or numbers"),
         ("1. apples\n2) pears\n(3) plums", "3 lines with bullets or numbers"),
         ("a) apples\nb) pears", None),
         ("Kinds:\n\napples\npears\n...\nplums", "3 items on lines of their own"),
-        ("Kinds:\nI like apples.\nAnd pears.\nAnd plums.", None),
         ("Kinds:\napples\npears\nI like them.\nplums", None),
         ("try 1. apples 2. pears 3. plums", "items numbered from 1 to 3"),
         ("I was 1. in 2. place, at 3.5", None),
         ("apples, pears, plums, cherries, figs, dates, nuts, and kiwis", "8 things named in a row"),
         ("apples, pears, plums, cherries, figs, dates, nuts and kiwis", None),
         ("apples, pears, plums, I really do not like figs, dates, nuts, kiwis, limes", None),
-        ("a raw red apple, figs, two big old pears, plums, big ripe limes, dates, nuts, kiwis, oats, rye", None),
         ("苹果、梨、李子、樱桃、枣、橙、桃、杏", "8 things named in a row"),
     ],
 )
-def test_list(text: str, found: str | None) -> None:
-    assert of_message.list_like(text, 3, 8) == found
+def test_list(text: str, expected: str | None) -> None:
+    assert finding("list", text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "times", "expected"),
     [
-        ("Hi! Alice: how are you?", ["Alice"]),
-        ("ALICE: ok\nbob : yes\n**Alice:** no", ["Alice", "bob", "Alice"]),
-        ("Hi Alice, ask bob: he knows", []),
-        ("Alicea: no. Al: no", []),
+        ("I am fine. A: Great! A: And you?", 2, "“A:” 2 times"),
+        ("I am fine. A: Great! A: And you?", 3, None),
+        ("A: hi", 1, "“A:” once"),
+        ("B: hi", 1, None),
     ],
 )
-def test_labels(text: str, found: list[str]) -> None:
-    assert labels(text, ["Alice", "bob", ""]) == found
+def test_other_speaker(text: str, times: int, expected: str | None) -> None:
+    assert finding("other_speaker", text, other_speaker=times) == expected
 
 
-def test_other_speaker_and_own_label() -> None:
-    text = "I am fine. A: Great! A: And you?"
-    assert of_message.other_speaker(text, {"A"}, 2) == "“A:” 2 times"
-    assert of_message.other_speaker(text, {"A"}, 3) is None
-    assert of_message.other_speaker("A: hi", {"A"}, 1) == "“A:” once"
-    assert of_message.other_speaker(text, {"B"}, 1) is None
-    assert of_message.prompt_echo("B: I am fine", "", ["B"], 8) == "the label “B:”"
+PROMPT = "John greets Alice. Both ask long questions, give long responses and often disagree."
 
 
-def test_prompt_echo_at_its_threshold() -> None:
-    prompt = "John greets Alice. Both ask long questions, give long responses and often disagree."
-    said = "ok, both ASK long questions: give long jokes"
-    assert of_message.prompt_echo(said, prompt, [], 6) == "“both ask long questions give long” of the prompt"
-    assert of_message.prompt_echo(said, prompt, [], 7) is None
-    assert of_message.prompt_echo(prompt, prompt, [], 13) is not None
-    assert of_message.prompt_echo(prompt, prompt, [], 14) is None
-
-
-def test_prompt_echo_knows_templates_and_roles() -> None:
-    for text in (
-        "fine <|im_end|>",
-        "[INST] hi",
-        "hello</s>",
-        "### Response: hi",
-        "Assistant: hello",
-        "well.\nUser: hi",
-    ):
-        assert of_message.prompt_echo(text, "", ["B"], 8) is not None, text
-    for text in ("the user: me? no", "#1 fan", "a <3 for you", "my assistant is nice", "B is my name"):
-        assert of_message.prompt_echo(text, "", ["B"], 8) is None, text
+@pytest.mark.parametrize(
+    ("text", "run", "expected"),
+    [
+        ("ok, both ASK long questions: give long jokes", 6, "“both ask long questions give long” of the prompt"),
+        ("ok, both ASK long questions: give long jokes", 7, None),
+        (PROMPT, 14, None),
+        ("B: I am fine", 8, "the label “B:”"),
+        ("fine <|im_end|>", 8, "“<|im_end|>” of a chat template"),
+        ("[INST] hi", 8, "“[INST]” of a chat template"),
+        ("### Response: hi", 8, "“### Response:” of a chat template"),
+        ("I live in [your city]", 8, "the placeholder “[your city]”"),
+        ("well.\nUser: hi", 8, "the label “user:”"),
+        ("the user: me? no", 8, None),
+        ("#1 fan", 8, None),
+        ("a <3 for you", 8, None),
+        ("B is my name", 8, None),
+    ],
+)
+def test_prompt_echo(text: str, run: int, expected: str | None) -> None:
+    assert finding("prompt_echo", text, prompt=PROMPT, prompt_echo=run) == expected
 
 
 DISCLOSURES = """
@@ -311,12 +324,12 @@ I am not a person who likes rain
 
 def test_self_disclosure() -> None:
     for text in DISCLOSURES.strip().splitlines():
-        assert of_message.self_disclosure(text, 1) is not None, text
+        assert disclosures(text), text
     for text in NO_DISCLOSURES.strip().splitlines():
-        assert of_message.self_disclosure(text, 1) is None, text
+        assert not disclosures(text), text
     twice = "I'm an AI. I have no body. I am a chatbot."
-    assert of_message.self_disclosure(twice, 2) == "“i'm an ai”"
-    assert of_message.self_disclosure(twice, 3) is None
+    assert finding("self_disclosure", twice, self_disclosure=2) == "“i'm an ai”"
+    assert finding("self_disclosure", twice, self_disclosure=3) is None
 
 
 FAREWELLS = """
@@ -398,15 +411,12 @@ def test_farewell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "total", "turns"), [(2, 5, (2,)), (1, 5, (2, 3)), (2, 6, (2, 3)), (2, 9, (2, 3, 4)), (5, 5, ())]
+    ("last", "total", "early"), [(2, 5, (2,)), (1, 5, (2, 3)), (2, 6, (2, 3, 4)), (2, 9, (2, 3, 4)), (5, 5, ())]
 )
-def test_a_farewell_is_early_before_the_last_messages_only(last: int, total: int, turns: tuple[int, ...]) -> None:
+def test_a_farewell_is_early_before_the_last_messages_only(last: int, total: int, early: tuple[int, ...]) -> None:
     messages = [("AB"[i % 2], text) for i, text in enumerate(["hi", "ho", "Bye!", "Bye!", "Bye!"])]
-    policy = Policy.model_validate(dict.fromkeys(set(FILTERS) - {"early_exit"}, "off"))
-    found = judge_conversation(messages, policy, FilterSettings(early_exit=last), total=total)
-    assert [turn for judgement in found for turn in judgement.turns] == sorted({*turns, *([4] if total > 5 else [])})
-    if total == 5 and last == 2:
-        assert found[0].found == "“bye”, 2 messages before the end"
+    judged = judge_conversation(messages, only("early_exit"), FilterSettings(early_exit=last), total=total)
+    assert [turn for judgement in judged for turn in judgement.turns] == [*early]
 
 
 # policies
@@ -431,8 +441,8 @@ def test_policies_of_the_papers(
     assert policy.model_dump() == expected
 
 
-# What each filter finds in the last message; everything else there is on is silent.
-TURNS: dict[str, tuple[list[tuple[str, str]], str]] = {
+# What each filter finds in the last message; everything else that is on is silent.
+TURNS: dict[str, tuple[Messages, str]] = {
     "repeated_sentence": ([("A", "I like it a lot.")] * 2, "yes. I like it a lot"),
     "repeated_block": ([("B", "one"), ("A", "two"), ("A", "three"), ("B", "one")], "two"),
     "same_message": ([("A", "ok"), ("B", "x"), ("A", "ok"), ("B", "y")], "ok"),
@@ -451,16 +461,18 @@ TURNS: dict[str, tuple[list[tuple[str, str]], str]] = {
 @pytest.mark.parametrize("name", FILTERS)
 def test_judge_turn_asks_every_filter(name: str) -> None:
     history, text = TURNS[name]
-    policy = Policy.model_validate({name: "resample_turn"})
-    prompt = "You are a careful and rather reserved person."
-    found = judge_turn(history, "A", text, policy, FilterSettings(prompt_echo=7), prompt=prompt, total=24)
-    [judgement] = [each for each in found if each.filter == name]
+
+    def judged(action: str) -> dict[str, Judgement]:
+        policy = Policy.model_validate({name: action})
+        prompt = "You are a careful and rather reserved person."
+        judgements = judge_turn(history, "A", text, policy, FilterSettings(prompt_echo=7), prompt=prompt, total=24)
+        return {judgement.filter: judgement for judgement in judgements}
+
+    judgement = judged("resample_turn")[name]
     assert (judgement.action, judgement.rejected, judgement.turns) == ("resample_turn", True, (len(history),))
-    assert {each.filter for each in found} - {name} <= ({"too_short"} if name == "empty" else set())
+    assert judged("flag").keys() - {name} <= ({"too_short"} if name == "empty" else set())
     assert judgement.verdict() == Verdict(name, True, judgement.found)
-    off = Policy.model_validate({name: "off"})
-    silent = judge_turn(history, "A", text, off, FilterSettings(prompt_echo=7), prompt=prompt, total=24)
-    assert name not in {each.filter for each in silent}
+    assert name not in judged("off")
 
 
 def test_missing_messages_are_an_early_exit() -> None:
@@ -470,8 +482,6 @@ def test_missing_messages_are_an_early_exit() -> None:
     [judgement] = judge_conversation(said, COMPLETION, total=6)
     assert (judgement.found, judgement.turns) == ("“bye”, 3 messages before the end; 3 of 6 messages", (2,))
     assert judgement.rejected
-    [judgement] = judge_conversation(said[:2], COMPLETION, total=5)
-    assert judgement.found == "2 of 5 messages"
     assert judge_conversation(said, Policy(early_exit="off"), total=5) == []
     assert [each.found for each in judge_conversation([], MEASURE, total=1)] == ["0 of 1 messages"]
 
@@ -482,27 +492,14 @@ def test_a_prompt_belongs_to_one_speaker() -> None:
         ("B", "you were a careful and rather reserved person"),
     ]
     prompt = "You are a careful and rather reserved person."
-    for speaker, turns in (("A", [(0,)]), ("B", [])):
-        found = judge_conversation(said, MEASURE, FilterSettings(prompt_echo=8), prompts={speaker: prompt})
-        assert [each.turns for each in found] == turns
-
-
-def as_turns(
-    messages: list[tuple[str, str]], limits: FilterSettings, prompt: str, total: int | None
-) -> dict[str, list[Judgement]]:
-    """The judgements of every message in its turn, by filter."""
-    found: dict[str, list[Judgement]] = {}
-    for i, (speaker, text) in enumerate(messages):
-        for judgement in judge_turn(
-            messages[:i], speaker, text, MEASURE, limits, names=["A", "B"], prompt=prompt, total=total
-        ):
-            found.setdefault(judgement.filter, []).append(judgement)
-    return found
+    for speaker, expected in (("A", [(0,)]), ("B", [])):
+        judged = judge_conversation(said, MEASURE, FilterSettings(prompt_echo=8), prompts={speaker: prompt})
+        assert [each.turns for each in judged] == expected
 
 
 CONVERSATION = st.lists(
     st.tuples(
-        st.sampled_from("AB"), TELLING | st.sampled_from(["", "One two three four.", "ok", "Bye!", "A: no no no no"])
+        st.sampled_from("AB"), RICH | st.sampled_from(["", "One two three four.", "ok", "Bye!", "A: no no no no"])
     ),
     max_size=8,
 )
@@ -510,14 +507,19 @@ CONVERSATION = st.lists(
 
 @given(CONVERSATION, st.sampled_from(["", "no no no no", "I have to go see you later bye"]))
 @settings(max_examples=60)
-def test_a_conversation_is_judged_as_its_turns_are(messages: list[tuple[str, str]], prompt: str) -> None:
+def test_a_conversation_is_judged_as_its_turns_are(messages: Messages, prompt: str) -> None:
     limits = FilterSettings(prompt_echo=3)
-    by_turn = as_turns(messages, limits, prompt, len(messages))
-    whole = judge_conversation(messages, MEASURE, limits, names=["A", "B"], prompts={"A": prompt, "B": prompt})
-    assert {each.filter: each.turns for each in whole} == {
-        name: tuple(each.turns[0] for each in found) for name, found in by_turn.items()
+    by_turn: dict[str, list[Judgement]] = {}
+    for i, (speaker, text) in enumerate(messages):
+        for judgement in judge_turn(
+            messages[:i], speaker, text, MEASURE, limits, names=["A", "B"], prompt=prompt, total=len(messages)
+        ):
+            by_turn.setdefault(judgement.filter, []).append(judgement)
+    judged = judge_conversation(messages, MEASURE, limits, names=["A", "B"], prompts={"A": prompt, "B": prompt})
+    assert {each.filter: each.turns for each in judged} == {
+        name: tuple(each.turns[0] for each in judgements) for name, judgements in by_turn.items()
     }
-    for each in whole:
+    for each in judged:
         assert each.found in {judgement.found for judgement in by_turn[each.filter]}
 
 
@@ -528,11 +530,11 @@ def test_a_conversation_is_judged_as_its_turns_are(messages: list[tuple[str, str
 @settings(max_examples=200)
 def test_nothing_raises_on_any_text(history: list[str], text: str, prompt: str) -> None:
     said = [("AB"[i % 2], earlier) for i, earlier in enumerate(history)]
-    found = judge_turn(said, "A", text, MEASURE, names=["A", text], prompt=prompt, total=24)
-    assert all(each.found and len(each.found) < 200 and len(each.found.splitlines()) == 1 for each in found)
+    judged = judge_turn(said, "A", text, MEASURE, names=["A", text], prompt=prompt, total=24)
+    assert all(each.found and len(each.found) < 200 and len(each.found.splitlines()) == 1 for each in judged)
 
 
 @given(CONVERSATION, st.sampled_from(["Penguins paddle past purple pyramids", "企鹅游过了紫色的金字塔"]))
 @settings(max_examples=60)
-def test_an_unrelated_new_message_is_never_found_fault_with(messages: list[tuple[str, str]], text: str) -> None:
+def test_no_fault_is_in_an_unrelated_new_message(messages: Messages, text: str) -> None:
     assert judge_turn(messages, "A", text, MEASURE, names=["A", "B"], prompt="You are A.", total=24) == []

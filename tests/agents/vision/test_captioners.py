@@ -35,7 +35,7 @@ from agents.vision.blip import Blip2Agent
 from agents.vision.captioner import CaptionAgent
 from agents.vision.git import GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
-from serving.chosen_agents import check_usage
+from serving.assignments import check_usage
 
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
     "git": GitAgent,

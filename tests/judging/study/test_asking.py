@@ -18,10 +18,10 @@ from study_folders import arrived, run
 
 from agents.errors import InputError
 from judging.study.material import ToldError
+from judging.study.page_answers import BadAnswer
 from judging.study.settings import read_settings
 from judging.study.state import read_state
 from judging.study.study import Study
-from judging.study.verdict import BadAnswer
 from serving.cli import main
 from serving.runs.records import problems
 

@@ -12,8 +12,8 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.controls import read_controls
+from judging.study.pages import view
 from judging.study.study import Study
-from judging.study.views import view
 from serving.cli import main
 
 HERE = Path()

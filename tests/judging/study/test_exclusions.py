@@ -16,7 +16,7 @@ import pytest
 from agents.stimuli import TASKS
 from judging.study.controls import read_controls
 from judging.study.exclusions import verdict_rows
-from judging.study.presets import written
+from judging.study.presets import study_of_judges
 from judging.study.settings import Exclude, JudgesSettings
 from judging.study.state import Judge, State
 
@@ -26,7 +26,7 @@ Key = dict[str, dict[str, Any]]
 
 
 def settings(task: Any, preset: str, **exclude: Any) -> JudgesSettings:
-    tables = tomllib.loads(written("T", task, preset))
+    tables = tomllib.loads(study_of_judges("T", task, preset))
     if exclude:
         tables["exclude"] = {"finished": False} | exclude
     return JudgesSettings.model_validate(tables)

@@ -24,8 +24,8 @@ from online_studies import BATCH, made, replies, take_part
 from study_folders import arrived, run
 
 from agents.errors import InputError
+from judging.study import status
 from judging.study.agent_server import NoAnswerError, text_of
-from judging.study.online import status
 from judging.study.online.tests import HeldTests
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.state import Judge, read_state

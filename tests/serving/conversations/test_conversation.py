@@ -18,10 +18,10 @@ from agents import seeds
 from agents.errors import InputError
 from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
-from serving.conversations import policies, scenario
+from serving.conversations import scenario
 from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.journal import read_journal
-from serving.conversations.policies import PairSettings
+from serving.conversations.pair_settings import PairSettings, read_pair_settings
 from serving.scheduling.request import AgentRequest
 
 
@@ -307,9 +307,9 @@ def test_every_topic_name_and_side_is_drawn() -> None:
 
 
 def test_a_pairs_settings_are_checked() -> None:
-    assert policies.pair_settings("a~b", {"attempts": 2, "policy": {"empty": "resample_turn"}}).attempts == 2
+    assert read_pair_settings("a~b", {"attempts": 2, "policy": {"empty": "resample_turn"}}).attempts == 2
     with pytest.raises(InputError) as error:
-        policies.pair_settings("a~b", {"attempts": 0, "polcy": {}})
+        read_pair_settings("a~b", {"attempts": 0, "polcy": {}})
     said = " ".join(map(str, error.value.problems))
     assert "a~b.attempts" in said
     assert "a~b.polcy: no such setting; there are policy, thresholds, attempts" in said

@@ -1,4 +1,4 @@
-"""A person and an agent: what is asked of the scheduler, what is told, and what a failure leaves behind."""
+"""A person and an agent: requests to the scheduler, flags, failures, by turns and in bursts (on a clock that jumps)."""
 
 from __future__ import annotations
 
@@ -10,36 +10,39 @@ from typing import Any, ClassVar
 
 import pytest
 from in_process import InProcess
+from virtual_time import run_virtually
 
 from agents import catalogue, seeds
-from agents.answers import Message, TurnAnswer
-from agents.catalogue import Entry
+from agents.answers import TurnAnswer
 from agents.contract import Agent, Draw, Reply, Settings, Verdict
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
-from serving.conversations.dialogue import Dialogue, DialogueError, FlaggedMessage
+from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueError, FlaggedMessage
+from serving.conversations.pair_settings import DelaySettings
 from serving.runs.record_lines import RecordHeader
 from serving.runs.records import problems
 from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import Worker, WorkerSpec
 
 SEED = 7
 HEADER = RecordHeader("0123456789ab", "machine", "d" * 64, None, None)
+FAST = DelaySettings(base=0.5, type_mean=0, type_sd=0, read_mean=0, read_sd=0, think_scale=0)
 
 
 @dataclass
 class Script:
-    """What the scripted agent says at each turn: a text, an error, or texts attempt by attempt; and what it saw."""
+    """The replies by turn (a text, an error, or texts by attempt), and the requests."""
 
-    says: Mapping[int, str | Exception | Sequence[str]] = field(default_factory=dict)
+    replies: Mapping[int, str | Exception | Sequence[str]] = field(default_factory=dict)
     raws: Mapping[int, Any] = field(default_factory=dict)
-    seen: list[tuple[list[tuple[str, str]], int, int, Mapping[str, Any]]] = field(default_factory=list)
+    requests: list[tuple[list[tuple[str, str]], int, int, Mapping[str, Any]]] = field(default_factory=list)
 
 
 class Scripted(Agent[Settings]):
-    """Says what the script says, else the turn and the seed; its own filter rejects "bad" and notes "odd"."""
+    """Follows the script, else says the turn and the seed; its own filter rejects "bad" and notes "odd"."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
     Settings = Settings
@@ -54,13 +57,14 @@ class Scripted(Agent[Settings]):
         return [self._reply(stimulus, draw) for stimulus, draw in zip(batch, draws, strict=True)]
 
     def _reply(self, stimulus: ConversationStimulus, draw: Draw) -> Reply | Exception:
-        said = [(one.speaker, one.text) for one in stimulus.history]
+        history = [(line.speaker, line.text) for line in stimulus.history]
         turn = draw.options["turn"]
-        self.script.seen.append((said, draw.seed, draw.attempt, draw.options))
-        says = self.script.says.get(turn, f"Turn {turn}, seed {draw.seed}, is what I say now.")
-        if isinstance(says, Exception):
-            return says
-        return Reply(TurnAnswer(text=says if isinstance(says, str) else says[draw.attempt]), self.script.raws.get(turn))
+        self.script.requests.append((history, draw.seed, draw.attempt, draw.options))
+        reply = self.script.replies.get(turn, f"Turn {turn}, seed {draw.seed}, is what I say now.")
+        if isinstance(reply, Exception):
+            return reply
+        text = reply if isinstance(reply, str) else reply[draw.attempt]
+        return Reply(TurnAnswer(text=text), self.script.raws.get(turn))
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
         return f"Speak as {draw.options['speaker']} of {stimulus.topic}, please, and tell nobody of it."
@@ -74,12 +78,12 @@ def stimulus(**fields: Any) -> ConversationStimulus:
     return ConversationStimulus(**{"id": "talk", "task": "conversation", "type": "HM", "who_starts": "A", **fields})
 
 
-def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], make: Worker) -> Any:
+def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], worker: Worker) -> Any:
     """Run ``work`` with a scheduler that has one agent, loaded in this process."""
 
     async def main() -> Any:
         scheduler = Scheduler(SEED)
-        dispatcher = Dispatcher(agent, lambda number: InProcess(make))
+        dispatcher = Dispatcher(agent, lambda number: InProcess(worker))
         scheduler.add(dispatcher)
         try:
             await dispatcher.start()
@@ -90,27 +94,39 @@ def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], mak
     return asyncio.run(main())
 
 
-def scripted(work: Callable[[Scheduler], Awaitable[Any]], script: Script) -> Any:
+def scripted(work: Callable[[Scheduler], Awaitable[Any]], script: Script | None = None) -> Any:
     agent = Scripted(Settings(), "talker")
-    agent.script = script
+    agent.script = script or Script()
     worker = Worker(WorkerSpec(catalogue.get("eliza"), {}, "/"))
     worker.agent = agent
     return converse(work, agent, worker)
 
 
-def real(work: Callable[[Scheduler], Awaitable[Any]], name: str, settings: Mapping[str, Any]) -> Any:
-    entry: Entry = catalogue.get(name)
-    return converse(work, entry.make(settings), Worker(WorkerSpec(entry, settings, "/")))
+def chat(texts: Sequence[str], script: Script, **fields: Any) -> Dialogue:
+    """A dialogue in which the person says the ``texts``."""
+
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(**{"names": ("Ann", "Bob"), **fields}))
+        for text in texts:
+            await dialogue.say(text)
+        return dialogue
+
+    dialogue: Dialogue = scripted(work, script)
+    return dialogue
 
 
-def texts(said: Sequence[FlaggedMessage]) -> list[tuple[str, str]]:
-    return [(one.message.agent, one.message.text) for one in said]
+def texts_of(messages: Sequence[FlaggedMessage]) -> list[tuple[str, str]]:
+    return [(flagged.message.agent, flagged.message.text) for flagged in messages]
 
 
-async def recorded(dialogue: Dialogue) -> dict[str, Any]:
-    row: dict[str, Any] = json.loads(await dialogue.record(HEADER))
-    assert problems(row) == []
-    return row
+def flags_of(dialogue: Dialogue) -> list[set[str]]:
+    return [{flag.filter for flag in flagged.flags} for flagged in dialogue.transcript()]
+
+
+def record_of(dialogue: Dialogue) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(asyncio.run(dialogue.record(HEADER)))
+    assert problems(record) == []
+    return record
 
 
 @pytest.mark.parametrize("person", ["A", "B"])
@@ -121,87 +137,81 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
 
     async def work(scheduler: Scheduler) -> Dialogue:
         dialogue = Dialogue(scheduler, "talker", stimulus(**fields), seed=11, person=person)  # type: ignore[arg-type]
-        opened = await dialogue.open()
-        assert len(opened) == (starts != person)
+        assert len(await dialogue.open()) == (starts != person)
         assert await dialogue.open() == []
         number = 0
         while not dialogue.ended:
             answer = await dialogue.say(f"My message number {number}.")
             assert (answer is None) == (dialogue.ended and starts != person)
             number += 1
+        with pytest.raises(DialogueError, match="all 6 messages have been said") as late:
+            await dialogue.say("late")
+        assert late.value.code == "ended"
         return dialogue
 
     dialogue = scripted(work, script)
     name = "human~talker" if person == "A" else "talker~human"
-    side = "B" if person == "A" else "A"
     mine, its = ("Ann", "Bob") if person == "A" else ("Bob", "Ann")
-    said: list[tuple[str, str]] = []
-    asked = list(script.seen)
+    expected: list[tuple[str, str]] = []
+    requests = list(script.requests)
     for turn in range(6):
         if (turn % 2 == 0) == (starts == person):
-            said.append((mine, f"My message number {turn // 2}."))
+            expected.append((mine, f"My message number {turn // 2}."))
         else:
             seed = seeds.derive(11, name, "talk", 0, turn, 0)
-            assert asked.pop(0) == (said, seed, 0, {"speaker": side, "turn": turn})
-            said.append((its, f"Turn {turn}, seed {seed}, is what I say now."))
-    assert asked == []
-    record = asyncio.run(recorded(dialogue))
+            assert requests.pop(0) == (expected, seed, 0, {"speaker": "B" if person == "A" else "A", "turn": turn})
+            expected.append((its, f"Turn {turn}, seed {seed}, is what I say now."))
+    assert requests == []
+    record = record_of(dialogue)
     messages = record["answer"]["messages"]
-    assert [(one["speaker"], one["text"]) for one in messages] == said
-    assert [one["turn"] for one in messages] == list(range(6))
-    assert [one["agent"] for one in messages] == ["human" if speaker == mine else "talker" for speaker, _ in said]
-    assert (record["agent"], record["status"], record["kind"]) == (name, "ok", "machine")
+    assert [(message["speaker"], message["text"]) for message in messages] == expected
+    assert [message["agent"] for message in messages] == [
+        "human" if speaker == mine else "talker" for speaker, _ in expected
+    ]
+    assert (record["agent"], record["status"], record["answer"]["ended_early"]) == (name, "ok", False)
     assert record["seed"] == seeds.derive(11, name, "talk", 0, None, 0)
-    assert record["raw"] == {
-        **record["raw"], "person": person, "topic": "tea", "names": ["Ann", "Bob"], "who_starts": starts,
-    }  # fmt: skip
-    assert record["answer"]["ended_early"] is False
-    assert record["worker"] == {"host": "here", "device": "cpu", "batch_size": 1}
-    assert texts(dialogue.transcript()) == [(one["agent"], one["text"]) for one in messages]
+    drawn = {"person": person, "topic": "tea", "names": ["Ann", "Bob"], "who_starts": starts}
+    assert record["raw"].items() >= drawn.items()
+    assert texts_of(dialogue.transcript()) == [(message["agent"], message["text"]) for message in messages]
 
 
-def test_what_is_open_is_drawn_from_the_dialogues_own_seed() -> None:
+def test_what_is_open_is_drawn_from_the_dialogues_seed() -> None:
     bare = ConversationStimulus(id="talk", task="conversation", type="HM")
+    cases: list[tuple[dict[str, Any], tuple[int, str, int]]] = [
+        ({}, (SEED, "human~talker", 0)),
+        ({"seed": 8}, (8, "human~talker", 0)),
+        ({"who": "human:05", "sample": 2, "person": "B"}, (SEED, "talker~human:05", 2)),
+    ]
 
-    async def work(scheduler: Scheduler) -> list[ConversationStimulus]:
-        return [
-            Dialogue(scheduler, "talker", bare).stimulus,
-            Dialogue(scheduler, "talker", bare, seed=SEED).stimulus,
-            Dialogue(scheduler, "talker", bare, seed=8).stimulus,
-            Dialogue(scheduler, "talker", bare, who="human:05", sample=2, person="B").stimulus,
-        ]
+    async def work(scheduler: Scheduler) -> None:
+        for chosen, (seed, name, sample) in cases:
+            drawn = scenario.draw_scenario(bare, seeds.derive(seed, name, "talk", sample, None, 0))
+            assert Dialogue(scheduler, "talker", bare, **chosen).stimulus == drawn
 
-    found = scripted(work, Script())
-    expected = [
-        scenario.draw_scenario(bare, seeds.derive(seed, name, "talk", sample, None, 0))
-        for seed, name, sample in [
-            (SEED, "human~talker", 0), (SEED, "human~talker", 0), (8, "human~talker", 0), (SEED, "talker~human:05", 2),
-        ]
-    ]  # fmt: skip
-    assert found == expected
+    scripted(work)
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\u200b"])
-def test_an_empty_message_is_not_said(text: str) -> None:
-    says = {1: text}
-    script = Script(says)
+def test_a_blank_reply_is_not_sent_nor_drawn_again(text: str) -> None:
+    replies = {1: text}
+    script = Script(replies)
 
-    async def work(scheduler: Scheduler) -> Dialogue:
-        dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob")))
+    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
+        dialogue = Dialogue(scheduler, "talker", stimulus())
         with pytest.raises(AnswerError, match="the answer is empty") as failed:
-            await dialogue.say("Hello there, my friend!")
+            await dialogue.say("Hello there!")
         assert failed.value.code == "no_text"
         assert dialogue.transcript() == []
-        says[1] = "Hello!"
-        await dialogue.say("Hello there, my friend!")
-        return dialogue
+        replies[1] = "Hello!"
+        await dialogue.say("Hello there!")
+        return texts_of(dialogue.transcript())
 
-    assert [said.message.text for said in scripted(work, script).transcript()] == ["Hello there, my friend!", "Hello!"]
-    assert len({seed for _, seed, _, _ in script.seen}) == 2  # what was said in vain is not drawn again
+    assert scripted(work, script) == [("human", "Hello there!"), ("talker", "Hello!")]
+    assert len({seed for _, seed, _, _ in script.requests}) == 2
 
 
 @pytest.mark.parametrize(
-    ("said", "sent", "flagged"),
+    ("reply", "sent", "flagged"),
     [
         ("B: Hello.", "Hello.", set()),
         ("**Bob:** Hello.", "Hello.", set()),
@@ -209,81 +219,51 @@ def test_an_empty_message_is_not_said(text: str) -> None:
         ("D:Brad, good day", "Brad, good day", {"other_speaker"}),
     ],
 )
-def test_a_label_that_was_cut_is_flagged(said: str, sent: str, flagged: set[str]) -> None:
-    script = Script({1: sent}, {1: {"text": said}})
-
-    async def work(scheduler: Scheduler) -> Dialogue:
-        dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob")))
-        await dialogue.say("Hello there, my friend!")
-        return dialogue
-
-    dialogue = scripted(work, script)
-    assert {one.filter for one in dialogue.transcript()[1].flags} == flagged
-    record = asyncio.run(recorded(dialogue))
+def test_a_label_that_was_cut_is_flagged(reply: str, sent: str, flagged: set[str]) -> None:
+    dialogue = chat(["Hello there, my friend!"], Script({1: sent}, {1: {"text": reply}}))
+    assert flags_of(dialogue)[1] == flagged
+    record = record_of(dialogue)
     assert record["answer"]["messages"][1]["text"] == sent
-    noted = {one["filter"] for attempt in record["attempts"] for one in attempt["verdicts"]}
+    noted = {verdict["filter"] for attempt in record["attempts"] for verdict in attempt["verdicts"]}
     assert noted - {"early_exit"} == flagged
 
 
 def test_both_are_judged_and_nothing_follows() -> None:
     script = Script({1: "As an AI language model I have no friends.", 3: "...", 5: "Goodbye, I have to go now!"})
-
-    async def work(scheduler: Scheduler) -> Dialogue:
-        dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob")))
-        for text in ("Assistant: what do you say to that, my friend?", "Bye bye, see you tomorrow!", "well well"):
-            await dialogue.say(text)
-        return dialogue
-
-    dialogue = scripted(work, script)
-    flags = [{one.filter for one in said.flags} for said in dialogue.transcript()]
-    assert flags == [
-        {"prompt_echo"},
-        {"self_disclosure"},
-        {"early_exit"},
-        {"empty", "too_short"},
-        set(),
-        {"early_exit"},
-    ]
-    assert not any(one.rejected for said in dialogue.transcript() for one in said.flags)
-    assert [attempt for _, _, attempt, _ in script.seen] == [0, 0, 0]
-    record = asyncio.run(recorded(dialogue))
+    person = ("Assistant: what do you say to that, my friend?", "Bye bye, see you tomorrow!", "well well")
+    dialogue = chat(person, script)
+    flags = [{"prompt_echo"}, {"self_disclosure"}, {"early_exit"}, {"empty", "too_short"}, set(), {"early_exit"}]
+    assert flags_of(dialogue) == flags
+    assert [attempt for _, _, attempt, _ in script.requests] == [0, 0, 0]
+    record = record_of(dialogue)
     [noted] = record["attempts"]
-    assert noted["turn"] is None
-    assert {one["filter"] for one in noted["verdicts"]} == set().union(*flags)
-    assert not any(one["rejected"] for one in noted["verdicts"])
+    assert (noted["turn"], {verdict["filter"] for verdict in noted["verdicts"]}) == (None, set[str]().union(*flags))
+    assert not any(verdict["rejected"] for verdict in noted["verdicts"])
     assert record["answer"]["ended_early"] is True
     assert "6 of 24 messages" in str(noted["verdicts"])
 
 
-def test_the_agent_may_not_say_what_it_was_told_but_the_person_may() -> None:
+def test_the_agent_may_not_repeat_its_prompt_but_the_person_may() -> None:
     echo = "Speak as B of tea, please, and tell nobody of it."
+    script = Script({1: f"{echo} Right?", 3: "Something else."}, {1: {"tokens": 5}})
+    dialogue = chat([echo, "Well, well."], script, exchanges=4, topic="tea")
+    assert flags_of(dialogue) == [set(), {"prompt_echo"}, set(), set()]
+    assert record_of(dialogue)["raw"]["turns"] == [None, {"tokens": 5}, None, None]
 
-    async def work(scheduler: Scheduler) -> Dialogue:
-        dialogue = Dialogue(scheduler, "talker", stimulus(exchanges=4, topic="tea"))
-        await dialogue.say(echo)
-        await dialogue.say("Well, well.")
-        return dialogue
 
-    dialogue = scripted(work, Script({1: f"{echo} Right?", 3: "Something else."}, {1: {"tokens": 5}}))
-    flags = [{one.filter for one in said.flags} for said in dialogue.transcript()]
-    assert flags == [set(), {"prompt_echo"}, set(), set()]
-    record = asyncio.run(recorded(dialogue))
-    assert record["raw"]["turns"] == [None, {"tokens": 5}, None, None]
-    [noted] = record["attempts"]
-    assert {one["filter"] for one in noted["verdicts"]} == {"prompt_echo"}
+def test_history_is_seen_by_the_agent_and_the_filters() -> None:
+    sentence, script = "I have never been to the sea before.", Script()
+    history = [{"speaker": name, "text": sentence} for name in ("Ann", "Bob", "Ann", "Bob")]
+    dialogue = chat([sentence], script, history=history)
+    assert script.requests[0][0] == [("Ann", sentence), ("Bob", sentence)] * 2 + [("Ann", sentence)]
+    assert flags_of(dialogue)[0] >= {"repeated_sentence", "same_message"}
 
 
 def test_the_agents_own_filters_ask_again_and_are_kept() -> None:
-    script = Script({1: ["bad", "bad", "good thing"], 3: "odd"})
-
-    async def work(scheduler: Scheduler) -> Dialogue:
-        dialogue = Dialogue(scheduler, "talker", stimulus(exchanges=4))
-        assert (await dialogue.say("one")).message.text == "good thing"  # type: ignore[union-attr]
-        assert (await dialogue.say("two")).message.text == "odd"  # type: ignore[union-attr]
-        return dialogue
-
-    record = asyncio.run(recorded(scripted(work, script)))
-    assert [(one["turn"], one["attempt"], one["verdicts"][0]["rejected"]) for one in record["attempts"]] == [
+    dialogue = chat(["one", "two"], Script({1: ["bad", "bad", "good thing"], 3: "odd"}), exchanges=4)
+    assert [text for who, text in texts_of(dialogue.transcript()) if who == "talker"] == ["good thing", "odd"]
+    attempts = record_of(dialogue)["attempts"]
+    assert [(each["turn"], each["attempt"], each["verdicts"][0]["rejected"]) for each in attempts] == [
         (1, 0, True), (1, 1, True), (3, 0, False),
     ]  # fmt: skip
 
@@ -298,34 +278,30 @@ def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
             await dialogue.say("first")
         assert failed.value.code == "server_busy"
         assert dialogue.transcript() == []
-        script.says = {3: "bad"}
+        script.replies = {3: "bad"}
         await dialogue.say("first, again")
         with pytest.raises(AnswerError, match="talker said nothing that its filters let pass: bad: bad") as failed:
             await dialogue.say("second")
         assert failed.value.code == "rejected"
         assert len(dialogue.transcript()) == 2
-        assert (await recorded(dialogue))["answer"]["messages"][-1]["turn"] == 1
-        script.says = {}
+        script.replies = {}
         await dialogue.say("second, again")
         await dialogue.say("third")
         return dialogue
 
     dialogue = scripted(work, script)
-    assert [text for who, text in texts(dialogue.transcript()) if who == "human"] == [
-        "first, again", "second, again", "third",
-    ]  # fmt: skip
+    person = [text for who, text in texts_of(dialogue.transcript()) if who == "human"]
+    assert person == ["first, again", "second, again", "third"]
     numbers = [(1, 0), (1, 0), (3, 0), (3, 1), (3, 2), (3, 3), (5, 0)]
-    assert [seed for _, seed, _, _ in script.seen] == [
+    assert [seed for _, seed, _, _ in script.requests] == [
         seeds.derive(SEED, "human~talker", "talk", 0, turn, attempt) for turn, attempt in numbers
     ]
-    assert [said[-1][1] for said, _, _, _ in script.seen][:3] == ["first", "first, again", "second"]
-    record = asyncio.run(recorded(dialogue))
-    assert [(one["turn"], one["attempt"]) for one in record["attempts"] if one["turn"] is not None] == [
-        (3, 0), (3, 1), (3, 2),
-    ]  # fmt: skip
+    assert [history[-1][1] for history, _, _, _ in script.requests][:3] == ["first", "first, again", "second"]
+    attempts = [(each["turn"], each["attempt"]) for each in record_of(dialogue)["attempts"]]
+    assert [key for key in attempts if key[0] is not None] == [(3, 0), (3, 1), (3, 2)]
 
 
-def test_an_opening_that_fails_can_be_tried_again() -> None:
+def test_who_starts_speaks_first_and_an_opening_that_fails_can_be_tried_again() -> None:
     script = Script({0: AnswerError("no", "not now")})
 
     async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
@@ -335,62 +311,40 @@ def test_an_opening_that_fails_can_be_tried_again() -> None:
         assert early.value.code == "not_open"
         with pytest.raises(AnswerError, match="not now"):
             await dialogue.open()
-        script.says = {0: "hello"}
+        script.replies = {0: "hello"}
         await dialogue.open()
-        return texts(dialogue.transcript())
+        return texts_of(dialogue.transcript())
 
     assert scripted(work, script) == [("talker", "hello")]
 
 
-@pytest.mark.parametrize(("starts", "whose"), [("A", "human"), ("B", "talker")])
-def test_an_opener_is_said_by_who_starts(starts: str, whose: str) -> None:
+@pytest.mark.parametrize(("starts", "order"), [("A", "hthth"), ("B", "tht")])
+def test_an_opener_is_the_first_message_of_who_starts(starts: str, order: str) -> None:
     async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
         dialogue = Dialogue(scheduler, "talker", stimulus(who_starts=starts, opener="Hi there", exchanges=4))
         with pytest.raises(DialogueError, match="open the conversation"):
             await dialogue.say("me first")
         opened = await dialogue.open()
-        assert texts(opened) == texts(dialogue.transcript())
-        assert opened[0].message.finish == "opener"
+        assert (opened[0].message.text, opened[0].message.finish) == ("Hi there", "opener")
         await dialogue.say("And I say this.")
-        return texts(dialogue.transcript())
+        return texts_of(dialogue.transcript())
 
-    script = Script({1: "An answer.", 2: "An answer.", 3: "The last."})
-    found = scripted(work, script)
-    assert found[0] == (whose, "Hi there")
-    order = [whose, {"human": "talker", "talker": "human"}[whose]] * 2
-    assert [who for who, _ in found] == order[: len(found)]
-    assert len(found) == (4 if whose == "human" else 3)
-
-
-def test_history_is_seen_by_the_agent_and_the_filters() -> None:
-    sentence = "I have never been to the sea before."
-    history = [{"speaker": name, "text": sentence} for name in ("Ann", "Bob", "Ann", "Bob")]
-    script = Script()
-
-    async def work(scheduler: Scheduler) -> FlaggedMessage | None:
-        dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob"), history=history))
-        await dialogue.say(sentence)
-        return dialogue.transcript()[0]
-
-    first = scripted(work, script)
-    assert script.seen[0][0] == [("Ann", sentence), ("Bob", sentence)] * 2 + [("Ann", sentence)]
-    assert {one.filter for one in first.flags} >= {"repeated_sentence", "same_message"}
+    messages = scripted(work, Script({1: "An answer.", 2: "An answer.", 3: "The last."}))
+    assert [who[0] for who, _ in messages] == [*order][: len(messages)]
+    assert len(messages) == (4 if starts == "A" else 3)
 
 
 def test_two_messages_at_once_are_refused_and_neither_is_lost() -> None:
     async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
         dialogue = Dialogue(scheduler, "talker", stimulus())
-        results = await asyncio.gather(
-            dialogue.say("one"), dialogue.say("two"), dialogue.open(), return_exceptions=True
-        )
-        assert isinstance(results[0], FlaggedMessage)
-        for late in results[1:]:
-            assert isinstance(late, DialogueError)
-            assert late.code == "busy"
+        calls = dialogue.say("one"), dialogue.say("two"), dialogue.open()
+        first, *late = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(first, FlaggedMessage)
+        assert [error.code for error in late if isinstance(error, DialogueError)] == ["busy", "busy"]
         await dialogue.say("two")
-        return texts(dialogue.transcript())
+        return texts_of(dialogue.transcript())
 
-    assert [text for who, text in scripted(work, Script()) if who == "human"] == ["one", "two"]
+    assert [text for who, text in scripted(work) if who == "human"] == ["one", "two"]
 
 
 def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> None:
@@ -405,97 +359,208 @@ def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> Non
             await dialogue.say("quick", deadline=1e-9)
         assert dialogue.transcript() == []
         await dialogue.say("here I am")
-        return texts(dialogue.transcript())
+        return texts_of(dialogue.transcript())
 
-    found = scripted(work, Script())
     seed = seeds.derive(SEED, "human~talker", "talk", 0, 1, 0)
-    assert found == [("human", "here I am"), ("talker", f"Turn 1, seed {seed}, is what I say now.")]
+    assert scripted(work) == [("human", "here I am"), ("talker", f"Turn 1, seed {seed}, is what I say now.")]
 
 
 @pytest.mark.parametrize("text", ["x" * 100_001, "\ud800", 5, None])
 def test_what_is_no_message_is_refused(text: Any) -> None:
-    async def work(scheduler: Scheduler) -> list[FlaggedMessage]:
+    async def work(scheduler: Scheduler) -> None:
         dialogue = Dialogue(scheduler, "talker", stimulus())
-        with pytest.raises(DialogueError, match="the message cannot be taken") as caught:
+        with pytest.raises(DialogueError, match="the message cannot be taken") as refused:
             await dialogue.say(text)
-        assert caught.value.code == "bad_message"
-        await dialogue.say("x" * 100_000)
-        return dialogue.transcript()
+        assert (refused.value.code, dialogue.transcript()) == ("bad_message", [])
 
-    assert len(scripted(work, Script())) == 2
-
-
-def test_a_conversation_ends() -> None:
-    async def work(scheduler: Scheduler) -> Dialogue:
-        dialogue = Dialogue(scheduler, "talker", stimulus(exchanges=3))
-        assert await dialogue.say("one") is not None
-        assert await dialogue.say("two, the last") is None
-        with pytest.raises(DialogueError, match="all 3 messages have been said") as caught:
-            await dialogue.say("three")
-        assert caught.value.code == "ended"
-        return dialogue
-
-    script = Script()
-    assert len(scripted(work, script).transcript()) == 3
-    assert len(script.seen) == 1
+    scripted(work)
 
 
 def test_who_cannot_converse() -> None:
     async def work(scheduler: Scheduler) -> None:
         with pytest.raises(AgentStoppedError, match="agent nobody is not loaded"):
             Dialogue(scheduler, "nobody", stimulus())
-        dialogue = Dialogue(scheduler, "talker", stimulus())
-        await scheduler.remove("talker")
-        with pytest.raises(AgentStoppedError, match="agent talker is not loaded"):
-            await dialogue.say("hello")
-        assert dialogue.transcript() == []
-
-    async def wrong(scheduler: Scheduler) -> None:
         for who in ("eliza", "human:", "human~b", "human:a~b", "human: 5"):
             with pytest.raises(InputError, match='called "human"'):
                 Dialogue(scheduler, "talker", stimulus(), who=who)
+        dialogue = Dialogue(scheduler, "talker", stimulus())
         scheduler.dispatchers["talker"].agent.tasks = ("word_association",)  # type: ignore[misc]
         with pytest.raises(InputError, match="does not converse; its tasks are word_association"):
             Dialogue(scheduler, "talker", stimulus())
+        await scheduler.remove("talker")
+        with pytest.raises(AgentStoppedError, match="agent talker is not loaded"):
+            await dialogue.say("hello")
 
-    scripted(work, Script())
-    scripted(wrong, Script())
-
-
-def test_an_agents_delay_is_drawn_and_a_persons_is_what_it_took() -> None:
-    now = [100.0]
-
-    async def chat(scheduler: Scheduler) -> list[Message]:
-        dialogue = Dialogue(scheduler, "talker", stimulus(), clock=lambda: now[0])
-        for seconds in (2.5, 40.0):
-            now[0] += seconds
-            await dialogue.say("Here I am.")
-        return [one.message for one in dialogue.transcript()]
-
-    messages = scripted(chat, Script())
-    delays = [one.delay_s for one in messages]
-    assert (delays[0], delays[2]) == (2.5, 40.0)
-    assert 5 < delays[1] != delays[3] > 5  # some 40 letters are typed in some 12 s, and nobody waited for it
-    assert [one.at for one in messages] == pytest.approx([sum(delays[: at + 1]) for at in range(4)])
+    scripted(work)
 
 
 def test_several_dialogues_share_batches_and_each_keeps_its_own_thread() -> None:
     """Twelve dialogues at once are answered as each would be alone."""
     words = ["tea", "rain", "trains", "music", "cats", "maths", "bread", "chess", "snow", "ships", "kites", "law"]
 
-    async def chat(scheduler: Scheduler, word: str) -> dict[str, Any]:
+    async def talk(scheduler: Scheduler, word: str) -> dict[str, Any]:
         dialogue = Dialogue(scheduler, "eliza", stimulus(id=f"talk-{word}", exchanges=6), clock=lambda: 0.0)
         for text in (f"I like {word}.", f"My mother hates {word}.", f"Tell me about {word}."):
             await dialogue.say(text)
-        return await recorded(dialogue)
+        record: dict[str, Any] = json.loads(await dialogue.record(HEADER))
+        return record
 
     async def together(scheduler: Scheduler) -> list[dict[str, Any]]:
-        return await asyncio.gather(*(chat(scheduler, word) for word in words))
+        return await asyncio.gather(*(talk(scheduler, word) for word in words))
 
     async def alone(scheduler: Scheduler) -> list[dict[str, Any]]:
-        return [await chat(scheduler, word) for word in words]
+        return [await talk(scheduler, word) for word in words]
 
-    first, second = real(together, "eliza", {}), real(alone, "eliza", {})
-    assert [row["answer"] for row in first] == [row["answer"] for row in second]
-    assert {row["worker"]["batch_size"] for row in second} == {1}
-    assert max(row["worker"]["batch_size"] for row in first) > 1
+    entry = catalogue.get("eliza")
+    first, second = (converse(work, entry.make({}), Worker(WorkerSpec(entry, {}, "/"))) for work in (together, alone))
+    assert [record["answer"] for record in first] == [record["answer"] for record in second]
+    assert {record["worker"]["batch_size"] for record in second} == {1}
+    assert max(record["worker"]["batch_size"] for record in first) > 1
+
+
+# bursts
+
+
+class Slow:
+    """A scheduler of one agent, which takes a while over the next of its ``replies``, a text or an error."""
+
+    run_seed = 7
+
+    def __init__(self, replies: Sequence[str | Exception], seconds: float) -> None:
+        agent = type("Talker", (), {"tasks": ("conversation",), "writes_dialogues": True})()
+        agent.instructions = lambda stimulus, draw: None
+        self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
+        self.replies, self.seconds = list(replies), seconds
+        self.requests: list[list[str]] = []
+        self.deadlines: list[float | None] = []
+
+    def next_order(self) -> int:
+        return 1
+
+    async def answer(self, agent: str, stimulus: ConversationStimulus, sample: int, **about: Any) -> AgentRequest:
+        self.deadlines.append(about["deadline"])
+        self.requests.append([line.text for line in stimulus.history])
+        await asyncio.sleep(self.seconds)
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        item = AgentRequest(agent, b"", stimulus.id, sample, 7, "", about["turn"])
+        item.draw_seed()
+        item.status, item.answer = "ok", TurnAnswer(text=reply).model_dump_json().encode()
+        return item
+
+
+def burst(
+    work: Callable[[BurstDialogue, Slow], Awaitable[Any]],
+    replies: Sequence[str | Exception],
+    seconds: float = 0.0,
+    **fields: Any,
+) -> Any:
+    """A burst dialogue in which the agent waits one second and types half a second."""
+
+    async def main() -> Any:
+        scheduler, clock = Slow(replies, seconds), asyncio.get_running_loop().time
+        about = stimulus(**{"mode": "burst", "exchanges": 6, **fields})
+        dialogue = BurstDialogue(scheduler, "talker", about, delays=FAST, quiet_s=1.0, clock=clock)  # type: ignore[arg-type]
+        with pytest.raises(DialogueError, match="open the conversation"):
+            await dialogue.say("too early")
+        try:
+            await dialogue.open()
+            return await work(dialogue, scheduler)
+        finally:
+            dialogue.close()
+
+    return run_virtually(main())
+
+
+def times_of(dialogue: Dialogue) -> list[tuple[str, float | None, float | None]]:
+    messages = [flagged.message for flagged in dialogue.transcript()]
+    return [(message.text, message.at, message.delay_s) for message in messages]
+
+
+def test_a_burst_is_answered_once_and_by_a_burst() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello!", 60.0)
+        await dialogue.say("Are you there?", 50.0)
+        [first] = await dialogue.after(2, 5)
+        [second] = await dialogue.after(3, 5)
+        assert texts_of([first, second]) == [("talker", "Yes."), ("talker", "I am.")]
+        assert (scheduler.requests, scheduler.deadlines) == ([["Hello!", "Are you there?"]], [50.0])
+        assert await dialogue.after(4, 0.1) == []
+        # The model's two seconds are a part of the first delay; quiet lasts one.
+        assert times_of(dialogue)[2:] == [("Yes.", 3.0, 3.0), ("I am.", 3.5, 0.5)]
+
+    burst(work, ["Yes.\nI am."], seconds=2.0)
+
+
+@pytest.mark.parametrize("seconds", [0.9, 0.1], ids=["while the model answers", "while the agent types"])
+def test_a_person_interrupts(seconds: float) -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> dict[str, Any]:
+        await dialogue.say("Hello!")
+        await asyncio.sleep(1.3)
+        await dialogue.say("No, wait.")
+        [answer, *_] = await dialogue.after(2, 5)
+        assert answer.message.text == "What is it?"
+        assert scheduler.requests == [["Hello!"], ["Hello!", "No, wait."]]
+        record: dict[str, Any] = json.loads(await dialogue.record(HEADER))
+        return record
+
+    record = burst(work, ["Hi.", "What is it?"], seconds)
+    assert [message["text"] for message in record["answer"]["messages"]] == ["Hello!", "No, wait.", "What is it?"]
+    [withdrawn] = record["answer"]["withdrawn"]
+    assert (withdrawn["text"], withdrawn["why"], withdrawn["turn"]) == ("Hi.", "interrupted", 2)
+    assert record["answer"]["ended_early"]
+
+
+def test_a_failure_is_raised_once_and_the_agent_is_asked_again_when_the_person_writes() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello!")
+        with pytest.raises(AnswerError):
+            await dialogue.after(1, 5)
+        assert await dialogue.after(1, 60) == []
+        await dialogue.say("Again?")
+        assert texts_of(await dialogue.after(2, 5)) == [("talker", "Here.")]
+        assert scheduler.requests == [["Hello!"], ["Hello!", "Again?"]]
+
+    burst(work, [AnswerError("deadline", "too slow"), "Here."])
+
+
+def test_a_burst_dialogue_ends_at_its_length() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        assert len(await dialogue.after(0, 5)) == 1
+        with pytest.raises(DialogueError, match="taken"):
+            await dialogue.say("x" * 200_000)
+        await dialogue.say("Two.")
+        await dialogue.say("Three.")
+        assert dialogue.ended
+        assert await dialogue.after(3, 5) == []
+        with pytest.raises(DialogueError, match="over") as ended:
+            await dialogue.say("Four.")
+        assert ended.value.code == "ended"
+
+    burst(work, ["One.", "Never said."], who_starts="B", exchanges=3)
+
+
+def test_an_opener_of_two_lines_is_two_messages_and_delays_make_up_the_time() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.after(2, 5)
+        assert times_of(dialogue) == [("Hi", 0.0, 0.0), ("you", 0.0, 0.0), ("Now", 1.5, 1.5)]
+
+    burst(work, ["Now"], opener="Hi\nyou")
+
+
+def test_a_part_of_a_pseudo_dialogue_that_is_empty_is_asked_for_again() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        record = json.loads(await dialogue.record(HEADER))
+        assert [message["text"] for message in record["answer"]["pseudo"]] == ["Mine", "Yours"]
+
+    burst(work, ["", "Cats", " \n", "Mine", "Yours"], pseudo={"topics": 1, "turns": 2})
+
+
+def test_a_fault_in_the_agents_part_is_raised_and_not_waited_for() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello")
+        with pytest.raises(ZeroDivisionError):
+            await dialogue.after(1, 60.0)
+
+    burst(work, [ZeroDivisionError()])

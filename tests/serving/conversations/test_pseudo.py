@@ -15,7 +15,7 @@ from agents.answers import ConversationAnswer, TurnAnswer
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import Conversation
-from serving.conversations.policies import PairSettings
+from serving.conversations.pair_settings import PairSettings
 from serving.conversations.pseudo import FIRST
 from serving.scheduling.request import AgentRequest
 

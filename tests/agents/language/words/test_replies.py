@@ -6,18 +6,24 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agents.language.words.replies import no_word, word_answer, words_said
+from agents.language.words.replies import no_word, word_answer
 from agents.language.words.rules import RuleSettings
 from agents.stimuli import WordStimulus
 
-# What SmolLM2-135M-Instruct said, cut at 10 tokens, to 40 cues in two forms and, as a completion, to 15.
+# What SmolLM2-135M-Instruct replied, cut at 10 tokens, to 40 cues in two forms and, as a completion, to 15.
 MODEL_REPLIES = Path(__file__).parent / "data" / "model_replies.jsonl"
-APOLOGIES = ["I'm sorry, but I can't help with that.", "As an AI, I have no associations.", "Sorry, no."]
+RULES = RuleSettings()
 
 
-def asked(cue: str) -> WordStimulus:
+def stimulus(cue: str) -> WordStimulus:
     return WordStimulus(id="w", task="word_association", cue=cue)
+
+
+def word(text: str, cue: str = "bread", *, cut: bool = False) -> str:
+    return word_answer(stimulus(cue), text, RULES, cut=cut).word
 
 
 @pytest.mark.parametrize(
@@ -27,57 +33,53 @@ def asked(cue: str) -> WordStimulus:
         ("The dog, the cat", ["dog", "cat"]),
         ("1) ice-cream, don't 42 naïve x", ["ice-cream", "don't", "naïve", "x"]),
         ("...", []),
-        ("**Butter**", ["butter"]),
-        ("A word I associate with bread is butter.", ["butter"]),
-        ("The word is: butter", ["butter"]),
-        ("Bread → butter", ["butter"]),
-        ("Bread butter", ["bread", "butter"]),
-        ("Cue: bread; Guess: butter", ["butter"]),
         ("Cue: hot; Guess: cold Cue: bread; Guess: butter", ["butter"]),
         ("A sandwich", ["sandwich"]),
         ("Sorrow", ["sorrow"]),
-        *((text, []) for text in APOLOGIES),
+        ("I'm sorry, but I can't help with that.", []),
+        ("As an AI, I have no associations.", []),
+        ("Sorry, no.", []),
     ],
 )
 def test_words_of_a_reply(text: str, expected: list[str]) -> None:
-    assert words_said(text, "bread") == expected
+    assert word_answer(stimulus("bread"), text, RuleSettings(rules=())).candidates == expected
 
 
 @pytest.mark.parametrize(
-    ("cue", "text", "word", "candidates", "skipped"),
+    ("cue", "text", "candidates", "skipped"),
     [
-        ("Dame", " Lady.", "lady", ["lady"], []),
-        ("Dame", "Dame? Lady", "lady", ["lady"], [("dame", "cue")]),
-        ("Dame", "Cue: dame; Guess: knights", "knight", ["knight"], []),
-        ("grand", "Grandiose royal palaces", "royal", ["royal", "palace"], [("grandiose", "overlap")]),
-        ("grand", "of xqzzt", "", [], [("of", "stop_word"), ("xqzzt", "unknown")]),
-        ("sing", "ox sang choir", "choir", ["choir"], [("ox", "short"), ("sang", "overlap")]),
+        ("Dame", " Lady.", ["lady"], []),
+        ("Dame", "Dame? Lady", ["lady"], [("dame", "cue")]),
+        ("Dame", "Cue: dame; Guess: knights", ["knight"], []),
+        ("grand", "Grandiose royal palaces", ["royal", "palace"], [("grandiose", "overlap")]),
+        ("grand", "of xqzzt", [], [("of", "stop_word"), ("xqzzt", "unknown")]),
+        ("sing", "ox sang choir", ["choir"], [("ox", "short"), ("sang", "overlap")]),
+        ("sun", "Probably hot", ["hot"], [("probably", "prompt_word")]),
+        ("question", "Answer.", ["answer"], []),  # a word of the question, but the entire reply
     ],
 )
 def test_the_first_word_that_keeps_the_rules_is_the_answer(
-    cue: str, text: str, word: str, candidates: list[str], skipped: list[tuple[str, str]]
+    cue: str, text: str, candidates: list[str], skipped: list[tuple[str, str]]
 ) -> None:
-    answer = word_answer(asked(cue), text, RuleSettings())
-    assert (answer.word, answer.candidates) == (word, candidates)
-    assert [(one.word, one.rule) for one in answer.skipped] == skipped
+    answer = word_answer(stimulus(cue), text, RULES)
+    assert (answer.word, answer.candidates) == ("".join(candidates[:1]), candidates)
+    assert [(entry.word, entry.rule) for entry in answer.skipped] == skipped
 
 
 def test_without_rules_only_the_cue_goes() -> None:
-    answer = word_answer(asked("grand"), "Grand grandiose", RuleSettings(rules=()))
-    assert (answer.word, [(one.word, one.rule) for one in answer.skipped]) == ("grandiose", [("grand", "cue")])
+    answer = word_answer(stimulus("grand"), "Grand grandiose", RuleSettings(rules=()))
+    assert (answer.word, [(entry.word, entry.rule) for entry in answer.skipped]) == ("grandiose", [("grand", "cue")])
 
 
-def test_a_reply_without_an_acceptable_word_says_what_was_passed_over() -> None:
-    answer = word_answer(asked("grand"), "Of grandiose", RuleSettings())
-    verdict = no_word(answer, "Of grandiose")
+def test_a_reply_without_an_acceptable_word_names_the_skipped_ones() -> None:
+    verdict = no_word(word_answer(stimulus("grand"), "Of grandiose", RULES), "Of grandiose")
     assert verdict is not None
     assert (verdict.filter, verdict.rejected) == ("no_word", True)
     assert verdict.found == "Of grandiose [of (stop_word), grandiose (overlap)]"
-    assert no_word(word_answer(asked("grand"), "piano", RuleSettings()), "piano") is None
+    assert no_word(word_answer(stimulus("grand"), "piano", RULES), "piano") is None
 
 
-TOLD = [
-    "Butter.",
+BUTTER = [
     "butter!!!",
     "🧈 Butter",
     "**Butter**",
@@ -90,7 +92,6 @@ TOLD = [
     "„Butter“",
     "[butter]",
     "<butter>",
-    "{butter}",
     "\\boxed{butter}",
     '{"word": "butter"}',
     "<answer>butter</answer>",
@@ -98,22 +99,23 @@ TOLD = [
     "- Butter",
     "1. Butter\n2. Jam",
     "1) Butter 2) Jam",
-    "Answer: Butter",
     "**Answer:** Butter",
     "Answer - butter",
     "Q: Name a word that you associate with bread.\nA: Butter",
     "Name a word that you associate with [bread]. Please provide your answer with only one word.\n\nButter",
     "bread = butter",
-    "The word is butter",
+    "Bread → butter",
+    "Bread butter",
+    "The word is: butter",
     "It’s butter.",
     "It'd be butter.",
     "I would say butter.",
     "I’d say “butter”",
     "I'd go with butter.",
-    "I think of butter",
     "How about butter?",
     "When I hear bread, I think of butter.",
     "I associate bread with butter.",
+    "A word I associate with bread is butter.",
     'A word associated with [bread] could be "butter".',
     'The first word that comes to mind when I hear "bread" is "butter".',
     'The word "butter" is strongly associated with bread.',
@@ -122,7 +124,6 @@ TOLD = [
     "Butter, because it is spread on bread.",
     "Butter. It is spread on bread.",
     "Butter (a spread)",
-    "Sure! Butter",
     "Of course, butter!",
     "Certainly! The word is butter.",
     "Sure, here's a word: butter",
@@ -138,9 +139,9 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize("text", TOLD)
-def test_the_word_that_a_reply_tells(text: str) -> None:
-    assert word_answer(asked("bread"), text, RuleSettings()).word == "butter"
+@pytest.mark.parametrize("text", BUTTER)
+def test_the_word_of_a_reply(text: str) -> None:
+    assert word(text) == "butter"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,6 @@ def test_the_word_that_a_reply_tells(text: str) -> None:
         'The word "bread" refers to the',
         'The word "bread" is a noun',
         "The word is",
-        "That's a classic example.",
         "That’s a classic example.",
         "You can't find one",
         "What can I say?",
@@ -159,36 +159,33 @@ def test_the_word_that_a_reply_tells(text: str) -> None:
         "Please complete the prompt.\nCue: nearly",
         "Cue: nearly; Guess: half;",
         "Guess: here Cue: positive; Gu",
-        "Cue:\n\nCue:",
         "Answer:",
         "No idea.",
     ],
 )
-def test_a_reply_that_tells_no_word(text: str) -> None:
-    assert word_answer(asked("bread"), text, RuleSettings()).word == ""
+def test_a_reply_without_a_word(text: str) -> None:
+    assert word(text) == ""
 
 
-def test_a_word_of_the_question_is_an_answer_where_it_is_all_that_is_said() -> None:
-    assert word_answer(asked("question"), "Answer.", RuleSettings()).word == "answer"
-    answer = word_answer(asked("sun"), "Probably hot", RuleSettings())
-    assert [(one.word, one.rule) for one in answer.skipped] == [("probably", "prompt_word")]
-
-
-def test_a_reply_cut_in_a_phrase_tells_no_word() -> None:
+def test_a_reply_cut_in_a_phrase_has_no_word() -> None:
     text = "The word I associate with bread is a crusty old"
-    assert word_answer(asked("bread"), text, RuleSettings()).word == "crusty"
-    assert word_answer(asked("bread"), text, RuleSettings(), cut=True).word == ""
+    assert (word(text), word(text, cut=True)) == ("crusty", "")
 
 
-@pytest.mark.parametrize("reply", MODEL_REPLIES.read_text("utf-8").splitlines())
-def test_no_word_of_the_task_is_taken_from_what_a_model_says(reply: str) -> None:
-    said = json.loads(reply)
-    own = "word associate term example cue guess answer one related provide please say think that thats cant what "
-    own += "sentence task complete prompt mean yes alright is you me"
-    taken = word_answer(asked(said["cue"]), said["text"], RuleSettings(), cut=True).word
-    assert taken not in own.split()
+def test_no_word_of_the_task_is_taken_from_a_models_reply() -> None:
+    task = "word associate term example cue guess answer one related provide please say think that thats cant what "
+    task += "sentence task complete prompt mean yes alright is you me"
+    for line in MODEL_REPLIES.read_text("utf-8").splitlines():
+        reply = json.loads(line)
+        assert word(reply["text"], reply["cue"], cut=True) not in task.split(), line
 
 
-def test_a_long_reply_is_read_in_no_time_that_grows_with_its_square() -> None:
-    for text in ("sure, " * 5_000, "is " * 9_000, "<a>" * 9_000, "“" * 20_000, "Cue: bread " * 2_000, "a: " * 9_000):
-        assert word_answer(asked("bread"), text, RuleSettings()).word in ("", "sure")
+@given(st.text(alphabet="[]{}()\"':,.-*#|\n 0123456789xyXYms redCue;", max_size=400))
+def test_any_reply_is_read(text: str) -> None:
+    word(text)
+
+
+@pytest.mark.parametrize("piece", ["sure, ", "is ", "<a>", "“", "Cue: bread ", "a: "])
+def test_a_long_reply_is_read(piece: str) -> None:
+    """An expression that backtracks for ever would take longer than a test may."""
+    assert word((piece * 20_000)[:30_000]) in ("", "sure")

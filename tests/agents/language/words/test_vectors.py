@@ -1,9 +1,10 @@
-"""Vectors in every form of file, what is refused of them, and the search against a plain one."""
+"""Vectors in every form of file, what is refused of them, their cache, and the search against a plain one."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import logging
 import pickle
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +20,7 @@ from hypothesis.extra import numpy as arrays
 from safetensors.numpy import save_file
 
 from agents.errors import UnavailableError
-from agents.language.embedding_agent import FIRST, NearestWords
-from agents.language.words import vectors as word_vectors
-from agents.language.words.vectors import WordVectors, read
+from agents.language.words.vectors import FIRST, NearestWords, WordVectors, embedded, read
 
 Vectors = Mapping[str, Sequence[float]]
 
@@ -35,25 +34,25 @@ VECTORS: Vectors = {
 WANTED = ("the", "dog", "paris", "ussr", "cat")
 
 
-def text(path: Path, vectors: Vectors, *, header: bool = False) -> Path:
-    lines = [f"{len(vectors)} {len(next(iter(vectors.values())))}"] if header else []
-    lines += [" ".join([word, *map(str, numbers)]) for word, numbers in vectors.items()]
+def text(path: Path, *, header: bool = False) -> Path:
+    lines = [f"{len(VECTORS)} 3"] if header else []
+    lines += [" ".join([word, *map(str, numbers)]) for word, numbers in VECTORS.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def binary(path: Path, vectors: Vectors, *, ends: bytes = b"\n") -> Path:
+def binary(path: Path, *, ends: bytes = b"\n") -> Path:
     """word2vec's own program ends each vector with a line's end; other programs do not."""
-    data = f"{len(vectors)} {len(next(iter(vectors.values())))}\n".encode()
-    for word, numbers in vectors.items():
-        data += word.encode() + b" " + struct.pack(f"<{len(numbers)}f", *numbers) + ends
+    data = f"{len(VECTORS)} 3\n".encode()
+    for word, numbers in VECTORS.items():
+        data += word.encode() + b" " + struct.pack("<3f", *numbers) + ends
     path.write_bytes(data)
     return path
 
 
-def safetensors(path: Path, vectors: Vectors) -> Path:
-    save_file({"vectors": np.array(list(vectors.values()), np.float32)}, path)
-    path.with_suffix(".json").write_text(json.dumps(list(vectors)))
+def safetensors(path: Path) -> Path:
+    save_file({"vectors": np.array(list(VECTORS.values()), np.float32)}, path)
+    path.with_suffix(".json").write_text(json.dumps(list(VECTORS)))
     return path
 
 
@@ -64,48 +63,42 @@ def zipped(path: Path) -> Path:
 
 
 WRITERS: dict[str, Callable[[Path], Path]] = {
-    "glove": lambda folder: text(folder / "v.txt", VECTORS),
-    "word2vec text": lambda folder: text(folder / "v.vec", VECTORS, header=True),
-    "text.gz": lambda folder: zipped(text(folder / "v.txt", VECTORS, header=True)),
-    "binary": lambda folder: binary(folder / "v.bin", VECTORS),
-    "binary, no line ends": lambda folder: binary(folder / "v.bin", VECTORS, ends=b""),
-    "binary.gz": lambda folder: zipped(binary(folder / "v.bin", VECTORS)),
-    "safetensors": lambda folder: safetensors(folder / "v.safetensors", VECTORS),
+    "glove": lambda folder: text(folder / "v.txt"),
+    "word2vec text": lambda folder: text(folder / "v.vec", header=True),
+    "text.gz": lambda folder: zipped(text(folder / "v.txt", header=True)),
+    "binary": lambda folder: binary(folder / "v.bin"),
+    "binary, no line ends": lambda folder: binary(folder / "v.bin", ends=b""),
+    "binary.gz": lambda folder: zipped(binary(folder / "v.bin")),
+    "safetensors": lambda folder: safetensors(folder / "v.safetensors"),
 }
 
 
-def vector(found: WordVectors, word: str) -> list[float] | None:
-    row = found.row(word)
-    return None if row is None else found.matrix[row].tolist()
+def vector(vectors: WordVectors, word: str) -> list[float] | None:
+    row = vectors.row(word)
+    return None if row is None else vectors.matrix[row].tolist()
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_every_form_is_read_alike(tmp_path: Path, write: Callable[[Path], Path]) -> None:
-    found = read(write(tmp_path), WANTED, "any")
-    assert found.matrix.dtype == np.float32
-    assert found.matrix.shape == (4, 3)  # only what was asked for
-    assert vector(found, "the") == VECTORS["the"]
-    assert vector(found, "dog") == VECTORS["dog"]
-    assert vector(found, "paris") == VECTORS["Paris"]
-    assert vector(found, "ussr") == VECTORS["USSR"]
-    assert vector(found, "cat") is None
-    assert vector(found, "unwanted") is None
+    vectors = read(write(tmp_path), WANTED, "any")
+    assert vectors.matrix.dtype == np.float32
+    assert vectors.matrix.shape == (4, 3)  # the wanted words alone
+    wanted = [VECTORS["the"], VECTORS["dog"], VECTORS["Paris"], VECTORS["USSR"], None]
+    assert [vector(vectors, word) for word in WANTED] == wanted
+    assert vector(vectors, "unwanted") is None
 
 
 def test_the_first_of_a_word_and_the_smallest_form_count(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     path.write_text("Dog 1\ndog 2\ndog 3\nDOG 4\n")
-    found = read(path, ["dog"], "any")
-    assert vector(found, "dog") == [2.0]
-    assert found.matrix.shape == (3, 1)
+    assert vector(read(path, ["dog"], "any"), "dog") == [2.0]
     assert set(read(path, ["dog"], "lower").rows) == {"dog"}
 
 
 def test_words_with_spaces_as_glove_has_them(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     path.write_text("dog 1 2 3\n. . . 4 5 6\nat name@domain.com 7 8 9\n\u00a0 1 1 1\ncat 0 0 1 \n", encoding="utf-8")
-    found = read(path, ["dog", "cat"], "any")
-    assert vector(found, "cat") == [0, 0, 1]
+    assert vector(read(path, ["dog", "cat"], "any"), "cat") == [0, 0, 1]
 
 
 class Trap:
@@ -123,19 +116,18 @@ def test_pickles_are_never_unpickled(tmp_path: Path, name: str) -> None:
         read(path, ["dog"], "any")
 
 
-BAD = {
-    "line 2 is not a word and 3 numbers": "the 1 2 3\ndog 1 2\n",
-    "could not convert": "the 1 2 3\ndog 1 x 3\n",
-    "line 3: (dog) has a number that is not finite": "2 3\nthe 1 2 3\ndog 1 1e39 3\n",
-    "its first line says 3 words, but 2 follow": "3 3\nthe 1 2 3\ndog 1 2 3\n",
-    "has none of the English words": "xyz 1 2 3\n",
-    "line 1 is not a word and its numbers": "the\n",
-    "its first line says 0 dimensions": "3 0\nthe\n",
-}
-
-
-@pytest.mark.parametrize(("message", "content"), BAD.items(), ids=BAD)
-def test_bad_text_is_named_by_line(tmp_path: Path, message: str, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("the 1 2 3\ndog 1 2\n", "line 2 is not a word and 3 numbers"),
+        ("the 1 2 3\ndog 1 x 3\n", "could not convert"),
+        ("2 3\nthe 1 2 3\ndog 1 1e39 3\n", "line 3: (dog) has a number that is not finite"),
+        ("3 3\nthe 1 2 3\ndog 1 2 3\n", "its first line says 3 words, but 2 follow"),
+        ("xyz 1 2 3\n", "has none of the English words"),
+        ("the\n", "line 1 is not a word and its numbers"),
+    ],
+)
+def test_bad_text_is_named_by_line(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "v.txt"
     path.write_text(content)
     with pytest.raises(UnavailableError) as caught:
@@ -144,25 +136,27 @@ def test_bad_text_is_named_by_line(tmp_path: Path, message: str, content: str) -
     assert str(path) in str(caught.value)
 
 
-def test_a_cut_off_binary_is_not_read(tmp_path: Path) -> None:
-    path = binary(tmp_path / "v.bin", VECTORS)
-    whole = path.read_bytes()
-    for cut in (len(whole) - 3, len(whole) - 15, 40):
-        path.write_bytes(whole[:cut])
-        with pytest.raises(UnavailableError, match=r"cut off at word \d; its first line says 5 words"):
-            read(path, WANTED, "any")
-    path.write_bytes(whole + b"more")
-    with pytest.raises(UnavailableError, match="but more follows"):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda whole: whole[:-3], "cut off at word 5; its first line says 5 words"),
+        (lambda whole: whole[:40], r"cut off at word \d"),
+        (lambda whole: whole + b"more", "but more follows"),
+        (lambda whole: b"\n" + whole, "does not begin with"),
+    ],
+)
+def test_a_damaged_binary_is_not_read(tmp_path: Path, damage: Callable[[bytes], bytes], message: str) -> None:
+    path = binary(tmp_path / "v.bin")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UnavailableError, match=message):
         read(path, WANTED, "any")
-    path.write_bytes(b"\n" + whole)
-    with pytest.raises(UnavailableError, match="does not begin with"):
-        read(path, WANTED, "any")
-    packed = zipped(binary(tmp_path / "w.bin", VECTORS))
-    whole = packed.read_bytes()
-    for damaged in (whole[:-20], whole[:10] + b"\x07" + whole[11:]):
-        packed.write_bytes(damaged)
-        with pytest.raises(UnavailableError, match="cannot be read"):
-            read(packed, WANTED, "any")
+
+
+def test_a_damaged_archive_is_not_read(tmp_path: Path) -> None:
+    packed = zipped(binary(tmp_path / "w.bin"))
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(UnavailableError, match="cannot be read"):
+        read(packed, WANTED, "any")
 
 
 @pytest.mark.parametrize(
@@ -183,12 +177,49 @@ def test_safetensors_need_their_words(tmp_path: Path, words: Any, shape: tuple[i
         read(path, WANTED, "any")
 
 
-def test_a_line_without_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_vectors, "LONGEST", 100)
-    path = tmp_path / "v.txt"
-    path.write_text("dog " + "1 " * 200)
-    with pytest.raises(UnavailableError, match="line 1 has more than 100 bytes"):
-        read(path, WANTED, "any")
+# The cache.
+
+WORDS = [f"word{number}" for number in range(100)]
+
+
+class Model:
+    """Vectors of words, and the number of words in each call."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def __call__(self, words: Sequence[str]) -> np.ndarray:
+        self.calls.append(len(words))
+        return np.array([[len(word), int(word[4:]), 1.0] for word in words], np.float32)
+
+
+def test_words_are_embedded_once(own_cache: Path) -> None:
+    model = Model()
+    first = embedded(WORDS, {"model": "a"}, model)
+    assert np.array_equal(embedded(WORDS, {"model": "a"}, model), first)
+    embedded(WORDS[1:], {"model": "a"}, model)
+    embedded(WORDS, {"model": "b"}, model)
+    assert model.calls == [100, 99, 100]
+    assert {path.suffix for path in own_cache.iterdir()} == {".safetensors"}
+
+
+def test_a_damaged_cache_is_made_anew(own_cache: Path) -> None:
+    model = Model()
+    first = embedded(WORDS, {}, model)
+    [path] = own_cache.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    assert np.array_equal(embedded(WORDS, {}, model), first)
+    assert model.calls == [100, 100]
+    assert path.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(own_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    own_cache.parent.mkdir(parents=True)
+    own_cache.write_text("no folder")
+    with caplog.at_level(logging.WARNING, "turinglike.embeddings"):
+        assert embedded(WORDS, {}, Model()).shape == (100, 3)
+    assert "cannot be written" in caplog.text
 
 
 # The search.
@@ -198,30 +229,30 @@ def names(count: int) -> list[str]:
     return [f"w{place}" for place in range(count)]
 
 
-def plain(vectors: np.ndarray, asked: np.ndarray, metric: str) -> np.ndarray:
+def plain(vectors: np.ndarray, queries: np.ndarray, metric: str) -> np.ndarray:
     """Distances one by one, without any matrix product."""
-    found = np.empty((len(asked), len(vectors)))
-    for row, one in enumerate(asked.astype(np.float64)):
+    distances = np.empty((len(queries), len(vectors)))
+    for row, query in enumerate(queries.astype(np.float64)):
         for column, other in enumerate(vectors.astype(np.float64)):
             if metric == "euclidean":
-                found[row, column] = np.sqrt(((one - other) ** 2).sum())
+                distances[row, column] = np.sqrt(((query - other) ** 2).sum())
             else:
-                lengths = np.sqrt((one**2).sum()) * np.sqrt((other**2).sum())
-                found[row, column] = 1 - (one * other).sum() / lengths if lengths else 1.0
-    return found
+                lengths = np.sqrt((query**2).sum()) * np.sqrt((other**2).sum())
+                distances[row, column] = 1 - (query * other).sum() / lengths if lengths else 1.0
+    return distances
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_all_words_come_in_the_order_of_a_plain_search(metric: Any) -> None:
     random = np.random.default_rng(1)
     vectors = random.normal(size=(2 * FIRST + 7, 12)).astype(np.float32)
-    asked = random.normal(size=(5, 12)).astype(np.float32)
+    queries = random.normal(size=(5, 12)).astype(np.float32)
     nearest = NearestWords(names(len(vectors)), vectors, metric, "cpu")
-    for distances, walk in zip(plain(vectors, asked, metric), nearest.around(asked), strict=True):
-        found = list(walk)
-        places = [int(word[1:]) for word, _ in found]
+    for distances, walk in zip(plain(vectors, queries, metric), nearest.around(queries), strict=True):
+        ordered = list(walk)
+        places = [int(word[1:]) for word, _ in ordered]
         assert sorted(places) == list(range(len(vectors)))
-        assert [distance for _, distance in found] == pytest.approx(distances[places], abs=1e-7)
+        assert [distance for _, distance in ordered] == pytest.approx(distances[places], abs=1e-7)
         assert (np.diff(distances[places]) > -2e-5).all()  # two steps at most
         assert places[:3] == np.argsort(distances)[:3].tolist()
 
@@ -240,12 +271,12 @@ def test_the_batch_has_no_part_in_the_order(data: st.DataObject, metric: Any) ->
     # Whole numbers are full of ties, tenths of products that rounding disturbs.
     numbers = st.integers(-3, 3) | st.sampled_from([0.1, 0.2, 0.3, -0.7])
     vectors = data.draw(arrays.arrays(np.float32, (40, 3), elements=numbers))
-    asked = data.draw(arrays.arrays(np.float32, (6, 3), elements=numbers))
+    queries = data.draw(arrays.arrays(np.float32, (6, 3), elements=numbers))
     nearest = NearestWords(names(40), vectors, metric, "cpu")
-    together = [[word for word, _ in walk] for walk in nearest.around(asked)]
+    together = [[word for word, _ in walk] for walk in nearest.around(queries)]
     for row in range(6):
-        [alone] = nearest.around(asked[row : row + 1])
+        [alone] = nearest.around(queries[row : row + 1])
         assert [word for word, _ in alone] == together[row]
-        distances = plain(vectors, asked[row : row + 1], metric)[0]
+        distances = plain(vectors, queries[row : row + 1], metric)[0]
         ordered = [distances[int(word[1:])] for word in together[row]]
         assert all(later > before - 1e-4 for before, later in pairwise(ordered))

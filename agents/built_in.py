@@ -72,9 +72,7 @@ torchvision = family(
 )
 detr = family("vision.detr:DetrAgent", OBJECTS, "Carion et al. 2020, arXiv 2005.12872")
 google = family("vision.cloud:GoogleVisionAgent", COLORS + OBJECTS, "Google, Cloud Vision", PROPRIETARY)
-azure = family(
-    "vision.cloud:AzureVisionAgent", COLORS + OBJECTS + CAPTIONS, "Microsoft, Azure AI Vision", PROPRIETARY
-)
+azure = family("vision.cloud:AzureVisionAgent", COLORS + OBJECTS + CAPTIONS, "Microsoft, Azure AI Vision", PROPRIETARY)
 rekognition = family("vision.cloud:RekognitionAgent", OBJECTS, "Amazon, Rekognition", PROPRIETARY)
 
 gbvs = family("attention.gbvs:GraphSaliencyAgent", GAZE, "Harel, Koch, Perona 2006", ran=True)

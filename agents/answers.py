@@ -1,4 +1,4 @@
-"""Answers: what an agent says, typed by task, exactly as it stands in a record."""
+"""Answers, typed by task, exactly as they stand in a record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.stimuli import Task
 
 
 def _replace_surrogates(value: Any) -> Any:
-    """Models that decode bytes piecewise say lone surrogates at times; no JSON reader takes them."""
+    # Models that decode bytes piecewise write lone surrogates at times; no JSON reader takes them.
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
@@ -21,7 +21,7 @@ RGB = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(min_length=3, m
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of a text is seen: it is empty, or spaces and invisible characters alone."""
+    """Whether a text is empty, or spaces and invisible characters alone."""
     return not any(character.isprintable() and not character.isspace() for character in text)
 
 

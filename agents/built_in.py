@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agents.entry import COMPARED, NOT_IN_PAPER, VARIANT, Entry, InPaper
-from agents.tasks import TASKS, Task
+from agents.contract import COMPARED, NOT_IN_PAPER, VARIANT, Entry, InPaper
+from agents.stimuli import TASKS, Task
 
 COLORS: tuple[Task, ...] = ("color_estimation",)
 OBJECTS: tuple[Task, ...] = ("object_detection",)

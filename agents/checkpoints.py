@@ -1,8 +1,8 @@
 """Checkpoints: where a model's files are, what they are, and how they are read.
 
-A checkpoint is named as transformers names it: an id on the Hugging Face hub ("microsoft/git-base-coco"), or a local
-folder or file. Nothing here uses the network; :mod:`agents.hub` downloads. Nothing here executes what a file holds:
-weights are safetensors, or a torch file read with ``weights_only=True``.
+A checkpoint is an id on the Hugging Face hub ("microsoft/git-base-coco"), or a local folder or file. Nothing here uses
+the network, and nothing executes what a file holds: weights are safetensors, or a torch file read with
+``weights_only=True``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 
 HUB_ID = re.compile(r"(?!.*(--|\.\.))[A-Za-z0-9]([\w.-]*\w)?(/[A-Za-z0-9]([\w.-]{0,94}\w)?)?", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{40}")
-ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 MARKER = "RANDOM_WEIGHTS"
 # What a folder must have, each as alternatives in the order of transformers; an index stands for the shards it lists.
 WEIGHTS = "model.safetensors|model.safetensors.index.json|pytorch_model.bin|pytorch_model.bin.index.json"
 PROCESSOR = "preprocessor_config.json|processor_config.json"
 TOKENIZER = "tokenizer.json|vocab.json|vocab.txt|tokenizer.model"
-# Endings of a file of weights, which no id of the hub is taken to have.
-FILES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")
+FILES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")  # endings of files of weights, and of no hub id
 # What is downloaded of a repository's top folder: the texts, and one form of the weights without their repetitions.
 TEXTS = ["*.json", "*.txt", "*.model", "*.jinja"]
 TORCH_INDEX = "pytorch_model.bin.index.json"
@@ -45,8 +43,8 @@ SPARE = [
     *(f"*.{form}[.-]*" for form in ("fp16", "bf16", "fp32", "int8")),
 ]
 
-# The commits at which published checkpoints are taken, where no other revision is asked for; from others' published
-# caches. What is missing here (DialoGPT, BlenderBot, OFA, CLIP, OpenFlamingo) comes from main as it was when fetched.
+# The commits of published checkpoints where no other revision is chosen; from others' published caches. DialoGPT,
+# BlenderBot, OFA, CLIP and OpenFlamingo come from main as it was when fetched.
 PINNED = {
     "Qwen/Qwen2.5-7B-Instruct": "a09a35458c702b33eeacc393d103063234e8bc28",
     "Salesforce/blip-image-captioning-base": "82a37760796d32b1411fe092ab5d4e227313294b",
@@ -70,7 +68,7 @@ class NotFetchedError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What ``turinglike fetch`` brought, or found here: ``size`` in bytes, ``path`` of the folder or file."""
+    """What ``turinglike fetch`` brought or already had: ``size`` in bytes, ``path`` of the folder or file."""
 
     name: str
     path: Path
@@ -83,34 +81,48 @@ class Download:
 
 
 def find(checkpoint: str, revision: str | None = None) -> Path:
-    """The local folder or file of ``checkpoint``, without any network; at its pinned commit, if no ``revision`` is
-    given and there is one.
+    """The local folder or file of ``checkpoint``: a path, or else the hub's cache at ``revision`` or the pinned commit.
 
-    What has this name in the working directory goes before the hub's model, and has no revision. Raises
-    UnavailableError, with one sentence, if it is not on this machine; NotFetchedError if it may be on the hub.
+    Raises UnavailableError; NotFetchedError if it may be on the hub.
     """
-    local = local_path(checkpoint)
-    if local is not None:
-        return local
+    path = local_path(checkpoint)
+    if path is not None:
+        return path
     from huggingface_hub import errors, snapshot_download
 
     revision = revision or PINNED.get(checkpoint)
     with contextlib.suppress(OSError, ValueError, errors.LocalEntryNotFoundError):
-        found = snapshot_download(
+        folder = snapshot_download(
             checkpoint, revision=revision, local_files_only=True, allow_patterns=TEXTS, ignore_patterns=SPARE
         )
-        if COMMIT.fullmatch(Path(found).name):
-            return Path(found)
+        if COMMIT.fullmatch(Path(folder).name):
+            return Path(folder)
     at = f" at revision {revision}" if revision else ""
     raise NotFetchedError(f"{checkpoint}{at} is not on this machine")
 
 
-def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | None]:
-    """(name, resolved revision): the hub's commit, or for local files the hash of what they hold.
+def local_path(checkpoint: str) -> Path | None:
+    """The path that ``checkpoint`` names; None for a hub's model. Raises UnavailableError if it can be neither."""
+    if "://" in checkpoint:
+        raise UnavailableError(
+            f"{checkpoint}: web addresses are not fetched; name a model of the hub (owner/name) or a local folder"
+        )
+    try:
+        path = Path(checkpoint).expanduser()
+        if path.exists():
+            return path.absolute()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, not allowed; ~ of nobody
+        raise UnavailableError(f"{checkpoint[:200]} cannot be read: {short_text(error)}") from None
+    if not HUB_ID.fullmatch(checkpoint) or checkpoint.endswith((*FILES, ".git")):
+        raise UnavailableError(f"{checkpoint[:200]}: no such file or folder")
+    return None
 
-    That of a file is its SHA-256. That of a folder stands for the names and contents of all files that an agent may
-    read, wherever the folder is. A checkpoint that is not here keeps the revision that was asked for. Raises
-    UnavailableError if local files cannot be read.
+
+def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | None]:
+    """(name, resolved revision): the hub's commit, or for local files "sha256:" and a hash.
+
+    A folder's hash covers names and contents of the files that an agent may read, wherever the folder is. A checkpoint
+    that is not here keeps the revision of the settings. Raises UnavailableError.
     """
     try:
         path = local_path(checkpoint)
@@ -121,10 +133,10 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
     try:
         if path.is_file():
             return checkpoint, f"sha256:{_file_hash(path)}"
-        whole = hashlib.sha256()
+        content = hashlib.sha256()
         for file in model_files(path):
-            whole.update(f"{file.relative_to(path).as_posix()}\0{_file_hash(file)}\n".encode())
-        return checkpoint, f"sha256:{whole.hexdigest()}"
+            content.update(f"{file.relative_to(path).as_posix()}\0{_file_hash(file)}\n".encode())
+        return checkpoint, f"sha256:{content.hexdigest()}"
     except OSError as error:
         raise UnavailableError(f"{checkpoint} cannot be read: {short_text(error)}") from None
 
@@ -138,25 +150,43 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -
     try:
         if not path.is_dir():
             return "is not a folder"
-        files = {one.name for one in path.iterdir() if one.is_file()}
+        files = {file.name for file in path.iterdir() if file.is_file()}
         if absent := lacking(needs, files):
             return f"lacks {', '.join(absent)}"
         for names in needs:
             first = next(name for name in names.split("|") if name in files)
-            if first.endswith(".index.json") and (wrong := _index_problem(path / first, files)):
-                return wrong
-        found = _json(path / "config.json").get("model_type") if model_types else None
-    except ValueError as error:
+            if first.endswith(".index.json"):
+                shards = {str(name) for name in dict(_json(path / first).get("weight_map") or {}).values()}
+                if absent := sorted(shards - files):
+                    return f"lacks {_some(absent)}, which {first} lists"
+        kind = _json(path / "config.json").get("model_type") if model_types else None
+    except (ValueError, TypeError) as error:
         return f"has a damaged {error}"
     except OSError as error:
         return f"cannot be read: {short_text(error)}"
-    if not model_types or found in model_types:
+    if not model_types or kind in model_types:
         return None
-    return f"holds a model of type {found!r}, not {' or '.join(map(repr, model_types))}"
+    return f"holds a model of type {kind!r}, not {' or '.join(map(repr, model_types))}"
+
+
+def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:
+    """Of ``needs`` those of which no alternative is among ``files``."""
+    return [" or ".join(names.split("|")) for names in needs if not any(name in files for name in names.split("|"))]
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """The object in a file. Raises ValueError: the file's name and, in brackets, what is wrong with it."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path.name} ({short_text(error)})") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path.name} (not an object)")
+    return content
 
 
 def random_weights(path: Path) -> bool:
-    """Whether the checkpoint says of itself that its weights are random: a file RANDOM_WEIGHTS stands beside them."""
+    """Whether a file RANDOM_WEIGHTS beside the weights marks them as random."""
     return ((path if path.is_dir() else path.parent) / MARKER).exists()
 
 
@@ -170,12 +200,28 @@ def weights_file(path: Path) -> Path:
     return files[0]
 
 
-def count_weights(path: Path) -> int:
-    """The number of weights in a file, or in a folder's files, found from their headers.
+def model_files(path: Path) -> list[Path]:
+    """The file, or the files of a folder that an agent may read, in order; of two forms of the weights one."""
+    if path.is_file():
+        return [path]
 
-    Of a torch file only its size is known: two bytes a weight are assumed, so that the number is rather too large. In
-    a folder torch files count only where there is no safetensors file. What cannot be read counts 0: to say what is
-    wrong with it is the loader's part.
+    def is_read(file: Path) -> bool:
+        is_hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        is_model = file.suffix in FILES or any(fnmatch.fnmatchcase(file.name, pattern) for pattern in TEXTS)
+        is_about = file.name.startswith(("README", "LICENSE", "NOTICE"))
+        return is_model and not is_about and not is_hidden and file.is_file()
+
+    files = [file for file in sorted(path.rglob("*")) if is_read(file)]
+    if any((path / name).exists() for name in ("model.safetensors", "model.safetensors.index.json")):
+        files = [file for file in files if not fnmatch.fnmatchcase(file.name, "*pytorch_model*.bin")]
+    return files
+
+
+def count_weights(path: Path) -> int:
+    """The number of weights in a file, or in a folder's files, by their headers.
+
+    A torch file counts a weight for two bytes, so rather too many, and in a folder only where there is no safetensors
+    file. What cannot be read counts 0.
     """
     if path.is_dir():
         return sum(map(count_weights, sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))))
@@ -192,48 +238,8 @@ def count_weights(path: Path) -> int:
 
 def largest_file(path: Path) -> int:
     """The size of a file, or of the largest of a folder's files of weights, in bytes."""
-    files = [path] if path.is_file() else [one for one in path.glob("*") if one.suffix in FILES and one.is_file()]
-    return max((one.stat().st_size for one in files), default=0)
-
-
-def local_path(checkpoint: str) -> Path | None:
-    """The path that ``checkpoint`` names; None if it is the name of a hub's model. Raises UnavailableError if it can
-    be neither."""
-    if not checkpoint.strip():
-        raise UnavailableError("no checkpoint is named")
-    if ADDRESS.match(checkpoint):
-        raise UnavailableError(
-            f"{checkpoint}: web addresses are not fetched; name a model of the hub (owner/name) or a local folder"
-        )
-    try:
-        path = Path(checkpoint).expanduser()
-        if path.exists():
-            for file in [path, *(sorted(path.iterdir()) if path.is_dir() else [])]:
-                if file.exists() and not (file.is_file() or file.is_dir()):  # a FIFO waits, a device may do anything
-                    raise UnavailableError(f"{checkpoint[:200]}: {file.name} is neither a file nor a folder")
-            return path.absolute()
-    except (OSError, RuntimeError) as error:  # too long, not allowed; ~ of nobody
-        raise UnavailableError(f"{checkpoint[:200]} cannot be looked at: {short_text(error)}") from None
-    if not HUB_ID.fullmatch(checkpoint) or checkpoint.endswith((*FILES, ".git")):
-        raise UnavailableError(f"{checkpoint[:200]}: no such file or folder")
-    return None
-
-
-def model_files(path: Path) -> list[Path]:
-    """The file, or the files of a folder that an agent may read, in order; of two forms of the weights one."""
-    if path.is_file():
-        return [path]
-
-    def is_read(file: Path) -> bool:
-        hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
-        of_model = file.suffix in FILES or any(fnmatch.fnmatchcase(file.name, one) for one in TEXTS)
-        about_it = file.name.startswith(("README", "LICENSE", "NOTICE"))
-        return of_model and not about_it and not hidden and file.is_file()
-
-    files = [file for file in sorted(path.rglob("*")) if is_read(file)]
-    if any((path / name).exists() for name in ("model.safetensors", "model.safetensors.index.json")):
-        files = [file for file in files if not fnmatch.fnmatchcase(file.name, "*pytorch_model*.bin")]
-    return files
+    files = [path] if path.is_file() else [file for file in path.glob("*") if file.suffix in FILES and file.is_file()]
+    return max((file.stat().st_size for file in files), default=0)
 
 
 def _file_hash(path: Path) -> str:
@@ -248,41 +254,16 @@ def _hash_once(path: str, *state: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _index_problem(index: Path, files: Collection[str]) -> str | None:
-    shards = _json(index).get("weight_map")
-    if not isinstance(shards, dict) or not shards:
-        return f"has a damaged {index.name} (no weight_map)"
-    gone = sorted({str(name) for name in shards.values()} - set(files))
-    return f"lacks {_some(gone)}, which {index.name} lists" if gone else None
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """The object in a file. Raises ValueError: the file's name and, in brackets, what is wrong with it."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name} ({short_text(error)})") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path.name} (not an object)")
-    return found
-
-
-def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:
-    """Of ``needs`` those of which no alternative is among ``files``."""
-    return [" or ".join(names.split("|")) for names in needs if not any(name in files for name in names.split("|"))]
-
-
 # reading
 
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """All tensors of one weights file by name, on the CPU; mapped from the file where its format allows it.
+    """All tensors of a safetensors or torch file by name, on the CPU; mapped from the file where its format allows it.
 
-    Reads .safetensors, and torch files with ``weights_only=True``. Raises UnavailableError if the file is damaged,
-    holds anything but tensors in plain containers, or would have to execute code to be read.
+    Raises UnavailableError if the file is damaged, holds no tensors by name, or would have to execute code.
     """
-    found = read_torch(path) if path.suffix != ".safetensors" else _read_safetensors(path)
-    weights = {name: value for name, value in found.items() if hasattr(value, "detach")}
+    content = read_torch(path) if path.suffix != ".safetensors" else _read_safetensors(path)
+    weights = {name: value for name, value in content.items() if hasattr(value, "detach")}
     if not weights:
         raise UnavailableError(f"{path} holds no weights by name")
     return weights
@@ -296,15 +277,15 @@ def read_torch(path: Path) -> dict[str, Any]:
 
     try:
         with path.open("rb") as file:
-            newer = file.read(2) == b"PK"  # a zip archive, which can be mapped instead of read
-        found = torch.load(path, map_location="cpu", weights_only=True, mmap=newer)
+            is_archive = file.read(2) == b"PK"  # which can be mapped instead of read
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
     except pickle.UnpicklingError as error:
         raise not_executed(path, error) from None
     except Exception as error:  # a damaged file raises a dozen types, IndexError and struct.error among them
         raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
-    if not isinstance(found, Mapping):
-        raise UnavailableError(f"{path} holds a {type(found).__name__}, not weights by name")
-    return dict(found)
+    if not isinstance(content, Mapping):
+        raise UnavailableError(f"{path} holds a {type(content).__name__}, not weights by name")
+    return dict(content)
 
 
 def not_executed(path: Path, error: Exception) -> UnavailableError:
@@ -322,30 +303,26 @@ def _read_safetensors(path: Path) -> dict[str, torch.Tensor]:
 
     try:
         return load_file(path)
-    except Exception as error:  # SafetensorError, and whatever torch says of the sizes in a damaged header
+    except Exception as error:  # SafetensorError, and whatever torch raises for the sizes in a damaged header
         raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
 
 
 def check_names(
     path: Path | str, missing: Sequence[str], unexpected: Sequence[str] = (), reshaped: Sequence[str] = ()
 ) -> None:
-    """Raises UnavailableError if weights are missing from a checkpoint (or are none of the model's), naming some."""
+    """Raises UnavailableError if weights are missing from a checkpoint (or are none of the model's), naming three."""
     kinds = ((missing, "are missing"), (unexpected, "are none of the model's"), (reshaped, "are of another shape"))
     parts = [f"{len(names)} weights {what} ({_some(sorted(names))})" for names, what in kinds if names]
     if parts:
         raise UnavailableError(f"{path} is not a checkpoint of this architecture: {' and '.join(parts)}")
 
 
-# messages
-
-
 def short_text(error: BaseException) -> str:
-    """What an error says, in one line of a message."""
+    """An error's text, in one line of a message."""
     text = " ".join(str(error).split())
     kind = type(error).__name__
-    return text[:200] if " " in text else f"{kind} {text[:200]}".strip()  # a KeyError says no more than its key
+    return text[:200] if " " in text else f"{kind} {text[:200]}".strip()  # a KeyError holds no more than its key
 
 
 def _some(names: Sequence[str]) -> str:
-    """Up to three of them, for a message."""
     return f"{', '.join(names[:3])}{' …' * (len(names) > 3)}"

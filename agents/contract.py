@@ -8,23 +8,26 @@ An agent is a plain object. In a notebook::
     [reply] = agent.respond([prepared], [Draw(seed=1)])
 
 The runner promises: ``open`` once, then ``load`` once; ``prepare`` from any number of threads; ``respond`` from one
-thread at a time; a stimulus is only ever one of the agent's ``tasks`` and ``modes``.
+thread at a time; a stimulus is only ever of the agent's ``tasks`` and ``modes``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
+import orjson
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from agents.stimuli import ConversationStimulus, Stimulus, Task
-from agents.tasks import MODES, Asked, Family, Mode
+from agents.errors import InputError, bad_settings
+from agents.stimuli import MODES, Asked, ConversationStimulus, Family, Mode, Stimulus, Task
 
 if TYPE_CHECKING:
     from agents.checkpoints import Download
@@ -35,30 +38,52 @@ GIB = 1024 * MIB
 NO_ANSWER: dict[str, Any] = {"changes_answers": False}
 
 
+def _check_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:  # or port raises ValueError
+        raise ValueError("must begin with http:// or https:// and name a host")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ValueError("must hold no user, password, query or fragment: they would stand in the records")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_check_address)]  # of a server
+
+
 class Settings(BaseModel):
     """Base of every agent's ``Settings``: all choices that can change an answer, checked before anything loads.
 
-    A choice that changes no answer, of speed or patience, is a field with ``json_schema_extra=NO_ANSWER``.
+    A choice of speed or patience is a field with ``json_schema_extra=NO_ANSWER``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
     def identity(self) -> dict[str, Any]:
-        """What answers follow from: the settings without those of speed, and for a file its content's hash."""
-        found = self.model_dump(mode="json")
-        for name, field_ in type(self).model_fields.items():
+        """What answers follow from: the settings without those of speed, and for a file the hash of its content."""
+        values = self.model_dump(mode="json")
+        for name, about in type(self).model_fields.items():
             value = getattr(self, name)
-            if field_.json_schema_extra == NO_ANSWER:
-                del found[name]
+            if about.json_schema_extra == NO_ANSWER:
+                del values[name]
             elif isinstance(value, Settings):
-                found[name] = value.identity()
+                values[name] = value.identity()
             elif isinstance(value, Path) and value.is_file():
                 with value.open("rb") as file:
-                    found[name] = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-        return found
+                    values[name] = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        return values
 
 
 S = TypeVar("S", bound=Settings)
+
+
+def derive_seed(run_seed: int, agent: str, stimulus: str, sample: int, turn: int | None, attempt: int) -> int:
+    """The seed of one attempt at an answer: an integer in [0, 2**53), which JavaScript's doubles keep.
+
+    It is the first 53 bits of SHA-256 over the compact JSON of [1, run seed, agent, stimulus id, sample, turn,
+    attempt].
+    """
+    text = orjson.dumps([1, run_seed, agent, stimulus, sample, turn, attempt])
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 11
 
 
 @dataclass(slots=True)  # not frozen: that makes each of many slower to make
@@ -66,9 +91,8 @@ class Draw:
     """The randomness and the options of one attempt.
 
     ``seed`` (53 bits) is all the randomness an agent may use: the same stimulus, seed and settings give the same
-    reply, whatever else is in the batch. ``options`` holds what one request may choose (empty in a run), and for a
-    turn of a conversation ``speaker`` ("A" or "B") and ``turn``. ``say`` is there where somebody listens: an agent may
-    call it, from any thread, with the text of its answer as far as it will not change any more.
+    reply in any batch. ``options`` holds what one request may choose, and for a turn of a conversation ``speaker`` ("A"
+    or "B") and ``turn``. An agent may call ``say``, from any thread, with the text of its answer as far as it is final.
     """
 
     seed: int
@@ -80,7 +104,7 @@ class Draw:
 
 @dataclass(slots=True)
 class Reply:
-    """One reply: the typed ``answer`` (of ``agents.answers``) and what the model said before it was cleaned."""
+    """The typed ``answer`` (of ``agents.answers``) and what the model wrote before it was cleaned."""
 
     answer: BaseModel
     raw: Any = None
@@ -88,7 +112,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a filter found. ``rejected`` asks for another attempt; otherwise the finding is only noted."""
+    """What a filter noticed. ``rejected`` asks for another attempt."""
 
     filter: str
     rejected: bool
@@ -101,45 +125,43 @@ Filter = Callable[[Stimulus, Reply], Verdict | None]
 class Agent(ABC, Generic[S]):
     """Base class. A subclass sets the class variables and overrides the verbs that it needs.
 
-    ``memory`` is the host memory, in bytes, that one loaded agent needs, ``memory_beside_gpu`` what it needs where its
-    model is on a GPU (None: as much). ``device_memory`` is what it needs on a GPU (0: the agent has no use for one), or
-    on each of its ``devices`` GPUs, of which ``use_devices`` gives it more, up to ``most_devices``. ``batch_size``
-    is what the runner tries first.
-    ``parallel``: on the CPU, its operations are large enough to be shared among torch's threads. An agent whose engine
-    batches by itself overrides ``respond_one`` instead of ``respond`` and says how many calls it takes at once
-    (``max_in_flight``). One that ``writes_dialogues`` writes both speakers' parts of a conversation, or
-    names topics for one, where the options hold ``pseudo`` (:mod:`agents.language.pseudo_dialogue`). ``modes`` are
-    those of attention prediction that it answers; a judge ``judges`` the answers to these tasks. ``packages`` are the
-    modules that it imports beyond the base install; the ``extra`` of Turinglike installs them. By its ``family`` the
-    papers chose a policy for conversations. ``filters`` judge each reply; ``attempts`` is how often one is asked for
-    while they reject it. ``max_samples`` is how many answers to one stimulus the agent has, if there is a limit.
+    An agent whose engine batches by itself overrides ``respond_one`` instead of ``respond``.
     """
 
     tasks: ClassVar[tuple[Task, ...]]
-    modes: ClassVar[tuple[Mode, ...]] = MODES
-    judges: tuple[Asked, ...] = ()
-    extra: ClassVar[str] = ""
-    packages: ClassVar[tuple[str, ...]] = ()
+    modes: ClassVar[tuple[Mode, ...]] = MODES  # of attention prediction
+    judges: tuple[Asked, ...] = ()  # the tasks whose answers a judge judges
+    extra: ClassVar[str] = ""  # of Turinglike, which installs the packages
+    packages: ClassVar[tuple[str, ...]] = ()  # modules that are imported beyond the base install
     Settings: ClassVar[type[Settings]]
-    memory: int = 512 * MIB
-    memory_beside_gpu: int | None = None
-    device_memory: int = 0
-    devices: int = 1
+    memory: int = 512 * MIB  # bytes on the host
+    memory_beside_gpu: int | None = None  # the same where the model is on a GPU; None: as much
+    device_memory: int = 0  # bytes on each GPU; 0: the agent has no use for a GPU
+    devices: int = 1  # GPUs that the model is spread over
     most_devices: int = 1
-    batch_size: int = 32
-    parallel: bool = True
-    max_in_flight: int = 0
-    writes_dialogues: ClassVar[bool] = False
-    family: ClassVar[Family] = "other"
+    batch_size: int = 32  # what the runner tries first
+    parallel: bool = True  # whether operations on the CPU are large enough to be shared among threads
+    max_in_flight: int = 0  # calls of respond_one at a time
+    writes_dialogues: ClassVar[bool] = False  # both speakers' parts, and topics, where the options hold "pseudo"
+    family: ClassVar[Family] = "other"  # by which the papers chose a policy for conversations
 
     settings: S
-    filters: Sequence[Filter] = ()
-    attempts: int = 1
-    max_samples: int | None = None
+    filters: Sequence[Filter] = ()  # judge each reply
+    attempts: int = 1  # while filters reject replies
+    max_samples: int | None = None  # answers to one stimulus, if there is a limit
 
     def __init__(self, settings: S, name: str) -> None:
         self.settings = settings
         self.name = name
+
+    @classmethod
+    def complete_settings(cls, chosen: Mapping[str, Any], published: str) -> Mapping[str, Any]:
+        """The chosen settings, in which an agent may replace "random" by the ``published`` checkpoint that it means."""
+        return chosen
+
+    def takes_random_weights(self) -> bool:
+        """Whether ``checkpoint=random``, with which this agent was made, gives it weights."""
+        return False
 
     def environment(self) -> tuple[str, ...]:
         """The environment variables with keys that the agent reads: workers get no others that look like a secret."""
@@ -150,14 +172,12 @@ class Agent(ABC, Generic[S]):
         return type(self).respond_one is not Agent.respond_one
 
     def is_elsewhere(self) -> bool:
-        """Whether a server answers, so that the agent needs no process of its own here."""
+        """Whether a server answers, so that the agent needs no process here."""
         return self.continuous() and not self.device_memory
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
-        """What the model is told before a conversation begins and should not say again, if it is told something.
-
-        Asked where conversations are judged, so without ``open``; of ``draw`` only the sample and the options.
-        """
+        """What a model reads before a conversation and should not repeat. Needs no ``open``; of ``draw`` it uses the
+        sample and the options."""
         return None
 
     def checkpoint(self) -> tuple[str | None, str | None]:
@@ -165,7 +185,7 @@ class Agent(ABC, Generic[S]):
         return None, None
 
     def missing(self) -> str | None:
-        """One sentence that says what this machine lacks to run the agent and how to get it, or None."""
+        """One sentence on what this machine lacks to run the agent and how to get it, or None."""
         return self.missing_packages()
 
     def missing_packages(self) -> str | None:
@@ -175,15 +195,15 @@ class Agent(ABC, Generic[S]):
         return None
 
     def device_bytes(self, batch_size: int) -> int:
-        """Bytes on each GPU for batches of this size; what the agent declares, where it cannot tell."""
+        """Bytes on each GPU for batches of this size."""
         return self.device_memory
 
     def use_devices(self, count: int) -> None:
-        """Be spread over so many GPUs of one machine, where one cannot hold the model; before ``open``."""
+        """Spread the model over so many GPUs; before ``open``."""
         raise TypeError(f"{type(self).__name__} runs on one GPU")
 
     def fetch(self) -> Sequence[Download]:
-        """Download what the settings name and ``missing`` misses; the only verb that may use the network for it."""
+        """Download what the settings name; no other verb uses the network for it."""
         return ()
 
     def open(self) -> None:
@@ -198,8 +218,8 @@ class Agent(ABC, Generic[S]):
         return stimulus
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        """One reply per item, in order. An exception in an item's place fails that item alone; one that is raised
-        makes the runner try the halves of the batch."""
+        """One reply per item, in order. An exception in an item's place fails that item alone; if one is raised, the
+        runner tries the halves of the batch."""
         raise TypeError(f"{type(self).__name__} answers one at a time; call respond_one")
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
@@ -207,20 +227,95 @@ class Agent(ABC, Generic[S]):
         raise TypeError(f"{type(self).__name__} answers in batches; call respond")
 
     def provenance(self) -> dict[str, Any]:
-        """What else a reader needs to repeat the answers (processor class, versions); asked once, after ``load``."""
+        """What else a reader needs to repeat the answers (processor class, versions); read once, after ``load``."""
         return {}
 
     async def aclose(self) -> None:
-        """Close the connections that :meth:`respond_one` has opened, in the event loop that it runs in; before
-        :meth:`close`. A process that ends needs neither."""
+        """Close the connections of :meth:`respond_one`, in its event loop, before :meth:`close`."""
 
     def close(self) -> None:
         """Release what was loaded."""
 
 
 def is_installed(module: str) -> bool:
-    """Whether ``module`` could be imported, without importing it (but for what it is a part of)."""
+    """Whether ``module`` could be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # what it is a part of is missing, too
+    except ModuleNotFoundError:  # its parent is missing, too
         return False
+
+
+InPaper = Literal["compared", "variant", "no"]
+COMPARED: InPaper = "compared"
+VARIANT: InPaper = "variant"
+NOT_IN_PAPER: InPaper = "no"
+
+
+# Where classes were that moved since: the digests of older runs name these places.
+MOVED = {
+    "agents.vision.blip:Blip2Agent": "agents.vision.blip2:Blip2Agent",
+    "agents.vision.cloud:AzureVisionAgent": "agents.vision.azure_vision:AzureVisionAgent",
+    "agents.vision.cloud:GoogleVisionAgent": "agents.vision.google_vision:GoogleVisionAgent",
+    "agents.vision.cloud:RekognitionAgent": "agents.vision.rekognition:RekognitionAgent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the catalogue knows of one agent without importing it.
+
+    ``agent`` is "module:Class", ``settings`` are this entry's defaults. ``in_paper``: "compared" (the papers' agent,
+    checked as docs/fidelity.md describes), "variant" (another size, other weights, or reconstructed parts), "no".
+    ``ran``: whether it ever ran with the weights or the service that it names. ``published`` is the checkpoint whose
+    architecture "random" means. ``hidden`` entries test the machinery.
+    """
+
+    name: str
+    agent: str
+    tasks: tuple[Task, ...]
+    summary: str
+    source: str
+    in_paper: InPaper = "no"
+    licence: str = "Apache-2.0"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    role: Literal["machine", "control"] = "machine"
+    hidden: bool = False
+    published: str = ""
+    ran: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.published:
+            object.__setattr__(self, "published", str(self.settings.get("checkpoint", "")))
+
+    @property
+    def identity(self) -> str:
+        """The name of the agent's class in the digest of a run."""
+        return MOVED.get(self.agent, self.agent)
+
+    def load_class(self) -> type[Agent[Any]]:
+        """Import the agent's class. Raises ImportError, InputError."""
+        module, _, name = self.agent.partition(":")
+        try:
+            loaded = getattr(importlib.import_module(module), name)
+        except SystemExit as error:
+            raise ImportError(f"{module} ends the process that imports it: {error!r}") from None
+        if not (isinstance(loaded, type) and issubclass(loaded, Agent)):
+            raise InputError(f"agent {self.name}: {self.agent} is not an Agent")
+        return loaded
+
+    def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
+        """The agent with its settings checked, nothing loaded. Raises InputError with every bad setting."""
+        cls = self.load_class()
+        chosen = cls.complete_settings({**self.settings, **(overrides or {})}, self.published)
+        try:
+            settings = cls.Settings.model_validate(chosen)
+        except ValidationError as error:
+            problems = bad_settings(self.name, cls.Settings.model_fields, error.errors(include_url=False))
+            raise InputError(f"agent {self.name}: bad settings", problems) from None
+        return cls(settings, self.name)
+
+    def takes_random_weights(self) -> bool:
+        """Whether ``checkpoint=random`` gives the agent its architecture without a checkpoint."""
+        if "checkpoint" not in self.load_class().Settings.model_fields:
+            return False
+        return self.make({"checkpoint": "random"}).takes_random_weights()

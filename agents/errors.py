@@ -1,15 +1,26 @@
-"""Every error that Turinglike raises on purpose.
+"""Every error that Turinglike raises on purpose, and what goes wrong with servers.
 
-The message of each is a sentence for a person and says what to do. ``AnswerError`` alone never ends a command.
+Each message is a sentence for a person and names what to do. ``AnswerError`` alone never ends a command.
+
+    TuringlikeError                 exit code 2
+      InputError                    wrong usage or input, with its problems
+        IdentityError               a run was made from another set, seed or agent
+      UnavailableError              an agent cannot run on this machine
+      StorageError                  4: a run folder cannot be written
+        LockedError                 another process writes to it
+      ClusterError                  5: Ray could not be started or was lost
+      AgentStoppedError             3: stimuli stay unanswered
+      AnswerError                   one answer failed
+        ImageError                  by its image
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-# Codes of answers that failed for what the stimulus is, and say nothing of how well the agent is.
+# Codes of answers that failed by their stimulus, which is no sign of a broken agent.
 OF_STIMULUS = frozenset({
     "bad_image", "bad_target", "image_too_large", "image_too_narrow", "invalid_stimulus", "missing_image",
     "no_absent_object", "no_other_image", "no_target_image", "too_few_beams", "unknown_cue", "unsupported_mode",
@@ -18,11 +29,12 @@ OF_STIMULUS = frozenset({
 
 
 def printable(text: str) -> str:
-    """Text of a file, a model or a library as it may reach a terminal: on one line, and what the terminal would obey
-    (control characters, marks that turn the direction of writing) as escapes."""
+    """Text of a file, a model or a library on one line, with what a terminal would obey as escapes."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 class TuringlikeError(Exception):
@@ -36,7 +48,7 @@ class TuringlikeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with an input: ``where`` (file), ``line`` (from 1, or None), ``field``, ``message``."""
+    """One fault of an input: ``where`` (file), ``line`` (from 1, or None), ``field``, ``message``."""
 
     where: str
     line: int | None
@@ -49,17 +61,14 @@ class Problem:
 
 
 def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
-    """The problems of an agent's or a pair's settings, from what pydantic says of them."""
-    there = ", ".join(known)
-
-    def told(item: Mapping[str, Any]) -> str:
-        if item["type"] == "extra_forbidden":
-            return f"no such setting; there are {there}"
-        return str(item["msg"]).removeprefix("Value error, ")
-
-    return [
-        Problem("settings", None, ".".join([name, *(str(part) for part in item["loc"])]), told(item)) for item in errors
-    ]
+    """The problems of the settings of ``name``, an agent or a pair, from pydantic's errors."""
+    problems = []
+    for error in errors:
+        message = str(error["msg"]).removeprefix("Value error, ")
+        if error["type"] == "extra_forbidden":
+            message = f"no such setting; there are {', '.join(known)}"
+        problems.append(Problem("settings", None, ".".join([name, *map(str, error["loc"])]), message))
+    return problems
 
 
 class InputError(TuringlikeError):
@@ -71,7 +80,7 @@ class InputError(TuringlikeError):
 
 
 class IdentityError(InputError):
-    """The run was made from another set, seed or agent digest than the one given now."""
+    """The run was made from another set, seed or agent digest."""
 
 
 class UnavailableError(TuringlikeError):
@@ -113,3 +122,43 @@ class AnswerError(TuringlikeError):
 
 class ImageError(AnswerError):
     """An image cannot be read or decoded; ``code`` is ``missing_image``, ``bad_image`` or ``image_too_large``."""
+
+
+# servers
+
+Code = Literal[
+    "server_auth", "server_refused", "server_busy", "server_timeout", "server_bad_reply", "server_unreachable",
+    "no_room",
+]  # fmt: skip
+CODES: Mapping[Code, str] = {
+    "server_auth": "the key is missing, wrong or not allowed to do this (401, 403)",
+    "server_refused": "the request will never be answered (other 4xx, a redirect, a used-up quota)",
+    "server_busy": "the server would not answer now (429, 5xx)",
+    "server_timeout": "no reply in time",
+    "server_bad_reply": "the reply is no JSON, has another form, or is too large",
+    "server_unreachable": "no connection, or it broke",
+    "no_room": "the prompt is longer than the server's model takes",
+}
+SHORTEST_SECRET = 8  # a shorter key ("EMPTY", as some servers want) is no secret, and clearing texts of it harms them
+QUOTED = 300  # characters of a server's text in an error
+
+
+def code_of(status: int) -> Code:
+    """The code of an HTTP status other than 200, once no further try helps."""
+    if status in (401, 403):
+        return "server_auth"
+    return "server_busy" if status in (408, 429) or status >= 500 else "server_refused"
+
+
+def cleared(text: str, keys: Iterable[str]) -> str:
+    """The text without the keys."""
+    for key in keys:
+        if len(key) >= SHORTEST_SECRET:
+            text = text.replace(key, "[key]")
+    return text
+
+
+def quoted(text: str, keys: Iterable[str]) -> str:
+    """A server's or a library's text without the keys, on one line of at most :data:`QUOTED` characters."""
+    line = " ".join(cleared(text, keys).split())
+    return line if len(line) <= QUOTED else line[:QUOTED] + "…"

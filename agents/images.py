@@ -1,26 +1,26 @@
 """An image is a value: bytes that can be read and decoded, wherever they came from.
 
-One set of rules for every agent and for what a person is shown:
+One set of rules for every agent and for what a person sees:
 
 - formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content and never by name; the first frame of an animation,
-  the first picture of a JPEG or TIFF that holds several;
-- at most :data:`agents.image_limits.MAX_PIXELS` pixels, a quarter of that where a pixel has 32 bits, and the other
-  limits there; what a header tells is checked before anything is decoded;
-- orientation: the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; one that
-  stands in XMP or in text alone is not;
-- mode: 8-bit RGB; transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. The
-  alpha of a BMP that is 0 everywhere is none. An embedded colour profile is not applied: values are taken as sRGB, as
-  the published agents took them.
+  the first picture of a file that holds several;
+- at most :data:`MAX_PIXELS` pixels and :data:`MAX_BYTES`, checked before anything is decoded;
+- the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; that of XMP is not;
+- 8-bit RGB: transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. The alpha of a
+  BMP that is 0 everywhere is none. Values are taken as sRGB, whatever a colour profile says, as the published agents
+  took them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
 import re
 import stat
 import struct
+import threading
 import warnings
 from collections.abc import Container
 from dataclasses import dataclass
@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from agents import image_limits as limits
 from agents.errors import ImageError
 
 if TYPE_CHECKING:
@@ -40,13 +39,19 @@ if TYPE_CHECKING:
     from PIL import ImageFile as PILImageFile
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+MAX_PIXELS = 1024**3 // 4 // 3  # 89 million, as Pillow's limit for decompression bombs
+MAX_BYTES = 512 * 1024 * 1024
+MAX_TEXT = 64 * 1024 * 1024  # bytes of a PNG's profile or text, unpacked
+LARGE = 10_000_000  # pixels; images of more are decoded one at a time, for the memory that they take
 ORIENTATION = 0x0112  # the tag of EXIF
+
+_large = threading.Lock()
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What an image's header says: ``format``, ``width`` and ``height`` in pixels after EXIF orientation, and whether
-    there is ``one_channel``, of grey."""
+    """``format``, ``width`` and ``height`` in pixels after EXIF orientation, and whether it is grey."""
 
     format: str
     width: int
@@ -57,13 +62,11 @@ class Header:
 class Image:
     """The image of a stimulus.
 
-    ``name`` is what the stimulus calls it (a path relative to the set's file) and is all that is written to JSON;
-    the bytes come from ``data``, or from the file ``root / name``, which is the ``path`` (None where only given bytes
-    count). A set's author is trusted with ``..`` and absolute paths.
+    ``name`` is a path relative to the set's file and all that is written to JSON; the bytes come from ``data``, or from
+    the file ``root / name``, the ``path``. A set's author is trusted with ``..`` and absolute paths.
 
-    In a pydantic model the field type ``Image`` accepts a string; the validation context may give ``root`` (a folder)
-    and ``files`` (name -> bytes, which then take precedence: that is how images travel to another machine). With
-    ``files`` and without ``root`` no path is ever opened: a name that is not among them is a missing image.
+    In a pydantic model a field ``Image`` accepts a string. The validation context may have ``root`` and ``files``
+    (name -> bytes, which take precedence). With ``files`` and without ``root`` no path is ever opened.
     """
 
     __slots__ = ("_data", "_sha256", "name", "path")
@@ -89,52 +92,44 @@ class Image:
         return self._sha256 or hashlib.sha256(self.read()).hexdigest()
 
     def read(self) -> bytes:
-        """The bytes. Raises ImageError (``missing_image``, ``bad_image``) if there is no such regular file."""
-        source, size = self._source()
-        with source:
+        """The bytes. Raises ImageError (``missing_image``, ``bad_image``, ``image_too_large``)."""
+        with self._open_source() as source:
             try:
-                data = source.read(size + 1)  # making room for as much as there may be would take longer than reading
-                if len(data) > size:  # it grows, or its file system does not tell sizes
-                    data += source.read(limits.MAX_BYTES - size)
+                data = source.read()
             except OSError as error:  # a disk or a network that fails
                 raise ImageError("missing_image", f"{self.name}: cannot be read: {_reason(error)}") from None
-        if len(data) > limits.MAX_BYTES:
-            raise ImageError("image_too_large", f"{self.name}: larger than {limits.MAX_BYTES >> 20} MiB")
+        if len(data) > MAX_BYTES:
+            raise ImageError("image_too_large", f"{self.name}: larger than {MAX_BYTES >> 20} MiB")
         self._sha256 = hashlib.sha256(data).hexdigest()
         return data
 
     def header(self) -> Header:
         """Format and size, from the header alone. Raises ImageError as :meth:`decode` would for those."""
-        with self._source()[0] as source:
+        with self._open_source() as source:
             image = _open(source, self.name)
             width, height = image.size
             if _orientation(image) >= 5:
                 width, height = height, width
             # A JPEG with a preview behind it is called MPO by Pillow; its first picture is the JPEG.
             form = "JPEG" if image.format == "MPO" else str(image.format)
-            grey = image.mode.partition(";")[0] in ("1", "L", "LA", "I", "F")
-            return Header(form, width, height, grey)
+            is_grey = image.mode.partition(";")[0] in ("1", "L", "LA", "I", "F")
+            return Header(form, width, height, is_grey)
 
-    def _source(self) -> tuple[BinaryIO, int]:
-        """The bytes as a file, and how many there are."""
+    def _open_source(self) -> BinaryIO:
         if self._data is not None:
-            return limits.LimitedBytes(self._data), len(self._data)
+            return io.BytesIO(self._data)
         if self.path is None:
             raise ImageError("missing_image", f"{self.name}: not among the images that were given")
         return _open_regular(self.path, self.name)
 
     def decode(self) -> NDArray[np.uint8]:
-        """Pixels as uint8 [height, width, 3], sRGB, writable. Raises ImageError if they cannot be had, and MemoryError.
-
-        Waits while other threads decode as much as there is room for.
-        """
+        """Pixels as uint8 [height, width, 3], sRGB, writable. Raises ImageError, and MemoryError."""
         import numpy as np
 
-        image = _open(limits.LimitedBytes(self.read()), self.name)
-        image.decodermaxblock = limits.BLOCK
+        image = _open(io.BytesIO(self.read()), self.name)
         try:
-            with _decoding.room(limits.DECODING * image.width * image.height):
-                orientation = _orientation(image)  # before the pixels: a PNG may say more behind them
+            with _large if image.width * image.height > LARGE else contextlib.nullcontext():
+                orientation = _orientation(image)  # before the pixels: a PNG may have another behind them
                 image.load()
                 return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
         except MemoryError:
@@ -145,16 +140,15 @@ class Image:
     def sendable(self, formats: Container[str]) -> tuple[bytes, str, tuple[int, int]]:
         """(bytes for a server that takes these ``formats``, "original" or "png", (width, height)). Raises ImageError.
 
-        They are the image's own if any plain decoder sees in them what :meth:`decode` does. Where it would not (an EXIF
-        orientation, transparency, CMYK, 16 bits, an animation) and for other formats they are a PNG of the decoded
-        pixels: servers differ in what they make of those.
+        They are the image's if a plain decoder sees in them what :meth:`decode` does; otherwise (an EXIF orientation,
+        transparency, CMYK, 16 bits, an animation), and for other formats, a PNG of the decoded pixels.
         """
         from PIL import Image as PILImage
 
         pixels = self.decode()
         height, width, _ = pixels.shape
-        data, kind = self.read(), self.header().format
-        if kind in formats and _is_plain(data, kind, pixels):
+        data, form = self.read(), self.header().format
+        if form in formats and _is_plain(data, form, pixels):
             return data, "original", (width, height)
         buffer = io.BytesIO()
         PILImage.fromarray(pixels).save(buffer, "PNG")
@@ -187,28 +181,15 @@ class Image:
         )
 
 
-_decoding = limits.Room(limits.MAX_DECODING)
-_BEGINS = {
-    "PNG": re.compile(rb"\x89PNG\r\n"),
-    "JPEG": re.compile(rb"\xff\xd8\xff"),
-    "GIF": re.compile(rb"GIF8[79]a"),
-    "WEBP": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
-    "TIFF": re.compile(rb"II[*+]\0|MM\0[*+]"),
-    "BMP": re.compile(rb"BM.{4}\0{4}", re.DOTALL),
-}
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-
-def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
-    """Open a regular file; a FIFO would block, and to open a device can make it do something. Returns its length, too,
-    in bytes."""
+def _open_regular(path: Path, name: str) -> BinaryIO:
+    """A regular file: a FIFO would block, and to open a device can make it do something."""
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
+        about = os.stat(path)
+        if not stat.S_ISREG(about.st_mode):
             raise ImageError("bad_image", f"{name}: not a regular file")
-        if found.st_size > limits.MAX_BYTES:
-            raise ImageError("image_too_large", f"{name}: larger than {limits.MAX_BYTES >> 20} MiB")
-        return path.open("rb"), found.st_size
+        if about.st_size > MAX_BYTES:
+            raise ImageError("image_too_large", f"{name}: larger than {MAX_BYTES >> 20} MiB")
+        return path.open("rb")
     except FileNotFoundError:
         hint = " (web addresses are not fetched)" if "://" in name else ""
         raise ImageError("missing_image", f"{name}: no such file{hint}") from None
@@ -216,16 +197,16 @@ def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
         raise ImageError("missing_image", f"{name}: cannot be opened: {_reason(error)}") from None
 
 
-def _is_plain(data: bytes, kind: str, pixels: NDArray[np.uint8]) -> bool:
+def _is_plain(data: bytes, form: str, pixels: NDArray[np.uint8]) -> bool:
     """Whether a plain decoder sees these ``pixels``, and no animation."""
     import numpy as np
     from PIL import Image as PILImage
 
     try:
-        plain = PILImage.open(io.BytesIO(data), formats=[kind])
-        moves = kind != "JPEG" and getattr(plain, "n_frames", 1) > 1
-        return not moves and np.array_equal(np.asarray(plain.convert("RGB")), pixels)
-    except Exception:  # a dozen types, as in decode: what it stumbles over, a server may
+        plain = PILImage.open(io.BytesIO(data), formats=[form])
+        is_animated = form != "JPEG" and getattr(plain, "n_frames", 1) > 1
+        return not is_animated and np.array_equal(np.asarray(plain.convert("RGB")), pixels)
+    except Exception:  # a dozen types, as in decode: a server may stumble as well
         return False
 
 
@@ -235,27 +216,21 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
     from PIL import PngImagePlugin, UnidentifiedImageError
 
     _silence_pillow()
-    PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY = limits.MAX_PROFILE
+    PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY = MAX_TEXT
     try:
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)
-        start = source.read(16)
-        damaged = next((form for form, begins in _BEGINS.items() if begins.match(start)), None)
-        what = f"not an image in a known format ({', '.join(FORMATS)})" if start else "an empty file"
-        what = f"a damaged {damaged}" if damaged else what
+        what = f"not an image in a known format ({', '.join(FORMATS)})" if source.read(1) else "an empty file"
         raise ImageError("bad_image", f"{name}: {what}") from None
     except PILImage.DecompressionBombError:
-        raise ImageError("image_too_large", f"{name}: more than {limits.MAX_PIXELS:,} pixels") from None
+        raise ImageError("image_too_large", f"{name}: more than {MAX_PIXELS:,} pixels") from None
     except Exception as error:  # a dozen types, as in decode
         raise ImageError("bad_image", f"{name}: cannot be opened: {_reason(error)}") from error
     image.info.pop("xmp", None)  # Pillow would take a TIFF's orientation from it
-    count = image.width * image.height
-    most = limits.MAX_PIXELS // 4 if image.mode in ("I", "F") else limits.MAX_PIXELS  # of 32 bits, of fewer
-    if count > most:
-        raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} pixels")
-    if max(image.size) > limits.MAX_SIDE:
-        raise ImageError("image_too_large", f"{name}: a side has more than {limits.MAX_SIDE:,} pixels")
+    if image.width * image.height > MAX_PIXELS:
+        size = f"{image.width} x {image.height}"
+        raise ImageError("image_too_large", f"{name}: {size} is more than {MAX_PIXELS:,} pixels")
     return image
 
 
@@ -263,8 +238,7 @@ _filter: object = None
 
 
 def _silence_pillow() -> None:
-    """Keep Pillow's warnings of odd metadata off the terminal; ``warnings.catch_warnings`` may not be used in
-    threads."""
+    """Without Pillow's warnings of odd metadata; ``warnings.catch_warnings`` may not be used in threads."""
     global _filter
     if _filter is None or _filter not in warnings.filters:
         warnings.filterwarnings("ignore", module=r"PIL\.")
@@ -274,14 +248,14 @@ def _silence_pillow() -> None:
 def _orientation(image: PILImage.Image) -> int:
     """The EXIF orientation that is still to be applied, 1 to 8; Pillow turns a TIFF by itself.
 
-    Not ``image.getexif``, which decodes a PNG to look behind its pixels, and asks XMP.
+    Not ``image.getexif``, which decodes a PNG to look behind its pixels, and reads XMP.
     """
     from PIL import Image as PILImage
 
-    found = PILImage.Exif()
+    exif = PILImage.Exif()
     try:
-        found.load(image.info.get("exif", b"") if image.format != "TIFF" else b"")
-        value = found.get(ORIENTATION)
+        exif.load(image.info.get("exif", b"") if image.format != "TIFF" else b"")
+        value = exif.get(ORIENTATION)
     except Exception:  # broken EXIF is no reason to refuse the pixels: it means no orientation
         return 1
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
@@ -316,7 +290,7 @@ def _to_rgb(image: PILImage.Image) -> PILImage.Image:
 
 def _scaled_to_8_bits(image: PILImage.Image, transparent: object) -> PILImage.Image:
     """16-bit data (modes I;16*, and I from 0 to 65535) by 1/257; floats within 0 to 1 by 255; what is within 0 to 255
-    as it is; anything else by its own range. ``transparent`` is the 16-bit grey value that stands for none, if any."""
+    as it is; anything else by its range. ``transparent`` is the 16-bit grey value that stands for none, if any."""
     import numpy as np
     from PIL import Image as PILImage
 
@@ -342,7 +316,7 @@ def _scaled_to_8_bits(image: PILImage.Image, transparent: object) -> PILImage.Im
 def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    if isinstance(error, SyntaxError | struct.error | LookupError | EOFError):  # said for programmers
+    if isinstance(error, SyntaxError | struct.error | LookupError | EOFError):  # texts for programmers
         return "the file is damaged or cut off"
     text = str(error).strip()
     return text.splitlines()[0][:200] if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Loading what is in a checkpoint: whole, from this machine, executing nothing that a file holds."""
+"""Loading models from local files, executing nothing that a file holds; and how a GPU computes with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents import checkpoints, gpu_arithmetic, random_weights
+from agents import checkpoints, random_weights
 from agents.checkpoints import short_text
 from agents.errors import UnavailableError
 
@@ -16,9 +16,39 @@ if TYPE_CHECKING:
     import torch
 
 
+def use_full_float32(kind: str) -> None:
+    """On devices of the ``kind`` "cuda" keep float32 in products and convolutions, where torch itself would round
+    factors to TF32's 10 bits. bfloat16 and float16 are as fast as before."""
+    import torch
+
+    if kind == "cuda":
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+
+
+def gpu_provenance() -> dict[str, Any]:
+    """The device's name, torch's version of CUDA, float32's precision, and the kernels of attention that torch chooses
+    from by the shape of each batch."""
+    import torch
+
+    kernels = {
+        "flash": torch.backends.cuda.flash_sdp_enabled(),
+        "efficient": torch.backends.cuda.mem_efficient_sdp_enabled(),
+        "cudnn": torch.backends.cuda.cudnn_sdp_enabled(),
+        "math": torch.backends.cuda.math_sdp_enabled(),
+    }
+    return {
+        "gpu": torch.cuda.get_device_name(0),
+        "cuda": torch.version.cuda,
+        "float32": torch.get_float32_matmul_precision(),
+        "tf32_convolutions": torch.backends.cudnn.allow_tf32,
+        "sdpa": [name for name, is_enabled in kernels.items() if is_enabled],
+    }
+
+
 def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype:
-    """The type in which the model in ``folder`` computes: that of the setting ``precision``, "fp32", "bf16", "fp16" or
-    "auto", by which a GPU takes fp16 where the configuration says that the weights are in it, else bf16."""
+    """The type in which the model in ``folder`` computes. ``precision``: "fp32", "bf16", "fp16", or "auto": fp32 on a
+    CPU; on a GPU fp16 where config.json says that weights are stored so, else bf16."""
     import torch
 
     if precision != "auto":
@@ -27,39 +57,37 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
         return torch.float32
     try:
         config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError):  # a checkpoint of another form says nothing of it
+    except (OSError, ValueError):  # a checkpoint of another form
         config = {}
     return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
 
 
 def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
     """A model of transformers from a local folder, in evaluation mode on ``device``; with several ``devices`` its
-    layers are spread over all GPUs that this process sees, and inputs go to the first.
+    layers are spread over all visible GPUs, and inputs go to the first.
 
-    Raises UnavailableError if the folder cannot be read, would have to execute code to be read, or lacks weights of the
-    architecture, which transformers itself would draw at random. They are drawn only for a folder that was made for
-    that (see :mod:`agents.random_weights`).
+    Raises UnavailableError if the folder cannot be read, needs code to be executed, or lacks weights, which
+    transformers would draw at random. They are drawn only for folders of :mod:`agents.random_weights`.
     """
     import pickle
 
     from safetensors import SafetensorError
 
-    gpu_arithmetic.settle(device.type)
-
+    use_full_float32(device.type)
+    is_random = random_weights.is_made(folder)
     places: Any = {"": str(device)} if device.type == "cuda" else None
     room: dict[int, int] | None = None
     if devices > 1:
         from accelerate.utils import get_max_memory
 
-        if random_weights.is_made(folder):
+        if is_random:
             raise UnavailableError(f"random weights are made on one GPU, and {devices} are needed: choose engine=vllm")
         # The host and its disk are no place for layers: each pass would carry them to a GPU again.
         places, room = "balanced", {gpu: size for gpu, size in get_max_memory().items() if isinstance(gpu, int)}
-    if random_weights.is_made(folder):
-        with _silence():
-            return random_weights.load(cls, folder, device, dtype)
     try:
         with _silence():
+            if is_random:
+                return random_weights.load(cls, folder, device, dtype)
             model, about = cls.from_pretrained(
                 folder,
                 dtype=dtype,
@@ -67,7 +95,7 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
                 max_memory=room,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # to be named below, with what else is wrong
-                attn_implementation=None,  # transformers' own choice: a config.json may name code to be downloaded
+                attn_implementation=None,  # transformers' choice: a config.json may name code to be downloaded
                 trust_remote_code=False,
                 local_files_only=True,
                 weights_only=True,
@@ -76,13 +104,13 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
         raise checkpoints.not_executed(folder, error) from None
     except (OSError, EOFError, ValueError, RuntimeError, LookupError, TypeError, SafetensorError) as error:
         raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
-    wrong = [f"{name} {list(found)} for {list(wanted)}" for name, found, wanted in about["mismatched_keys"]]
-    checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=wrong)
+    reshaped = [f"{name} {list(stored)} for {list(wanted)}" for name, stored, wanted in about["mismatched_keys"]]
+    checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)
     return model.eval().requires_grad_(False)
 
 
 def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
-    """A tokenizer or processor of transformers (``what`` says which) from a local folder. Raises UnavailableError."""
+    """A tokenizer or processor of transformers (``what`` names it) from a local folder. Raises UnavailableError."""
     try:
         with _silence():
             return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
@@ -93,9 +121,9 @@ def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
 def load_weights(
     model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
 ) -> None:
-    """Give ``model`` its weights, every one of them. ``unused`` are beginnings of names that the file may have beyond.
+    """Give ``model`` all its weights; ``path`` may have more whose names begin with one of ``unused``.
 
-    Raises UnavailableError, naming some, if weights are missing, superfluous, or of another shape.
+    Raises UnavailableError, naming three, if weights are missing, superfluous, or of another shape.
     """
     kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
     try:
@@ -110,12 +138,12 @@ def _silence() -> Iterator[None]:
     """Without transformers' progress bars and reports: what matters of them becomes an error here."""
     from transformers.utils import logging
 
-    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    has_bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
         yield
     finally:
         logging.set_verbosity(level)
-        if bars:
+        if has_bars:
             logging.enable_progress_bar()

@@ -1,36 +1,36 @@
-"""Texts of several lengths in one batch, and attention masks at which transformers need not look.
+"""Texts of several lengths in one batch, masks of attention that make no GPU wait, and sources that beams share.
 
-Before it makes its own masks, transformers asks at every step whether a mask of ones and zeros hides anything, and the
-host waits for the device's answer (masking_utils: ``_ignore_causal_mask_sdpa``). Here the answer is known beforehand:
-where nothing is padded there is no mask, and otherwise one of the form [rows, heads, queries, keys], which transformers
-takes as it is.
+Before it makes its masks, transformers looks at every step whether a mask of ones and zeros hides anything, and the
+host waits for the device (masking_utils: ``_ignore_causal_mask_sdpa``). Here the answer is known beforehand: where
+nothing is padded there is no mask, and otherwise one of the form [rows, heads, queries, keys], which transformers takes
+as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
+from transformers import DynamicCache, EncoderDecoderCache
 
 from agents.transfer import uploaded
 
-MAKES_ONES = ("opt",)  # models that make a mask of ones, and ask it, where they are given none
+MAKES_ONES = ("opt",)  # models that make a mask of ones, and look into it, where they get none
 
 
 def padded(
     texts: Sequence[Sequence[int]], pad: int, device: torch.device, *, side: Literal["left", "right"] = "left"
 ) -> tuple[Tensor, Tensor, bool]:
-    """Tokens of texts as [rows, longest] on ``device``, the mask of ones and zeros over them, and whether the mask has
-    any zeros."""
+    """Tokens [rows, longest] on ``device``, the mask of ones and zeros over them, and whether it has any zeros."""
     rows = [torch.tensor(text, dtype=torch.long) for text in texts]
-    shown = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
+    mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
     tokens = pad_sequence(rows, batch_first=True, padding_value=pad, padding_side=side)
-    tokens, shown = uploaded([tokens, shown], device)
-    return tokens, shown, len({len(row) for row in rows}) > 1
+    tokens, mask = uploaded([tokens, mask], device)
+    return tokens, mask, len({len(row) for row in rows}) > 1
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
@@ -44,61 +44,100 @@ def additive_mask(queries: int, keys: int, dtype: torch.dtype, device: torch.dev
     return lowest.triu(keys - queries + 1)[None, None]
 
 
-def key_mask(shown: Tensor) -> Tensor:
+def key_mask(mask: Tensor) -> Tensor:
     """bool [rows, 1, 1, keys] of a mask of ones and zeros [rows, keys]."""
-    return shown[:, None, None, :].bool()
+    return mask[:, None, None, :].bool()
 
 
 @contextmanager
 def ready_masks(model: Any, *, padded: bool) -> Iterator[None]:
-    """While it lasts, a model of transformers that generates is given such masks instead of its ``attention_mask`` of
-    ones and zeros; ``padded`` says whether this has any zeros.
+    """Within the block a generating model of transformers gets such masks for its ``attention_mask`` of ones and
+    zeros; ``padded``: whether this has zeros.
 
-    Models with attention that only sees a window, or of another implementation than SDPA, make theirs themselves.
+    Models whose attention sees a window, or has another implementation than SDPA, make theirs themselves.
     """
     with ExitStack() as hooks:
 
-        def before(module: Any, give: Any) -> None:
-            hooks.callback(module.register_forward_pre_hook(give, with_kwargs=True).remove)
+        def replace(module: Any, change: Any) -> None:
+            def hook(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+                return args, change(kwargs)
+
+            hooks.callback(module.register_forward_pre_hook(hook, with_kwargs=True).remove)
 
         config = model.config.get_text_config()
-        takes = config._attn_implementation == "sdpa"
+        is_sdpa = config._attn_implementation == "sdpa"
         if not config.is_encoder_decoder:
-            before(model, lambda _, args, named: (args, _decoders(named, config, padded, takes)))
-        elif takes:
-            before(model.get_encoder(), lambda _, args, named: (args, _encoders(named, "attention_mask", padded)))
-            before(model.get_decoder(), lambda _, args, named: (args, _across(named, padded)))
+            replace(model, lambda kwargs: _for_decoder(kwargs, config, padded, is_sdpa))
+        elif is_sdpa:
+            replace(model.get_encoder(), lambda kwargs: _over_keys(kwargs, "attention_mask", padded))
+            replace(model.get_decoder(), lambda kwargs: _across(kwargs, padded))
         yield
 
 
-def _decoders(named: dict[str, Any], config: Any, padded: bool, takes: bool) -> dict[str, Any]:
-    """The arguments of a model that goes on with its prompt."""
-    shown = named["attention_mask"]
+def _for_decoder(kwargs: dict[str, Any], config: Any, padded: bool, is_sdpa: bool) -> dict[str, Any]:
+    mask = kwargs["attention_mask"]
     if not padded and config.model_type not in MAKES_ONES:
-        return {**named, "attention_mask": None}
-    keys, window = shown.shape[1], getattr(config, "sliding_window", None)
-    if not takes or (window is not None and keys > window):
-        return named
-    queries = _queries(named)
-    mask = key_mask(shown) if padded else causal_mask(queries, keys, shown.device)
-    if padded and queries > 1:
-        mask = mask & causal_mask(queries, keys, shown.device)
-    return {**named, "attention_mask": mask}
+        return {**kwargs, "attention_mask": None}
+    keys, window = mask.shape[1], getattr(config, "sliding_window", None)
+    if not is_sdpa or (window is not None and keys > window):
+        return kwargs
+    queries = _queries(kwargs)
+    causal = causal_mask(queries, keys, mask.device)
+    if padded:
+        causal = key_mask(mask) & causal if queries > 1 else key_mask(mask)
+    return {**kwargs, "attention_mask": causal}
 
 
-def _encoders(named: dict[str, Any], name: str, padded: bool) -> dict[str, Any]:
-    """Arguments with a mask over an encoder's tokens."""
-    return {**named, name: key_mask(named[name]) if padded else None}
+def _over_keys(kwargs: dict[str, Any], name: str, padded: bool) -> dict[str, Any]:
+    return {**kwargs, name: key_mask(kwargs[name]) if padded else None}
 
 
-def _across(named: dict[str, Any], padded: bool) -> dict[str, Any]:
-    """The arguments of a decoder beside an encoder: none of its own tokens is padding."""
-    past = named["past_key_values"].get_seq_length()
-    queries, device = _queries(named), named["encoder_hidden_states"].device
-    own = causal_mask(queries, past + queries, device)
-    return {**_encoders(named, "encoder_attention_mask", padded), "attention_mask": own}
+def _across(kwargs: dict[str, Any], padded: bool) -> dict[str, Any]:
+    """Arguments of a decoder beside an encoder: none of the decoder's tokens is padding."""
+    past = kwargs["past_key_values"].get_seq_length()
+    queries, device = _queries(kwargs), kwargs["encoder_hidden_states"].device
+    causal = causal_mask(queries, past + queries, device)
+    return {**_over_keys(kwargs, "encoder_attention_mask", padded), "attention_mask": causal}
 
 
-def _queries(named: dict[str, Any]) -> int:
-    given = named.get("inputs_embeds")
-    return int((named["input_ids"] if given is None else given).shape[1])
+def _queries(kwargs: dict[str, Any]) -> int:
+    embeddings = kwargs.get("inputs_embeds")
+    return int((kwargs["input_ids"] if embeddings is None else embeddings).shape[1])
+
+
+class _Sources(DynamicCache):
+    """Keys and values of the sources, one row for each item: beams change places, their item stays."""
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        pass
+
+
+def shared_cache(config: Any) -> EncoderDecoderCache:
+    """An empty cache for :func:`shared_sources`."""
+    return EncoderDecoderCache(DynamicCache(config=config), _Sources(config=config))
+
+
+@contextmanager
+def shared_sources(attentions: Iterable[Any], source: str, beams: int) -> Iterator[None]:
+    """Within the block, modules of cross-attention let every ``beams`` neighbouring rows attend to the first of their
+    sources, as more queries to one row.
+
+    transformers would project and reorder keys and values of every beam's copy, which changes nothing. ``source`` is
+    the argument's name. Masks over the sources are [rows, 1, 1, keys], or None.
+    """
+
+    def gather(module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        mask, (states, *others) = kwargs.get("attention_mask"), args or (kwargs.pop("hidden_states"),)
+        queries = states.unflatten(0, (-1, beams)).flatten(1, 2)
+        mask = None if mask is None else mask[::beams]
+        return (queries, *others), {**kwargs, source: kwargs[source][::beams], "attention_mask": mask}
+
+    def part(module: Any, args: Any, output: tuple[Tensor, Any]) -> tuple[Tensor, Any]:
+        mixed, weights = output
+        return mixed.unflatten(1, (beams, -1)).flatten(0, 1), weights
+
+    with ExitStack() as hooks:
+        for module in attentions if beams > 1 else ():
+            hooks.callback(module.register_forward_pre_hook(gather, with_kwargs=True).remove)
+            hooks.callback(module.register_forward_hook(part).remove)
+        yield

@@ -1,4 +1,4 @@
-"""Agents with a published checkpoint: where it is, what is missing, and how it is fetched.
+"""Agents with a published checkpoint: where it is, what is missing, how it is fetched, how much memory it takes.
 
 :class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` one file of weights.
 """
@@ -20,14 +20,13 @@ from agents.contract import GIB, Agent
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
 from agents.loading import load_weights
-from agents.model_memory import Generation, item_bytes
 
 if TYPE_CHECKING:
     import torch
 
 TORCHVISION = "https://download.pytorch.org/models/"
-# Below so many weights, handing an operation to threads costs more than they save: models of 0.1 million weights were
-# up to 1.5 times as fast on one thread of two, one of 18 million was not.
+# Below so many weights threads cost more than they save: models of 0.1 million weights were up to 1.5 times as fast on
+# one thread as on two, a model of 18 million was not.
 WORTH_SHARING = 5_000_000
 LIBRARIES = GIB // 2  # on a GPU: work spaces of cuBLAS and cuDNN, and what torch's allocator cannot use between blocks
 BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures being prepared
@@ -48,15 +47,12 @@ P = TypeVar("P", bound=PretrainedSettings)
 
 
 class PretrainedAgent(Agent[P]):
-    """An agent with one folder of transformers' form, which must have the files ``needs`` (alternatives parted by "|")
-    and a config.json that names one of ``model_types``.
+    """An agent with a folder of transformers' form, which must have the files ``needs`` (alternatives parted by "|")
+    and a config.json with one of ``model_types``.
 
-    ``memory`` and ``device_memory`` are what the class says (for its largest published checkpoint) until the
-    checkpoint is on this machine; then they are found from its number of weights, ``working_memory`` beside them. For
-    a GPU weights pass through the host's memory file by file, as they are stored; random ones are made on the GPU.
-
-    With ``random`` weights (see :mod:`agents.random_weights`) the folder is a temporary one, which a subclass's
-    ``load`` ends by :meth:`drop_folder`: a worker that is killed later leaves nothing behind.
+    Once the checkpoint is here, ``memory`` and ``device_memory`` follow from its number of weights, with
+    ``working_memory`` beside them; before, they are the class's, for its largest published checkpoint. With random
+    weights the folder is temporary: a subclass's ``load`` ends by :meth:`drop_folder`.
     """
 
     working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
@@ -80,17 +76,25 @@ class PretrainedAgent(Agent[P]):
         if count:
             self.parallel = count >= WORTH_SHARING
             self.memory = self.working_memory + 4 * count  # fp32 on the CPU
-            self.memory_beside_gpu = BESIDE_GPU + largest
+            self.memory_beside_gpu = BESIDE_GPU + largest  # weights pass through the host file by file
             self.weights = self.bytes_per_weight() * count
             self.device_memory = self.working_memory + self.weights
 
+    @classmethod
+    def complete_settings(cls, chosen: Mapping[str, Any], published: str) -> Mapping[str, Any]:
+        if chosen.get("checkpoint") != random_weights.RANDOM:
+            return chosen
+        published = published or str(cls.Settings.model_fields["checkpoint"].default)
+        return {**chosen, "checkpoint": random_weights.random_setting(published)}
+
+    def takes_random_weights(self) -> bool:
+        return self._unknown_architecture() is None
+
     def device_bytes(self, batch_size: int) -> int:
         item = None if self.continuous() or not self.weights else self.item_memory()
-        return (
-            self.device_memory
-            if item is None
-            else max(self.device_memory, self.weights + LIBRARIES + batch_size * item)
-        )
+        if item is None:
+            return self.device_memory
+        return max(self.device_memory, self.weights + LIBRARIES + batch_size * item)
 
     def weight_paths(self) -> Sequence[Path]:
         """The files or folders that hold the weights. Raises UnavailableError."""
@@ -103,28 +107,29 @@ class PretrainedAgent(Agent[P]):
     def item_memory(self) -> int | None:
         """Bytes on a device for each stimulus of a batch, from the architecture; None where it is not known. Imports
         transformers."""
-        asked: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
-        config = self._whole_config()
-        if config is None or "max_tokens" not in asked:
+        chosen: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
+        config = self._full_config()
+        if config is None or "max_tokens" not in chosen:
             return None
-        beams = 1 if asked.get("decoding") == "sample" else asked.get("beams", 1)
+        beams = 1 if chosen.get("decoding") == "sample" else chosen.get("beams", 1)
         positions = config.get("max_position_embeddings") or config.get("n_positions") or self.prompt_tokens
         prompt = getattr(self.settings, "prompt", None)
         longest = self.prompt_tokens if prompt is None else 8 + len(prompt) // 3
-        generation = Generation(min(longest, positions), asked["max_tokens"], beams)
-        return item_bytes(config, generation, self.bytes_per_weight())
+        return item_bytes(config, min(longest, positions), chosen["max_tokens"], beams, self.bytes_per_weight())
 
-    def _whole_config(self) -> Mapping[str, Any] | None:
+    def _full_config(self) -> Mapping[str, Any] | None:
         """transformers' configuration with all its defaults; None for what transformers does not know."""
         from transformers import AutoConfig
 
         try:
-            files = self.architecture().files if self.random else None
-            read = json.loads((self.folder() / "config.json").read_text()) if files is None else files["config.json"]
-            whole: dict[str, Any] = AutoConfig.for_model(**read).to_dict()
+            if self.random:
+                stored = self.architecture().files["config.json"]
+            else:
+                stored = json.loads((self.folder() / "config.json").read_text())
+            config: dict[str, Any] = AutoConfig.for_model(**stored).to_dict()
         except (UnavailableError, OSError, ValueError, TypeError, KeyError):
             return None
-        return whole
+        return config
 
     def architecture(self) -> random_weights.Architecture:
         """What is made for random weights. Raises UnavailableError."""
@@ -137,26 +142,25 @@ class PretrainedAgent(Agent[P]):
         return checkpoints.identity(self.settings.checkpoint, self.settings.revision)
 
     def missing(self) -> str | None:
-        if (lacking := self.missing_packages()) is not None:
-            return lacking
+        if (package := self.missing_packages()) is not None:
+            return package
         if self.random:
-            return self.unknown_architecture()
+            return self._unknown_architecture()
         fetch = f"run `turinglike fetch {self.name}` where there is a network"
         try:
             is_local = checkpoints.local_path(self.settings.checkpoint) is not None
-            found = checkpoints.find(self.settings.checkpoint, self.settings.revision)
+            path = checkpoints.find(self.settings.checkpoint, self.settings.revision)
         except checkpoints.NotFetchedError as error:
             return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
         except UnavailableError as error:
             return str(error)
-        wrong = checkpoints.problem(found, self.needs, self.model_types)
+        wrong = checkpoints.problem(path, self.needs, self.model_types)
         if wrong is None:
             return None
-        is_whole = is_local or checkpoints.problem(found, self.needs) is None
-        return f"{found} {wrong}" if is_whole else f"{found} {wrong}: {fetch}"
+        is_complete = is_local or checkpoints.problem(path, self.needs) is None
+        return f"{path} {wrong}" if is_complete else f"{path} {wrong}: {fetch}"
 
-    def unknown_architecture(self) -> str | None:
-        """What keeps the agent from random weights, as a sentence, or None."""
+    def _unknown_architecture(self) -> str | None:
         try:
             self.architecture()
         except UnavailableError as error:
@@ -166,11 +170,11 @@ class PretrainedAgent(Agent[P]):
     def fetch(self) -> Sequence[checkpoints.Download]:
         if self.random:
             return ()
-        found = hub.fetch(self.settings.checkpoint, self.settings.revision, needs=self.needs)
-        wrong = checkpoints.problem(found.path, self.needs, self.model_types) if found.path.is_dir() else None
+        brought = hub.fetch(self.settings.checkpoint, self.settings.revision, needs=self.needs)
+        wrong = checkpoints.problem(brought.path, self.needs, self.model_types) if brought.path.is_dir() else None
         if wrong is not None:
-            raise UnavailableError(f"{found.path} {wrong}")
-        return [found]
+            raise UnavailableError(f"{brought.path} {wrong}")
+        return [brought]
 
     def folder(self) -> Path:
         """The checkpoint's folder (or file). Raises UnavailableError."""
@@ -181,11 +185,11 @@ class PretrainedAgent(Agent[P]):
         return Path(self._made.name)
 
     def provenance(self) -> dict[str, Any]:
-        found = self.random or checkpoints.random_weights(self.folder())
-        return {"random_weights": True} if found else {}
+        is_random = self.random or checkpoints.random_weights(self.folder())
+        return {"random_weights": True} if is_random else {}
 
     def drop_folder(self) -> None:
-        """Remove what was made for random weights, if there is anything: of use until the model is loaded."""
+        """Remove the temporary folder of random weights, if there is any."""
         if self._made is not None:
             self._made.cleanup()
             self._made = None
@@ -216,29 +220,32 @@ class WeightsFileAgent(Agent[F]):
         super().__init__(settings, name)
         self.random = settings.checkpoint == random_weights.RANDOM
 
+    def takes_random_weights(self) -> bool:
+        return True
+
     @abstractmethod
     def published(self) -> Path:
         """Where the published weights are, or would be if they were fetched."""
 
     @abstractmethod
     def download(self, path: Path) -> None:
-        """Bring the published weights to ``path``, whole or not at all. Raises UnavailableError."""
+        """Bring the published weights to ``path``, complete or not at all. Raises UnavailableError."""
 
     def weights_path(self) -> Path:
         """The file that the settings name, there or not."""
-        given = self.settings.checkpoint
-        return self.published() if given == "published" else Path(given).expanduser().absolute()
+        checkpoint = self.settings.checkpoint
+        return self.published() if checkpoint == "published" else Path(checkpoint).expanduser().absolute()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         if self.random:
             return random_weights.RANDOM, None
-        path, given = self.weights_path(), self.settings.checkpoint
+        path, checkpoint = self.weights_path(), self.settings.checkpoint
         revision = checkpoints.identity(str(path))[1] if path.is_file() else None
-        return (path.name if given == "published" else given), revision
+        return (path.name if checkpoint == "published" else checkpoint), revision
 
     def missing(self) -> str | None:
-        if (lacking := self.missing_packages()) is not None or self.random:
-            return lacking
+        if (package := self.missing_packages()) is not None or self.random:
+            return package
         path = self.weights_path()
         if path.is_file():
             return None
@@ -265,9 +272,9 @@ class WeightsFileAgent(Agent[F]):
         read: Callable[[Path], Mapping[str, torch.Tensor]],
         unused: Sequence[str] = (),
     ) -> None:
-        """Give ``model``, which is on the CPU, its weights: what ``read`` says of the file, or random ones.
+        """Give ``model``, on the CPU, the weights that ``read`` returns for the file, or random ones.
 
-        ``unused`` are beginnings of names that the file may have beyond. Raises UnavailableError.
+        The file may have more whose names begin with one of ``unused``. Raises UnavailableError.
         """
         if self.random:
             random_weights.fill(model)
@@ -276,11 +283,11 @@ class WeightsFileAgent(Agent[F]):
             load_weights(model, read(path), path, unused)
 
     def provenance(self) -> dict[str, Any]:
-        found = self.random or checkpoints.random_weights(self.weights_path())
-        return {"random_weights": True} if found else {}
+        is_random = self.random or checkpoints.random_weights(self.weights_path())
+        return {"random_weights": True} if is_random else {}
 
 
-# downloading files that are on no hub
+# files that are on no hub
 
 
 def torch_hub_path(name: str) -> Path:
@@ -296,10 +303,74 @@ def download_torchvision(path: Path) -> None:
 
 
 def download(url: str, path: Path, sha256: str | None = None) -> None:
-    """Bring a file to ``path``, whole or not at all; ``sha256`` is how its hash begins. Raises UnavailableError."""
+    """Bring a file to ``path``, complete or not at all; ``sha256`` is how its hash begins. Raises UnavailableError."""
     import torch
 
     try:
         torch.hub.download_url_to_file(url, str(path), hash_prefix=sha256)
     except (OSError, RuntimeError) as error:
         raise UnavailableError(f"{url} could not be downloaded: {error}") from None
+
+
+# Memory beside the weights, from a model's configuration. A model keeps keys and values of every token of every layer,
+# for each beam. With them stand for a moment one layer's results for a prompt, the scores of all tokens of the
+# vocabulary, and the image encoder's for one image.
+
+SCORES = 12  # copies of the vocabulary's scores in float32 while a token is chosen, sorted ones among them
+TILES = 5  # of a picture, for models that read tiles and the picture
+TILED = ("llava_next",)
+MATERIAL = ("git", "blip", "opt")  # whose attention writes down the weight of each token for each other
+CROSSING = ("blip",)  # read the image beside the text; others read it before the text, as tokens
+QUERIES = {"blip-2": 32}  # tokens that stand for an image, where they are not its patches
+
+
+def item_bytes(config: Mapping[str, Any], prompt: int, new: int, beams: int, number: int) -> int:
+    """Bytes for the largest stimulus: at most so many tokens of a ``prompt``, ``new`` ones, ``beams``.
+
+    ``number`` is the bytes of a number, ``config`` transformers' configuration with its defaults.
+    """
+    kind = config["model_type"]
+    is_pair = config.get("is_encoder_decoder")
+    text = {**config, **(config.get("text_config") or {})}
+    vision = config.get("vision_config")
+    image = 0
+    if vision:
+        image = QUERIES.get(kind, _patches(vision) * (TILES if kind in TILED else 1))
+    layers = _first(text, "decoder_layers", "num_hidden_layers", "n_layer")
+    hidden = _first(text, "d_model", "hidden_size", "n_embd")
+    heads = _first(text, "decoder_attention_heads", "num_attention_heads", "n_head")
+    inner = _first(text, "decoder_ffn_dim", "ffn_dim", "intermediate_size", "n_inner", default=4 * hidden)
+    key_values = (text.get("num_key_value_heads") or heads) * (text.get("head_dim") or hidden // heads)
+    crossed = image if kind in CROSSING else prompt if is_pair else 0
+    tokens = new + (0 if is_pair else prompt + (0 if kind in CROSSING else image))
+    first = max(tokens - new, 1)  # what is read at once
+    kept = 2 * key_values * (tokens * beams + crossed) * number  # beams share what they read beside the text
+    layer = beams * first * (6 * hidden + 3 * inner) * number
+    if kind in MATERIAL or text.get("model_type") in MATERIAL:
+        layer += beams * heads * first * (first + crossed) * (4 + 2 * number)
+    elif is_pair:
+        layer = crossed * (6 * hidden + 3 * inner) * number
+    cache = kept * (layers + 2)  # a layer's are copied when a token is added, and when beams change places
+    scores = SCORES * 4 * beams * text["vocab_size"]
+    return int(cache + layer + scores + (_encoder_bytes(vision, kind, number) if vision else 0))
+
+
+def _patches(vision: Mapping[str, Any]) -> int:
+    return int(vision["image_size"] // vision["patch_size"]) ** 2 + 1
+
+
+def _encoder_bytes(vision: Mapping[str, Any], kind: str, number: int) -> int:
+    """Of one image: its pixels as they came and as they are computed with, and one layer's results of its patches."""
+    tiles = TILES if kind in TILED else 1
+    hidden, inner, patches = vision["hidden_size"], vision["intermediate_size"], _patches(vision)
+    pixels = 3 * vision["image_size"] ** 2 * (4 + number)
+    material = vision["num_attention_heads"] * patches**2 * (4 + number) if kind in MATERIAL else 0
+    return int(tiles * (pixels + patches * (6 * hidden + 3 * inner) * number + material))
+
+
+def _first(config: Mapping[str, Any], *names: str, default: int | None = None) -> int:
+    """The first of these that the configuration has. Raises KeyError."""
+    value = next((config[name] for name in names if config.get(name)), default)
+    if value is None:
+        raise KeyError(names[0])
+    return int(value)

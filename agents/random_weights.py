@@ -1,10 +1,8 @@
 """Random weights: the architecture of a published checkpoint at its real size, without the checkpoint.
 
-``agents/random`` has a file of JSON for each published checkpoint: how many weights it has, and the files that stand
-beside its weights. They are written to a temporary folder, with a tokenizer that is made.
-The weights are drawn where the model runs, in its type; they are the same every time
-on one kind of device. All texts have the largest length that the settings allow: no token that ends or pads a text is
-ever taken.
+``agents/random`` has a JSON file for each published checkpoint: its number of weights, and the files beside them. They
+are written to a temporary folder, with a made tokenizer. Weights are drawn where the model runs, the same every time
+on one kind of device. All texts have the largest length that the settings allow: no token that ends a text is drawn.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ class Architecture:
     """A published model without its weights.
 
     ``kind`` is its model_type, ``parameters`` its number of weights, ``files`` the contents of JSON files by name.
-    ``tokenizer`` names one of ``tokenizers.json``; with ``bare_tokenizer`` its vocabulary and merges alone are written.
+    ``tokenizer`` names one of ``tokenizers.json``; with ``bare_tokenizer`` only vocabulary and merges are written.
     """
 
     kind: str
@@ -65,12 +63,12 @@ def is_random(checkpoint: str) -> bool:
 
 
 def random_setting(published: str) -> str:
-    """The setting that asks for the architecture of the checkpoint ``published``."""
+    """The setting for the architecture of the checkpoint ``published``."""
     return f"{RANDOM}:{published}"
 
 
 def published_name(checkpoint: str) -> str:
-    """Of which checkpoint a setting for random weights asks the architecture; "" if it does not say."""
+    """The published checkpoint in a setting for random weights; "" if there is none."""
     return checkpoint.removeprefix(RANDOM).removeprefix(":").removeprefix("./")
 
 
@@ -81,7 +79,7 @@ def names() -> list[str]:
 
 
 def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
-    """What a setting for random weights asks for. Raises UnavailableError, also if it is none of the ``kinds``."""
+    """The architecture for a setting ``checkpoint``. Raises UnavailableError, also if it is none of the ``kinds``."""
     name = published_name(checkpoint)
     fitting = [known for known in names() if not kinds or _read(known).kind in kinds]
     if name in fitting:
@@ -96,15 +94,15 @@ def _read(name: str) -> Architecture:
     return Architecture(**json.loads(file.read_text("utf-8")))
 
 
-def make_folder(one: Architecture) -> tempfile.TemporaryDirectory[str]:
+def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
     """A new temporary folder for an architecture; it goes with the object, or with the process."""
     folder = tempfile.TemporaryDirectory(prefix="turinglike-random-", ignore_cleanup_errors=True)
-    one.write(Path(folder.name))
+    made.write(Path(folder.name))
     return folder
 
 
 def is_made(folder: Path) -> bool:
-    """Whether the folder is one of :func:`make_folder`: it says that its weights are random, and has none."""
+    """Whether the folder is one of :func:`make_folder`: marked as random, without weights."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     return checkpoints.MARKER in files and not any(name.endswith(checkpoints.FILES) for name in files)
 
@@ -123,7 +121,7 @@ def load(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> An
 
 
 def build(make_module: Callable[[], Any], device: torch.device, dtype: torch.dtype) -> Any:
-    """What ``make_module`` makes, with drawn weights, in evaluation mode; on ``device`` and in ``dtype`` at once."""
+    """The module of ``make_module`` with drawn weights, in evaluation mode; made on ``device`` and in ``dtype``."""
     import torch
     from transformers.initialization import no_init_weights
 
@@ -134,7 +132,7 @@ def build(make_module: Callable[[], Any], device: torch.device, dtype: torch.dty
             module = make_module()
     finally:
         torch.set_default_dtype(before)
-    if hasattr(module, "tie_weights"):  # which is a part of the initialisation that is left out
+    if hasattr(module, "tie_weights"):  # a part of the initialisation that is left out
         module.tie_weights()
     fill(module)
     return module.eval().requires_grad_(False)
@@ -157,7 +155,7 @@ def fill(module: torch.nn.Module) -> None:
                 weight.normal_(0.0, inputs**-0.5, generator=generators.get(weight.device))
             elif name.endswith("bias"):
                 weight.zero_()
-            elif weight.numel() > 1:  # what is one number has its value from its constructor
+            elif weight.numel() > 1:  # a single number has its value from its constructor
                 weight.fill_(1.0)
         for name, kept in module.named_buffers():
             value = NORMS.get(name.rpartition(".")[2])
@@ -166,10 +164,10 @@ def fill(module: torch.nn.Module) -> None:
 
 
 def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
-    """The tokenizer that ``about`` describes, an entry of ``random/tokenizers.json``.
+    """The tokenizer of an entry of ``random/tokenizers.json``: the published size and special tokens.
 
-    It has the published size and special tokens, and makes about as many tokens of a text as the published one: beside
-    the 256 bytes it knows the most frequent English words and their beginnings, from the package wordfreq.
+    Beside the 256 bytes it knows wordfreq's most frequent English words and their beginnings, so that a text has about
+    as many tokens as with the published one.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -183,11 +181,8 @@ def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
 
 
 def make_bpe(about: Mapping[str, Any]) -> Tokenizer:
-    """The byte-level BPE alone.
-
-    ``size`` is the number of tokens; ``special`` has the special ones by id, ``pieces`` ordinary ones. ``reserved`` is
-    a range of ids without use. ``begins``: a text begins with ``bos``.
-    """
+    """The byte-level BPE alone. ``size`` is the number of tokens; ``special`` has special ones by id, ``pieces``
+    ordinary ones, ``reserved`` a range of ids without use. ``begins``: a text begins with ``bos``."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
     special = {number: f"<|reserved_{number}|>" for number in range(*about.get("reserved", (0,)))}
@@ -213,7 +208,7 @@ def make_bpe(about: Mapping[str, Any]) -> Tokenizer:
 
 
 def _merges() -> Iterator[tuple[str, str]]:
-    """The beginnings of words, each as the one before it and its last letter.
+    """The beginnings of words, each as its predecessor and its last letter.
 
     All begin with the space, so that no two of them can be joined in more than one order.
     """

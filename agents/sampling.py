@@ -1,11 +1,9 @@
 """Draws of tokens that depend on one row's seed alone, whatever else is in the batch.
 
 The argmax of warped logits plus Gumbel noise is an exact draw from their softmax (Gumbel 1954; Maddison, Tarlow and
-Minka 2014, "A* sampling", section 2). The noise of a token is a hash of (seed, step, token), in integer operations
-that are the same on every device, so that there is no generator whose state could depend on a batch.
-
-transformers applies its own temperature, top-k and top-p after custom processors; :class:`Sampler` therefore does all
-of them, per row, and is used with ``do_sample=False`` and one beam.
+Minka 2014, "A* sampling", section 2). The noise of a token is a hash of (seed, step, token) in integer operations, the
+same on every device. transformers applies its temperature, top-k and top-p after custom processors;
+:class:`Sampler` therefore does all of them, per row, and is used with ``do_sample=False`` and one beam.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ _MIX_2 = _signed(0x94D049BB133111EB)
 def uniform(seeds: Tensor, step: int, tokens: Tensor) -> Tensor:
     """Uniform noise in the open interval (0, 1), float64, one value for each of (seed, step, token).
 
-    ``seeds`` and ``tokens`` are int64 and broadcast. The value is the output number ``token + 1`` of the splitmix64
-    stream whose state is a hash of seed and step, its upper 52 bits.
+    ``seeds`` and ``tokens`` are int64 and broadcast. The value is the upper 52 bits of output ``token + 1`` of the
+    splitmix64 stream whose state is a hash of seed and step.
     """
     key = _mix(_mix(seeds * _GAMMA) + _signed(step * 0x9E3779B97F4A7C15 % (1 << 64)))
     bits = _mix(key + (tokens + 1) * _GAMMA)
@@ -54,15 +52,16 @@ def _mix(bits: Tensor) -> Tensor:
 
 
 def _shift_right(bits: Tensor, count: int) -> Tensor:
-    """Logical, where torch's >> on int64 repeats the sign."""
-    return (bits >> count) & ((1 << (64 - count)) - 1)
+    return (bits >> count) & ((1 << (64 - count)) - 1)  # torch's >> on int64 repeats the sign
 
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """How one row's logits become a distribution. ``top_k`` 0 and ``top_p`` 1 leave all tokens; temperature 0 is
-    greedy. ``frequency`` and ``presence`` are penalties over generated tokens, as OpenAI and vLLM mean them: for a
-    token that was generated n > 0 times its logit loses n * frequency + presence."""
+    """How one row's logits become a distribution.
+
+    ``top_k`` 0 and ``top_p`` 1 leave all tokens; temperature 0 is greedy. A token that was generated n > 0 times loses
+    n * ``frequency`` + ``presence`` of its logit, as OpenAI and vLLM mean these penalties.
+    """
 
     temperature: float = 1.0
     top_k: int = 0
@@ -72,11 +71,10 @@ class Warp:
 
 
 class Sampler(LogitsProcessor):
-    """The whole chain for a batch: penalties, temperature, top-k, top-p, Gumbel noise; in float32.
+    """The chain for a batch: penalties, temperature, top-k, top-p, Gumbel noise; in float32.
 
-    ``seeds`` and ``warps`` have one entry per row. What it returns is the noisy logits, of which generation takes the
-    argmax; a row whose temperature is 0 gets no noise. Ties at the edge of top-k are all kept, as transformers does; of
-    equal logits at the edge of top-p the lowest token is kept first.
+    ``seeds`` and ``warps`` have one entry per row. It returns noisy logits, of which generation takes the argmax. Ties
+    at the edge of top-k are all kept, as transformers does; of equal logits at the edge of top-p the lowest token.
     """
 
     def __init__(self, seeds: Sequence[int], warps: Sequence[Warp]) -> None:
@@ -85,8 +83,7 @@ class Sampler(LogitsProcessor):
         self._start: int | None = None
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """``input_ids`` int64 [rows, length], of which what the first call saw is the prompt; ``scores`` [rows,
-        vocabulary]."""
+        """``input_ids`` int64 [rows, length], at the first call the prompt; ``scores`` [rows, vocabulary]."""
         if self._start is None:
             self._start = input_ids.shape[1]
             self._to(scores.device)
@@ -94,7 +91,7 @@ class Sampler(LogitsProcessor):
         scores = self._penalised(scores.float(), input_ids[:, self._start :])
         scores = scores / self._temperature
         kept = self._kept(scores) & (scores > -torch.inf)
-        if scores.is_cuda:  # all tokens: to count those that are left, the host would wait for the device
+        if scores.is_cuda:  # all tokens: to count the kept ones, the host would wait for the device
             tokens = torch.arange(scores.shape[1], device=scores.device)
             noise = gumbel(self._seeds[:, None], step, tokens) * self._drawn[:, None]
             return torch.where(kept, scores + noise, -torch.inf)
@@ -105,16 +102,16 @@ class Sampler(LogitsProcessor):
         return noisy
 
     def _to(self, device: torch.device) -> None:
-        warps = self._warps
-        numbers = [(one.temperature, one.top_p, one.frequency, one.presence) for one in warps]
-        of_rows = self._seeds, torch.tensor(numbers, dtype=torch.float32), torch.tensor([one.top_k for one in warps])
-        self._seeds, columns, self._top_k = uploaded(of_rows, device)
+        numbers = [(warp.temperature, warp.top_p, warp.frequency, warp.presence) for warp in self._warps]
+        top_k = torch.tensor([warp.top_k for warp in self._warps])
+        rows = [self._seeds, torch.tensor(numbers, dtype=torch.float32), top_k]
+        self._seeds, columns, self._top_k = uploaded(rows, device)
         temperature, self._top_p, self._frequency, self._presence = columns.unsqueeze(2).unbind(1)
         self._drawn = (temperature[:, 0] > 0).float()
         self._temperature = torch.where(temperature > 0, temperature, 1.0)
-        self._penalises = any(one.frequency or one.presence for one in warps)
-        self._most_k = max((one.top_k for one in warps), default=0)
-        self._has_top_p = any(one.top_p < 1 for one in warps)
+        self._penalises = any(warp.frequency or warp.presence for warp in self._warps)
+        self._most_k = max((warp.top_k for warp in self._warps), default=0)
+        self._has_top_p = any(warp.top_p < 1 for warp in self._warps)
 
     def _penalised(self, scores: Tensor, generated: Tensor) -> Tensor:
         if not self._penalises or not generated.shape[1]:
@@ -126,9 +123,8 @@ class Sampler(LogitsProcessor):
     def _kept(self, scores: Tensor) -> Tensor:
         """Which tokens top-k and then top-p leave: bool [rows, vocabulary]."""
         kept = torch.ones_like(scores, dtype=torch.bool)
-        limit = scores.shape[1]
         if self._most_k:
-            best = scores.topk(min(self._most_k, limit), dim=1).values
+            best = scores.topk(min(self._most_k, scores.shape[1]), dim=1).values
             edge = best.gather(1, (self._top_k.clamp(1, best.shape[1]) - 1)[:, None])
             kept = (scores >= edge) | (self._top_k == 0)[:, None]
         if not self._has_top_p:
@@ -151,10 +147,9 @@ class Sampler(LogitsProcessor):
 class Finite(LogitsProcessor):
     """Notes the rows whose logits are no numbers, and changes nothing: generation goes on, rows do not mix.
 
-    First in the chain. ``bad`` holds, for each of ``items`` groups of rows (the beams of one item stand together),
-    whether a row's logits were ever NaN or +inf, or all of them -inf; the item's answer is then to be thrown away.
-    ``normalised`` says that the chain is given log-probabilities, as in beam search: one such logit has then made every
-    value of its row NaN, and a few columns show it, of which transformers' own rules may have masked some.
+    First in the chain. ``bad`` marks each of ``items`` groups of rows (the beams of an item stand together) with logits
+    that were ever NaN or +inf, or all -inf. ``normalised``: the chain gets log-probabilities, as in beam search, where
+    one such logit has made its row NaN.
     """
 
     def __init__(self, items: int, *, normalised: bool) -> None:
@@ -162,7 +157,7 @@ class Finite(LogitsProcessor):
         self._normalised = normalised
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        # The largest value is NaN where one is.
+        # A few columns show a row of NaN, of which transformers' rules may have masked some; amax is NaN where one is.
         bad = scores[:, :64].isnan().any(1) if self._normalised else ~scores.amax(1).isfinite()
         bad = bad.view(len(self.bad), -1).any(1)
         self.bad = self.bad | bad if self.bad.device == bad.device else bad

@@ -1,8 +1,8 @@
 """Agents and their settings from the command line and from a TOML file.
 
-``--set agent.field=value`` sets one field (``agent.part.field`` a nested one), and ``--set a~b.field=value`` one of a
-pair; the value is JSON where it parses as such, text otherwise. A ``--config`` file has one table per agent or pair; a
-table with the key ``agent`` makes a named variant of that agent, which ``--agents`` can name::
+``--set agent.field=value`` sets one field (``agent.part.field`` a nested one, ``a~b.field`` one of a pair); the value
+is JSON where it parses as such, text otherwise. A ``--config`` file has one table per agent or pair; a table with the
+key ``agent`` makes a named variant of that agent, which ``--agents`` can name::
 
     [mmcq]
     quality = 2
@@ -23,93 +23,92 @@ from typing import Any
 import orjson
 
 from agents import catalogue
-from agents.catalogue import NAME, RESERVED, Entry
-from agents.contract import Agent
+from agents.catalogue import NAME, RESERVED
+from agents.contract import Agent, Entry
 from agents.errors import InputError, Problem
 
+NOT_USABLE = "the agents cannot be used as asked"
 
-def read_names(where: str, given: str, verb: str) -> list[str]:
-    """The agents in ``given``, parted by commas, for a command that takes each once and no pairs. Messages name
-    ``where`` they were given, and the ``verb`` ("served"). Raises InputError."""
-    names = [name for name in given.split(",") if name]
+
+def read_names(where: str, text: str, verb: str) -> list[str]:
+    """The agents in ``text``, parted by commas, for a command that takes each once and no pairs.
+
+    Raises InputError, which names the option ``where`` and the ``verb`` ("served").
+    """
+    names = [name for name in text.split(",") if name]
     pairs = [Problem(where, None, name, f"a pair is not {verb}; name its agents") for name in names if "~" in name]
     if not names or len(set(names)) != len(names):
         raise InputError(f"{where}: name each agent to be {verb} once", pairs)
     if pairs:
-        raise InputError("the agents cannot be used as asked", pairs)
+        raise InputError(NOT_USABLE, pairs)
     return names
 
 
 def resolve(
     names: Sequence[str], assignments: Sequence[str], config: Path | None, where: str = "--agents"
 ) -> tuple[dict[str, Entry], dict[str, dict[str, Any]]]:
-    """The entries of all agents in ``names`` (variants included), and their settings. Raises InputError with
-    everything that is wrong; ``where`` the names were given."""
+    """The entries of all agents in ``names``, variants included, and their settings.
+
+    Raises InputError with everything that is wrong; ``where`` is the option with the names.
+    """
     variants, settings, problems = _read_config(config)
-    members: list[str] = []
+    entries: dict[str, Entry] = {}
     for name in names:
         try:
-            members += catalogue.pair(name)
+            for member in catalogue.pair(name):
+                entries[member] = variants.get(member) or catalogue.get(member)
         except InputError as error:
             problems.append(Problem(where, None, None, str(error)))
-    entries: dict[str, Entry] = {}
-    for member in dict.fromkeys(members):
-        try:
-            entries[member] = variants.get(member) or catalogue.get(member)
-        except InputError as error:
-            problems.append(Problem(where, None, None, str(error)))
+    members = [member for name in names for member in [*name.split("~"), name]]
     for assignment in assignments:
-        problem = _assign(assignment, [*members, *(name for name in names if "~" in name)], settings)
+        problem = _assign(assignment, members, settings)
         if problem:
             problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
     if problems:
-        raise InputError("the agents cannot be used as asked", problems)
+        raise InputError(NOT_USABLE, problems)
     return entries, {name: settings[name] for name in [*entries, *names] if name in settings}
 
 
 def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
     """Every agent with its settings checked. Raises InputError with all that is wrong."""
-    made: dict[str, Agent[Any]] = {}
+    agents: dict[str, Agent[Any]] = {}
     problems: list[Problem] = []
     for name, entry in entries.items():
         try:
-            made[name] = entry.make(settings.get(name))
+            agents[name] = entry.make(settings.get(name))
         except InputError as error:
             problems += error.problems or [Problem("agents", None, name, str(error))]
     if problems:
-        raise InputError("the agents cannot be used as asked", problems)
-    return made
+        raise InputError(NOT_USABLE, problems)
+    return agents
 
 
-def _read_tables(path: Path) -> dict[str, Any]:
-    """The tables of a ``--config`` file, as they stand. Raises InputError."""
+def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
+    """Variants, settings, and what is wrong with the tables. Raises InputError for a file that cannot be read."""
+    variants: dict[str, Entry] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    problems: list[Problem] = []
+    if path is None:
+        return variants, settings, problems
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        tables = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"--config {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
         raise InputError(f"--config {path}: {error}") from None
-
-
-def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
-    tables = {} if path is None else _read_tables(path)
-    variants: dict[str, Entry] = {}
-    settings: dict[str, dict[str, Any]] = {}
-    problems: list[Problem] = []
     for name, table in tables.items():
         try:
             if not isinstance(table, dict):
                 raise InputError("must be a table of an agent's settings")
+            base = None if "~" in name else table.pop("agent", None)
             if "~" in name:
                 catalogue.pair(name)
-                settings[name] = table
-                continue
-            base = table.pop("agent", None)
-            entry = catalogue.get(name if base is None else str(base))
-            if base is not None:
-                if not NAME.fullmatch(name) or name in catalogue.names() or name in RESERVED:
-                    raise InputError("a variant needs a name of its own: [a-z0-9][a-z0-9._-]*")
-                variants[name] = replace(entry, name=name)
+            elif base is None:
+                catalogue.get(name)
+            elif not NAME.fullmatch(name) or name in catalogue.names() or name in RESERVED:
+                raise InputError("a variant needs a name of its own: [a-z0-9][a-z0-9._-]*")
+            else:
+                variants[name] = replace(catalogue.get(str(base)), name=name)
             settings[name] = table
         except InputError as error:
             problems.append(Problem(str(path), None, name, str(error)))
@@ -120,7 +119,7 @@ def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[st
     """Put one ``agent.field=value`` into ``settings``; what is wrong with it, or None."""
     target, equals, text = assignment.partition("=")
     # Names may contain dots: the longest agent that fits is meant.
-    name = max((one for one in members if target.startswith(one + ".")), key=len, default=None)
+    name = max((member for member in members if target.startswith(member + ".")), key=len, default=None)
     if not equals:
         return "must be agent.field=value"
     if name is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import orjson
 from pydantic import (
@@ -24,12 +24,30 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agents.images import Image
-from agents.tasks import ALL_TASKS as ALL_TASKS
-from agents.tasks import TASKS as TASKS
-from agents.tasks import Asked as Asked
-from agents.tasks import ConversationType
-from agents.tasks import Mode as Mode
-from agents.tasks import Task as Task
+
+Asked = Literal[
+    "color_estimation",
+    "object_detection",
+    "attention_prediction",
+    "image_captioning",
+    "word_association",
+    "conversation",
+]
+Task = Literal[Asked, "judgement"]
+TASKS: tuple[Asked, ...] = get_args(Asked)  # of participants
+ALL_TASKS: tuple[Task, ...] = get_args(Task)
+SHORT: dict[str, Asked] = {  # other names of tasks on the command line
+    "color": "color_estimation",
+    "object": "object_detection",
+    "attention": "attention_prediction",
+    "caption": "image_captioning",
+    "word": "word_association",
+    "conversation": "conversation",
+}
+Mode = Literal["free", "search"]  # of attention prediction
+MODES: tuple[Mode, ...] = get_args(Mode)
+ConversationType = Literal["HH", "HM", "MM"]  # people, a person and a machine, machines
+Family = Literal["completion", "chat", "blenderbot", "other"]  # of agents that converse
 
 MOST_META = 1000  # entries
 IMAGES = ("image", "target_image", "target_mask", "clip")
@@ -84,7 +102,7 @@ class _Stimulus(_Part):
     @field_validator("meta", mode="before")
     @classmethod
     def _meta_is_small(cls, value: Any) -> Any:
-        if isinstance(value, dict) and len(value) > MOST_META:  # before anything is said of each
+        if isinstance(value, dict) and len(value) > MOST_META:  # before each is checked
             raise PydanticCustomError("meta", "has more than {most} entries", {"most": MOST_META})
         return value
 
@@ -103,7 +121,7 @@ class _Stimulus(_Part):
         return list(self.images_by_field().values())
 
     def images_by_field(self) -> dict[str, Image]:
-        fields = vars(self)  # pydantic takes long to say that a model has no such field
+        fields = vars(self)  # quicker than getattr, for which pydantic looks for private attributes
         return {name: image for name in IMAGES if (image := fields.get(name)) is not None}
 
 
@@ -158,10 +176,10 @@ class AttentionStimulus(_Picture):
 
     @model_validator(mode="after")
     def _search_has_a_target(self) -> AttentionStimulus:
-        shown = (self.target_image, self.target_box, self.target_mask)
-        if self.mode == "search" and all(part is None for part in shown):
+        has_target = any(part is not None for part in (self.target_image, self.target_box, self.target_mask))
+        if self.mode == "search" and not has_target:
             raise PydanticCustomError("mode", "mode 'search' needs target_image, target_box or target_mask")
-        if self.mode == "free" and any(part is not None for part in shown):
+        if self.mode == "free" and has_target:
             raise PydanticCustomError("mode", "a target needs mode 'search'")
         return self
 
@@ -224,7 +242,7 @@ class ConversationStimulus(_Stimulus):
     def _speakers_are_two(self) -> ConversationStimulus:
         if self.names is not None and self.names[0] == self.names[1]:
             raise PydanticCustomError("names", "the two names must differ")
-        strangers = {one.speaker for one in self.history}.difference(self.names or (), ("A", "B"))
+        strangers = {utterance.speaker for utterance in self.history}.difference(self.names or (), ("A", "B"))
         if strangers:
             raise PydanticCustomError(
                 "speakers",
@@ -295,9 +313,8 @@ class JudgementStimulus(_Stimulus):
 
     @model_validator(mode="after")
     def _is_whole(self) -> JudgementStimulus:
-        given = {name for name, value in self.answer if value is not None}
         wanted = SHOWN[self.asked]
-        if given != set(wanted):
+        if _filled(self.answer) != set(wanted):
             raise PydanticCustomError(
                 "shown",
                 "answer: an answer to {asked} has {names}",
@@ -306,11 +323,15 @@ class JudgementStimulus(_Stimulus):
         needed = {"conversation": "speaker", "word_association": "cue"}.get(self.asked)
         if needed is not None and getattr(self, needed) is None and self.beside is None:
             raise PydanticCustomError("part", "{needed}: lacks", {"needed": needed})
-        if self.beside is not None and {name for name, value in self.beside if value is not None} != {"messages"}:
+        if self.beside is not None and _filled(self.beside) != {"messages"}:
             raise PydanticCustomError("beside", "beside: must be a conversation, as the answer is")
         if self.beside is not None and self.asked != "conversation":
             raise PydanticCustomError("beside", "beside: only conversations are shown in pairs")
         return self
+
+
+def _filled(answer: ShownAnswer) -> set[str]:
+    return {name for name, value in answer if value is not None}
 
 
 Stimulus = Annotated[
@@ -329,8 +350,8 @@ ADAPTER: TypeAdapter[Stimulus] = TypeAdapter(Stimulus)
 def parse_row(
     row: bytes | str, *, root: Path | str | None = None, files: Mapping[str, bytes] | None = None
 ) -> Stimulus:
-    """One stimulus from its JSON. ``root`` is the folder that image paths are relative to; ``files`` gives images by
-    name. Raises ``pydantic.ValidationError``."""
+    """One stimulus from its JSON. Image paths are relative to ``root``; ``files`` has images by name. Raises
+    ``pydantic.ValidationError``."""
     return ADAPTER.validator.validate_json(row, context={"root": root, "files": files})  # type: ignore[no-any-return]
 
 
@@ -340,7 +361,7 @@ def canonical(stimulus: Stimulus) -> bytes:
 
 
 def as_dict(stimulus: Stimulus) -> dict[str, Any]:
-    """What ``canonical`` writes, as plain Python values."""
+    """The canonical JSON as plain Python values."""
     return stimulus.__pydantic_serializer__.to_python(stimulus, mode="json", exclude_defaults=True)  # type: ignore[no-any-return]
 
 

@@ -26,10 +26,9 @@ from agents.answers import BY_TASK, ConversationAnswer
 from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
-from agents.stimuli import TASKS, Asked, ShownAnswer
-from agents.tasks import SHORT
+from agents.stimuli import SHORT, TASKS, Asked, ShownAnswer
 from judging.dialogues import Letter, Line, heard, is_person
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 
 Truth = Literal["human", "machine"]
@@ -136,30 +135,29 @@ def read_answered(
     """
     wanted = set(tasks)
     seen: set[bytes] = set()
-    folders = [RunFolder(path) for path in runs]
+    folders = [Run(path) for path in runs]
     whole = {path.resolve() for path in runs}  # people's answers are among them
-    of_people = [RunFolder(path) for path in people if path.resolve() not in whole]
+    of_people = [Run(path) for path in people if path.resolve() not in whole]
     every = [*folders, *of_people]
     about: list[dict[Hashable, str]] = [{} for _ in every]
-    with StimulusLookup(*every) as stimuli:
-        known: dict[tuple[str, str], Shown] = {}
-        for folder, names in zip(every, about, strict=True):
-            for name in [*folder.agents(), *folder.imports()]:
-                for record in folder.latest(name):
-                    if record["task"] not in wanted or (folder in of_people and record["kind"] != "human"):
-                        continue
-                    if (digest := _identity(record)) in seen:
-                        raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
-                    seen.add(digest)
-                    if record["status"] != "ok":
-                        passed_over[str(record["status"])] += 1
-                        continue
-                    shown = _shown(record, every, stimuli, known)
-                    names.setdefault((shown.asked, shown.id), record["stimulus"])
-                    yield record, shown
-        if common is not None and len(every) > 1:
-            common += common_stimuli([str(folder.path) for folder in every], about)
-            common += stimuli.differing()
+    stimuli, known = StimulusLookup(*every), dict[tuple[str, str], Shown]()
+    for folder, names in zip(every, about, strict=True):
+        for name in [*folder.agents(), *folder.imports()]:
+            for record in folder.latest(name):
+                if record["task"] not in wanted or (folder in of_people and record["kind"] != "human"):
+                    continue
+                if (digest := _identity(record)) in seen:
+                    raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
+                seen.add(digest)
+                if record["status"] != "ok":
+                    passed_over[str(record["status"])] += 1
+                    continue
+                shown = _shown(record, every, stimuli, known)
+                names.setdefault((shown.asked, shown.id), record["stimulus"])
+                yield record, shown
+    if common is not None and len(every) > 1:
+        common += common_stimuli([str(folder.path) for folder in every], about)
+        common += stimuli.differing()
 
 
 def _identity(record: Record) -> bytes:
@@ -170,7 +168,7 @@ def _identity(record: Record) -> bytes:
 
 
 def _shown(
-    record: Record, folders: Sequence[RunFolder], stimuli: StimulusLookup, known: dict[tuple[str, str], Shown]
+    record: Record, folders: Sequence[Run], stimuli: StimulusLookup, known: dict[tuple[str, str], Shown]
 ) -> Shown:
     asked, name = record["task"], record["stimulus"]
     if (shown := known.get((asked, name))) is None:
@@ -186,7 +184,7 @@ def _shown(
     return shown
 
 
-def _with_picture(asked: Asked, row: Row, folder: RunFolder) -> Shown:
+def _with_picture(asked: Asked, row: Row, folder: Run) -> Shown:
     root = folder.root or folder.path
     shown = Shown(asked, row["id"], row, folder.path, root, None)
     image = shown.image()

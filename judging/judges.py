@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.entry import NOT_IN_PAPER, VARIANT, Entry, InPaper
+from agents.contract import NOT_IN_PAPER, VARIANT, Entry, InPaper
 
 
 def _classifier(name: str, summary: str, in_paper: InPaper, **settings: Any) -> Entry:

@@ -20,18 +20,15 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from agents import seeds
 from agents.answers import VerdictAnswer
-from agents.contract import GIB, Agent, Draw, Reply, Verdict
+from agents.contract import GIB, Agent, Draw, Reply, Verdict, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
 from agents.language.engines.openai import ChatSettings
-from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
-from agents.language.engines.vllm import VLLMEngine
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.openai_chat import ServerAgent
-from agents.stimuli import TASKS, JudgementStimulus, Stimulus, parse_row
-from agents.tasks import Asked
+from agents.language.text_agent import EngineChoice, EngineSettings, FittedRequest, LocalAgent
+from agents.stimuli import TASKS, Asked, JudgementStimulus, Stimulus, parse_row
 from agents.universal.openai_universal import SENT
 from judging import prompts, replies
 
@@ -152,7 +149,7 @@ class LanguageJudge(Agent[J]):
             trials = sorted(self._groups.get(key, ()), key=lambda one: one.id)
             if trial.id not in [one.id for one in trials]:
                 raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
-            seed = seeds.derive(chosen.seed, self.name, key, draw.sample, None, draw.attempt)
+            seed = derive_seed(chosen.seed, self.name, key, draw.sample, None, draw.attempt)
             random.Random(seed).shuffle(trials)
         is_own = chosen.prompt == "own"
         text = (
@@ -230,7 +227,7 @@ class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSet
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
         question = self.question(prepared, draw)
         request = question.request if self.settings.json_schema else replace(question.request, schema=None)
-        said = await self._once(question.key, partial(self._engine.complete, request, question.seed))
+        said = await self._once(question.key, partial(self._engine.generate, request, question.seed))
         return self.verdict(prepared.trial, question, said.text, said.finish, said.record())
 
 
@@ -238,7 +235,7 @@ class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
     """Which checkpoint, what runs it, and how it is asked."""
 
 
-class LocalJudge(LanguageJudge[LocalJudgeSettings], EngineAgent[LocalJudgeSettings]):
+class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSettings]):
     """A chat model that runs here and reads texts alone: it judges words and conversations, and what else
     ``without_picture`` lets it judge."""
 
@@ -257,7 +254,7 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], EngineAgent[LocalJudgeSettin
             self.judges = TASKS
 
     def fitted_request(self, stimulus: Pictured, draw: Draw) -> FittedRequest:
-        request = self._fixed_length(self.question(stimulus, draw).request)
+        request = self._adapted(stimulus, self.question(stimulus, draw).request)
         if excess := self._engine.excess(request):
             raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
         return FittedRequest(request)
@@ -280,7 +277,6 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], EngineAgent[LocalJudgeSettin
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
         question, request = self.question(prepared, draw), self.fitted_request(prepared, draw).request
-        assert isinstance(self._engine, VLLMEngine)
         text = await self._once(question.key, partial(self._engine.generate, request, question.seed))
         return self._reply(prepared, draw, FittedRequest(request), text)
 

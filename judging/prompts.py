@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.stimuli import JudgementStimulus, ShownAnswer
-from agents.tasks import Asked
+from agents.stimuli import Asked, JudgementStimulus, ShownAnswer
 
 _LIST = (
     "Instructions: Please present answers as pairs consisting of the classification (either 'Human' or 'AI-generated') "

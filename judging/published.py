@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from agents import catalogue
-from agents.entry import COMPARED
+from agents.contract import COMPARED
 from agents.errors import InputError
 from judging.measures import ALL
 from judging.paper_judges import instead

@@ -12,8 +12,7 @@ import orjson
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
-from agents.stimuli import TASKS
-from agents.tasks import SHORT
+from agents.stimuli import SHORT, TASKS
 from judging.agreement import agreement, krippendorff_alpha, said_by
 from judging.answer_statistics import answer_statistics
 from judging.caption_measures import caption_measures

@@ -17,7 +17,7 @@ from agents.errors import InputError, Problem
 from judging.trial_set import COLUMNS, FEWEST, key_path, read_about
 from serving.runs.csv_tables import by_line, load_table, unguarded
 from serving.runs.eligibility import is_asked
-from serving.runs.reader import RunFolder, numbered_records
+from serving.runs.run import Run, numbered_records
 from serving.runs.run_json import is_changed
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
     """
     import pandas as pd
 
-    runs = [RunFolder(path) for path in folders]
+    runs = [Run(path) for path in folders]
     keys = keys_of(folders, key)
     problems = [problem for run in runs for problem in _changed(run)]
     if problems:
@@ -89,7 +89,7 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
 
 def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
     """The keys of the trial sets that the runs are about, each once."""
-    return list(dict.fromkeys(_key_of(RunFolder(path), key).resolve() for path in folders))
+    return list(dict.fromkeys(_key_of(Run(path), key).resolve() for path in folders))
 
 
 def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
@@ -97,7 +97,7 @@ def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
     return {
         name: about["settings"]
         for path in folders
-        for name, about in RunFolder(path).meta["agents"].items()
+        for name, about in Run(path).meta["agents"].items()
         if about.get("settings")
     }
 
@@ -108,7 +108,7 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
     :func:`read_verdicts`, which says what is raised."""
     answers: dict[tuple[Path, str], dict[str, Any]] = {}
     every = keys_of(folders, key)
-    for folder in map(RunFolder, folders):
+    for folder in map(Run, folders):
         path = _key_of(folder, key)
         number = f"{every.index(path.resolve()) + 1}:" if len(every) > 1 else ""
         keys = _read_checked(folder, path)
@@ -141,8 +141,8 @@ def _check_once(rows: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _key_of(folder: RunFolder, given: Path | None) -> Path:
-    if any(row["task"] != TASK for _, row in islice(folder.stimuli(), 1)):
+def _key_of(folder: Run, given: Path | None) -> Path:
+    if any(row["task"] != TASK for row in islice(folder.stimuli(), 1)):
         raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
     source = folder.meta["set"].get("source")
     path = given or (key_path(_folder_of(folder, source)) if source else None)
@@ -151,7 +151,7 @@ def _key_of(folder: RunFolder, given: Path | None) -> Path:
     return path
 
 
-def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
+def _rows(folder: Run, given: Path | None) -> Iterator[dict[str, Any]]:
     path = _key_of(folder, given)
     keys = {
         trial: {name: row[name] for name in row if name not in ("delays", "objects")}
@@ -197,7 +197,7 @@ def _excluded(record: Mapping[str, Any]) -> str | None:
     return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
 
 
-def _changed(folder: RunFolder) -> Iterator[Problem]:
+def _changed(folder: Run) -> Iterator[Problem]:
     """A problem for each file of records that is not as ``run.json`` knows it. Imported ones are not known there."""
     for name in folder.agents():
         path = folder.records_path(name)
@@ -205,7 +205,7 @@ def _changed(folder: RunFolder) -> Iterator[Problem]:
             yield Problem(str(path), None, None, "its checksum is not that in run.json")
 
 
-def _check_answers(folder: RunFolder, name: str, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
+def _check_answers(folder: Run, name: str, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
     """Raise InputError that names file, line and field of each of the ``wrong`` records, if there are any."""
     if not wrong:
         return
@@ -224,7 +224,7 @@ def _check_answers(folder: RunFolder, name: str, wrong: Mapping[tuple[Any, ...],
     raise InputError(f"records that hold no verdict as judges give it{more}", problems[:MOST_NAMED])
 
 
-def _asked(folder: RunFolder, judge: str, keys: Mapping[str, Mapping[str, Any]]) -> set[str]:
+def _asked(folder: Run, judge: str, keys: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """The trials that a judge of the run is to judge; none of people, whose lists the run does not know."""
     about = folder.meta["agents"].get(judge)
     if about is None:
@@ -232,13 +232,13 @@ def _asked(folder: RunFolder, judge: str, keys: Mapping[str, Mapping[str, Any]])
     return {trial for trial, row in keys.items() if is_asked(about, (TASK, row["asked"]))}
 
 
-def _folder_of(folder: RunFolder, source: str) -> Path:
+def _folder_of(folder: Run, source: str) -> Path:
     """The trial set's folder: where it was when the run was made, or beside the run, if both have moved."""
     there = Path(folder.meta["set"].get("root") or Path(source).parent)
     return there if key_path(there).is_file() else folder.path.parent / there.name
 
 
-def _about(folder: RunFolder, key: Path) -> dict[str, Any]:
+def _about(folder: Run, key: Path) -> dict[str, Any]:
     """What stands beside the key, or beside the run's trials if the key lies elsewhere."""
     about, source = read_about(key), folder.meta["set"].get("source")
     if not about and source:
@@ -284,7 +284,7 @@ def _typed(row: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
+def _read_checked(folder: Run, path: Path) -> dict[str, dict[str, Any]]:
     """The rows of the key at ``path``. Raises InputError unless the trials of the run are those of the key."""
     keys, about = read_key(path), _about(folder, path)
     if "key_sha256" not in about:

@@ -1,8 +1,7 @@
 """How fast the machinery is by itself: the no-op agent over many stimuli.
 
 - ``generate`` over 100,000 stimuli beside Ray Data (read_json, map_batches in one actor, write_json) with the same
-  input and output fields; both as whole commands that start Ray and one worker, less the same command over one
-  stimulus (start-up);
+  input and output fields; both as commands that start Ray and one worker, less the same command over one stimulus;
 - the same stimuli through ``scheduler.answer``, one awaited call each, records written too;
 - with ``--large N``: peak memory of the driver at 10,000 and at N stimuli, and the time from the start of the command
   to the first new answer where all but a few of N records are there already.
@@ -29,6 +28,7 @@ from typing import Any
 
 BATCH = 512
 NEW = 1000  # stimuli that a resumed run has beside those already answered
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def write_set(path: Path, count: int) -> Path:
@@ -41,13 +41,12 @@ def write_set(path: Path, count: int) -> Path:
 
 def generate(source: Path, out: Path) -> list[str]:
     """Our command, with a worker of Ray's for a set of any size."""
-    choices = ["--batch-size", str(BATCH), "--replicas", "1"]
-    called = [sys.executable, "-m", "serving.cli", "generate", str(source)]
-    return [*called, "--agents", "null", "--out", str(out), *choices]
+    call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "null", "--out", str(out)]
+    return [*call, "--batch-size", str(BATCH), "--replicas", "1"]
 
 
 def seconds(command: list[str]) -> float:
-    """Time of a whole command, which must end well."""
+    """Time of a command, which must end well."""
     began = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -76,26 +75,28 @@ def ray_data(source: Path, out: Path) -> None:
             ]
             rows = zip(batch["cue"], batch["id"], batch["task"], strict=True)
             texts = [f'{{"cue":"{cue}","id":"{i}","task":"{task}"}}' for cue, i, task in rows]
-            now = datetime.now(UTC).isoformat()
+            constant: dict[str, Any] = {
+                "schema": "turinglike.record/1",
+                "run": "0" * 12,
+                "agent": "null",
+                "kind": "machine",
+                "sample": 0,
+                "status": "ok",
+                "attempts": [],
+                "error": None,
+                "provenance": {"digest": "0" * 64, "checkpoint": None, "revision": None},
+                "timing": {"waiting": 0.0, "preparing": 0.0, "responding": 0.0},
+                "worker": {"host": "h", "device": "cpu", "batch_size": count},
+                "created": datetime.now(UTC).isoformat(),
+            }
             return {
-                "schema": ["turinglike.record/1"] * count,
-                "run": ["0" * 12] * count,
+                **{name: [value] * count for name, value in constant.items()},
                 "task": batch["task"],
                 "stimulus": batch["id"],
                 "stimulus_sha256": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
-                "agent": ["null"] * count,
-                "kind": ["machine"] * count,
-                "sample": [0] * count,
                 "seed": seeds,
-                "status": ["ok"] * count,
                 "answer": [{"word": f"{seed:x}", "candidates": None, "skipped": []} for seed in seeds],
                 "raw": [f"{seed:x}" for seed in seeds],
-                "attempts": [[] for _ in seeds],
-                "error": [None] * count,
-                "provenance": [{"digest": "0" * 64, "checkpoint": None, "revision": None}] * count,
-                "timing": [{"waiting": 0.0, "preparing": 0.0, "responding": 0.0}] * count,
-                "worker": [{"host": "h", "device": "cpu", "batch_size": count}] * count,
-                "created": [now] * count,
             }
 
     rows = ray.data.read_json(str(source), lines=True)
@@ -106,7 +107,7 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     """Every stimulus through ``answer`` and into a record; returns the seconds that took, loading left out."""
     from agents import catalogue
     from agents.stimuli import parse_row
-    from serving.runs.record_lines import RecordHeader
+    from serving.runs.records import RecordHeader
     from serving.runs.store import Store
     from serving.scheduling.cluster import Cluster
     from serving.scheduling.dispatch import Dispatcher
@@ -117,10 +118,10 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     cluster, scheduler, store = Cluster(), Scheduler(), Store()
     await cluster.start()
     entry = catalogue.get("null")
-    agent = entry.make()
-    lane = Dispatcher(agent, lambda number: RemoteWorker(WorkerSpec(entry, {}, "/"), {}, False, {}), batch_size=BATCH)
-    scheduler.add(lane)
-    await lane.start()
+    spec = WorkerSpec(entry, {}, "/")
+    dispatcher = Dispatcher(entry.make(), lambda number: RemoteWorker(spec, {}, {}), batch_size=BATCH)
+    scheduler.add(dispatcher)
+    await dispatcher.start()
     store.open(out)
     writer = asyncio.create_task(store.run())
     header = RecordHeader("0" * 12, "machine", "0" * 64, None, None)
@@ -140,20 +141,20 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     return took
 
 
-def peak_memory(command: list[str]) -> int:
-    """Peak resident bytes of the command's own process."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def peak_memory(command: list[str]) -> float:
+    """Peak resident megabytes of the command's largest process."""
+    process = subprocess.Popen(command, **QUIET)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{command} ended with {os.waitstatus_to_exitcode(status)}")
-    return usage.ru_maxrss * 1024
+    return usage.ru_maxrss * 1024 / 1e6
 
 
 def first_new_answer(command: list[str], records: Path) -> float:
     """Seconds until a resumed run has a new record on disk; it goes on to the end."""
     size = records.stat().st_size
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, **QUIET)
     while process.poll() is None and records.stat().st_size == size:
         time.sleep(0.01)
     took = time.perf_counter() - began
@@ -174,33 +175,33 @@ def main() -> None:
         return ray_data(*options.peer)
     if options.single:
         return print(asyncio.run(one_at_a_time(*options.single)))
-    found: dict[str, float] = {"rows": options.rows}
+    figures: dict[str, float] = {"rows": options.rows}
     with tempfile.TemporaryDirectory(prefix="machinery-") as name:
         folder = Path(name)
         many, one = write_set(folder / "many.jsonl", options.rows), write_set(folder / "one.jsonl", 1)
         ours, peers = [], []
+        peer = [sys.executable, __file__, "--peer"]
         for i in range(options.repeats):
-            peer = [sys.executable, __file__, "--peer"]
             ours.append(seconds(generate(many, folder / f"many{i}")) - seconds(generate(one, folder / f"one{i}")))
             start_up = seconds([*peer, str(one), str(folder / f"peer-one{i}")])
             peers.append(seconds([*peer, str(many), str(folder / f"peer{i}")]) - start_up)
             print(f"round {i + 1}: generate {ours[-1]:.2f} s, Ray Data {peers[-1]:.2f} s", flush=True)
-        found["generate_per_s"] = options.rows / statistics.median(ours)
-        found["ray_data_per_s"] = options.rows / statistics.median(peers)
+        figures["generate_per_s"] = options.rows / statistics.median(ours)
+        figures["ray_data_per_s"] = options.rows / statistics.median(peers)
         single = [sys.executable, __file__, "--single", str(many), str(folder / "single.jsonl")]
         done = subprocess.run(single, capture_output=True, text=True, check=True)
-        found["answer_per_s"] = options.rows / float(done.stdout.split()[-1])
+        figures["answer_per_s"] = options.rows / float(done.stdout.split()[-1])
         if options.large:
             small = write_set(folder / "small.jsonl", 10_000)
             large = write_set(folder / "large.jsonl", options.large - NEW)
-            found["peak_mb_10000"] = peak_memory(generate(small, folder / "small")) / 1e6
             command = generate(large, folder / "large")
-            found[f"peak_mb_{options.large}"] = peak_memory(command) / 1e6
+            figures["peak_mb_10000"] = peak_memory(generate(small, folder / "small"))
+            figures[f"peak_mb_{options.large}"] = peak_memory(command)
             write_set(large, options.large)  # a run may grow
-            found["resume_first_answer_s"] = first_new_answer(command, folder / "large" / "records" / "null.jsonl")
-    for key, value in found.items():
+            figures["resume_first_answer_s"] = first_new_answer(command, folder / "large" / "records" / "null.jsonl")
+    for key, value in figures.items():
         print(f"{key:28} {value:12,.1f}")
-    print(json.dumps({key: round(value, 2) for key, value in found.items()}))
+    print(json.dumps({key: round(value, 2) for key, value in figures.items()}))
     return None
 
 

@@ -2,17 +2,14 @@
 
     python scripts/check_gpu.py [--agents A,B] [--pretend]
 
-With tiny random weights of the real architecture: whether answers in fp32 are those of the CPU, how many differ in
-bf16, how many change when asked one by one, how often the host waits for the device, for a token or fixation and for a
-batch, how often something is copied there and back for a batch, and how much of each the project itself asks for. Then,
-for agents whose real architecture can be drawn at random and is not too large: memory taken beside what is declared,
-and answers a second at batch sizes 1 and 8, each after a batch that warms up.
+With tiny random weights of the real architecture: whether answers in fp32 are those of the CPU, how many differ in bf16
+and one by one, how often the host waits for the device in a step and in a batch, how often something is copied there
+and back, and how much of each the project itself asks for. Where the real architecture can be drawn at random and is
+not too large: memory beside what is declared, and answers a second at batch sizes 1 and 8.
 
 With ``--pretend`` there is no GPU: tensors "on cuda:0" are wrapped ones of the CPU, which refuse what CUDA refuses and
-count waits; times and memory are left out. (``turinglike bench`` measures speed at length.)
-
-A table goes to stdout, one JSON line last. Exit code 1: something promised does not hold (fp32 differs from the CPU, a
-wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.
+count waits; times and memory are left out. A table goes to stdout, one JSON line last. Exit code 1: a promise does not
+hold (fp32 differs from the CPU, a wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.
 """
 
 from __future__ import annotations
@@ -42,6 +39,7 @@ sys.path.append(str(ROOT / "tests" / "helpers"))
 LARGEST = 3 * 2**30  # bytes of weights of the real architectures that are tried
 SIZES, ROUNDS = (1, 8), 3
 ALIKE = 8  # stimuli
+SCORES = {"score", "scores", "boxes"}
 Row = dict[str, Any]
 
 
@@ -67,12 +65,12 @@ def counted() -> Iterator[Any]:
             if func._schema.name == "aten::to" and func._can_decompose():  # so it arrives in inference mode
                 with self:
                     return func.decompose(*args, **(kwargs or {}))
-            found = func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
             if func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default):
                 source = args[func is torch.ops.aten.copy_.default].device.type
-                if source != found.device.type:
-                    self.copies[f"to {found.device.type}", place()] += 1
-            return found
+                if source != result.device.type:
+                    self.copies[f"to {result.device.type}", place()] += 1
+            return result
 
     counts = Counts()
 
@@ -109,12 +107,11 @@ def main() -> int:
         return 2
     torch.set_num_threads(1 if options.pretend else max(1, torch.get_num_threads()))
     rows = []
-    console = Console(stderr=True)
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(mock.patch.dict(os.environ, {"XDG_CACHE_HOME": str(root / "cache")}))
         for number, name in enumerate(names):
-            console.print(f"{name} ({number + 1} of {len(names)})")
+            print(f"{name} ({number + 1} of {len(names)})", file=sys.stderr, flush=True)
             folder = root / str(number)
             folder.mkdir()
             try:
@@ -128,7 +125,7 @@ def main() -> int:
 
 
 def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row:
-    """One agent's row; ``broken`` are the promises that do not hold, in words."""
+    """The row of an agent; ``broken`` are the promises that do not hold, in words."""
     import device_cases
     import device_counts
     from pretended_cuda import pretended_cuda
@@ -136,26 +133,28 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     row: Row = {"agent": entry.name, "broken": []}
     if (why := device_cases.lacks(entry)) is not None:
         return row | {"left_out": why}
-    chosen = device_cases.settings(entry, folder / "checkpoint", stack)
+    settings = device_cases.settings(entry, folder / "checkpoint", stack)
     device: Callable[[], Any] = pretended_cuda if pretend else contextlib.nullcontext
     exact = {"precision": "fp32"} if device_cases.takes_precision(entry) else {}
-    asked = device_cases.stimuli(entry, folder, ALIKE)
-    here = said(entry, chosen | exact, asked, "cpu")
+    stimuli = device_cases.stimuli(entry, folder, ALIKE)
+    on_cpu = answers(entry, settings | exact, stimuli, "cpu")
     with device():
-        there = said(entry, chosen | exact, asked, "cuda:0")
-        alone = said(entry, chosen | exact, asked, "cuda:0", each=True)
-        half = said(entry, chosen | {"precision": "bf16"}, asked, "cuda:0") if exact else None
-    row |= {"answers": len(asked), "other_than_cpu": differing(here, there), "other_alone": differing(there, alone)}
-    row["other_in_bf16"] = None if half is None else differing(there, half)
+        on_gpu = answers(entry, settings | exact, stimuli, "cuda:0")
+        alone = answers(entry, settings | exact, stimuli, "cuda:0", size=1)
+        half = answers(entry, settings | {"precision": "bf16"}, stimuli, "cuda:0") if exact else None
+    row |= {"answers": len(stimuli), "other_than_cpu": differing(on_cpu, on_gpu)}
+    row |= {"other_alone": differing(on_gpu, alone), "other_in_bf16": None if half is None else differing(on_gpu, half)}
     if row["other_than_cpu"]:
-        row["broken"].append(f"{row['other_than_cpu']} of {len(asked)} answers in fp32 are not the CPU's")
-    counts = device_counts.count(entry, chosen, folder, ALIKE, device=pretended_cuda if pretend else counted)
-    for of, found in (("step", counts.per_step), ("batch", counts.per_batch)):
-        row[f"waits_{of}"] = round(device_counts.total(found, "wait"), 2)
-        row[f"waits_{of}_ours"] = round(device_counts.total(found, "wait", ours=True), 2)
-    for way, what in (("in", "to cuda"), ("out", "to cpu")):
-        row[f"copies_{way}"] = round(device_counts.total(counts.per_batch, "copy", what), 2)
-        row[f"copies_{way}_ours"] = round(device_counts.total(counts.per_batch, "copy", what, ours=True), 2)
+        row["broken"].append(f"{row['other_than_cpu']} of {len(stimuli)} answers in fp32 are not the CPU's")
+    counts = device_counts.count(entry, settings, folder, ALIKE, device=pretended_cuda if pretend else counted)
+    for column, calls, kind in (
+        ("waits_step", counts.per_step, ("wait",)),
+        ("waits_batch", counts.per_batch, ("wait",)),
+        ("copies_in", counts.per_batch, ("copy", "to cuda")),
+        ("copies_out", counts.per_batch, ("copy", "to cpu")),
+    ):
+        row[column] = round(device_counts.total(calls, *kind), 2)
+        row[f"{column}_ours"] = round(device_counts.total(calls, *kind, ours=True), 2)
     if row["waits_step_ours"] > 0.01:
         row["broken"].append(f"{row['waits_step_ours']} waits of ours in every step")
     if not pretend:
@@ -165,28 +164,26 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     return row
 
 
-def said(entry: Any, chosen: Row, asked: list[Any], device: str, *, each: bool = False) -> list[Row]:
-    """The answers in one batch, or one by one."""
+def answers(entry: Any, settings: Row, stimuli: list[Any], device: str, size: int = ALIKE) -> list[Row]:
+    """The answers in batches of ``size``, without scores, whose last digits may differ."""
     import device_cases
 
-    agent = device_cases.loaded(entry, chosen, device)
-    found: list[Row] = []
-    for at in range(0, len(asked), 1 if each else len(asked)):
-        part = asked[at : at + (1 if each else len(asked))]
-        draws = device_cases.draws(asked)[at : at + len(part)]
-        replies = agent.respond([agent.prepare(one) for one in part], draws)
-        found += [{"failed": repr(one)} if isinstance(one, Exception) else one.answer.model_dump() for one in replies]
+    agent = device_cases.loaded(entry, settings, device)
+    draws = device_cases.draws(stimuli)
+    replies: list[Any] = []
+    for at in range(0, len(stimuli), size):
+        prepared = [agent.prepare(stimulus) for stimulus in stimuli[at : at + size]]
+        replies += agent.respond(prepared, draws[at : at + size])
     agent.close()
-    return found
+    return [
+        {"failed": repr(reply)} if isinstance(reply, Exception) else reply.answer.model_dump(exclude=SCORES)
+        for reply in replies
+    ]
 
 
-def differing(one: list[Row], other: list[Row]) -> int:
-    """How many answers differ, scores apart, whose last digits may."""
-    return sum(_plain(a) != _plain(b) for a, b in zip(one, other, strict=True))
-
-
-def _plain(answer: Row) -> Row:
-    return {name: value for name, value in answer.items() if name not in ("score", "scores", "boxes")}
+def differing(some: list[Row], others: list[Row]) -> int:
+    """How many answers differ."""
+    return sum(first != second for first, second in zip(some, others, strict=True))
 
 
 def of_real_size(entry: Any) -> Row:
@@ -194,23 +191,20 @@ def of_real_size(entry: Any) -> Row:
     import device_cases
     import torch
 
-    settings = {"checkpoint": "random"} if entry.takes_random_weights() else {}
-    agent = entry.make(settings)
+    agent = entry.make({"checkpoint": "random"} if entry.takes_random_weights() else {})
     if agent.missing() is not None or getattr(agent, "weights", 0) > LARGEST or agent.continuous():
         return {}
     agent.open()
     torch.cuda.reset_peak_memory_stats()
     agent.load("cuda:0")
     row: Row = {}
-    for size in SIZES:
-        shown = examples(entry, size)
-        if not shown:
-            break
+    for size in SIZES if (stimuli := examples(entry)) else ():
+        batch = list(islice(cycle(stimuli), size))
         for number in range(1 + ROUNDS):
             if number == 1:  # the first warms up
                 torch.cuda.synchronize()
                 began = time.perf_counter()
-            agent.respond([agent.prepare(one) for one in shown], device_cases.draws(shown))
+            agent.respond([agent.prepare(stimulus) for stimulus in batch], device_cases.draws(batch))
         torch.cuda.synchronize()
         row[f"per_second_{size}"] = round(ROUNDS * size / (time.perf_counter() - began), 2)
     device_bytes = getattr(agent, "device_bytes", None)
@@ -221,35 +215,27 @@ def of_real_size(entry: Any) -> Row:
     return row
 
 
-def examples(entry: Any, count: int) -> list[Any]:
-    """So many stimuli of the agent's first task, from the examples; none where there are none."""
+def examples(entry: Any) -> list[Any]:
+    """The stimuli of the agent's first task among the examples."""
     from agents.stimuli import parse_row
 
     folder = ROOT / "examples"
     lines = [line for name in ("demo", "vision", "search") for line in (folder / f"{name}.jsonl").open("rb")]
-    made = (parse_row(line, root=folder) for line in lines if b"broken" not in line)
-    fit = [
-        one for one in made if one.task == entry.tasks[0] and getattr(one, "mode", "free") in entry.load_class().modes
+    stimuli = [parse_row(line, root=folder) for line in lines if b"broken" not in line]
+    modes = entry.load_class().modes
+    return [
+        stimulus
+        for stimulus in stimuli
+        if stimulus.task == entry.tasks[0] and getattr(stimulus, "mode", "free") in modes
     ]
-    return list(islice(cycle(fit), count)) if fit else []
-
-
-COLUMNS = {
-    "not the CPU's": "other_than_cpu", "other alone": "other_alone", "other in bf16": "other_in_bf16",
-    "waits a step": "waits_step", "ours": "waits_step_ours", "a batch": "waits_batch", "ours ": "waits_batch_ours",
-    "copies in": "copies_in", "ours  ": "copies_in_ours", "out": "copies_out", "ours   ": "copies_out_ours",
-    "MiB": "memory_mib", "declared": "declared_mib", "1/s": "per_second_1", "8: 1/s": "per_second_8",
-}  # fmt: skip
 
 
 def print_rows(rows: list[Row]) -> None:
-    there = {title: name for title, name in COLUMNS.items() if any(row.get(name) is not None for row in rows)}
-    table = Table("agent", "of", *there, "")
+    columns = dict.fromkeys(name for row in rows for name, value in row.items() if isinstance(value, int | float))
+    table = Table("agent", *(name.replace("_", " ") for name in columns), "")
     for row in rows:
-        cells = ["" if row.get(name) is None else f"{row[name]:g}" for name in there.values()]
-        table.add_row(
-            row["agent"], str(row.get("answers", "")), *cells, "; ".join(row["broken"]) or row.get("left_out", "")
-        )
+        cells = ["" if row.get(name) is None else f"{row[name]:g}" for name in columns]
+        table.add_row(row["agent"], *cells, "; ".join(row["broken"]) or row.get("left_out", ""))
     Console(width=160).print(table)
 
 

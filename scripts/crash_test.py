@@ -1,7 +1,7 @@
 """Kill a run at random moments, resume it at once, and compare with a run that was left alone.
 
 The victim is the driver, a worker, or Ray's raylet or GCS, also while they start; the run is of single answers (in
-batches or one at a time) or of conversations. The exit code must say what happened, in one sentence where it is Ray's
+batches or one at a time) or of conversations. The exit code must tell what happened, in one sentence where it is Ray's
 death, and after the resume there must be exactly one record per key, with the uninterrupted run's answers.
 
     python scripts/crash_test.py --rounds 50
@@ -29,11 +29,16 @@ EXIT = {"driver": -9, "worker": 0, "raylet": 5, "gcs": 5}  # if it was killed be
 FORMS = {"batches": "null", "continuous": "null-one", "conversations": "null~null"}
 STIMULI = {"batches": 1500, "continuous": 1500, "conversations": 60}
 LAST = {"batches": 1.8, "continuous": 1.8, "conversations": 3.5}  # seconds that the answering takes, about
+SETTINGS = {
+    "batches": ["--batch-size", "16", "--set", "null.delay_s=0.025"],
+    "continuous": ["--set", "null-one.delay_s=0.1"],
+    "conversations": ["--batch-size", "16", "--set", "null.delay_s=0.05"],
+}
 
 
 @dataclass
 class Outcome:
-    """One round. ``done`` records were there after the kill; ``broken`` says what promise was, if any."""
+    """One round. ``done`` records were there after the kill; ``broken`` names the broken promise, if any."""
 
     form: str
     victim: str
@@ -55,13 +60,8 @@ def write_set(folder: Path, form: str) -> Path:
 
 def command(source: Path, form: str, out: Path) -> list[str]:
     """The command line of a run that takes a few seconds."""
-    settings = {
-        "batches": ["--batch-size", "16", "--set", "null.delay_s=0.025"],
-        "continuous": ["--set", "null-one.delay_s=0.1"],
-        "conversations": ["--batch-size", "16", "--set", "null.delay_s=0.05"],
-    }
-    base = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", FORMS[form], "--out", str(out)]
-    return [*base, *settings[form], "--replicas", "2"]
+    call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", FORMS[form], "--out", str(out)]
+    return [*call, *SETTINGS[form], "--replicas", "2"]
 
 
 def answers(out: Path, form: str) -> tuple[dict[tuple[str, int], Any], int]:
@@ -76,14 +76,14 @@ def victims(driver: psutil.Process, kind: str) -> list[psutil.Process]:
     """The processes to kill: the driver, or those of its children that are meant."""
     if kind == "driver":
         return [driver]
-    found = []
+    processes = []
     for child in driver.children(recursive=True):
         try:
             if VICTIMS[kind] in (child.name(), (child.cmdline() or [""])[0]):
-                found.append(child)
+                processes.append(child)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def one_round(folder: Path, form: str, victim: str, moment: float, expected: dict[Any, Any]) -> Outcome:
@@ -98,47 +98,44 @@ def one_round(folder: Path, form: str, victim: str, moment: float, expected: dic
             time.sleep(0.01)
         time.sleep(moment * 10)
     else:
-        path = out / "records" / f"{FORMS[form]}.jsonl"
-        journal = out / "turns" / f"{FORMS[form]}.jsonl"
-        while process.poll() is None and not any(p.exists() and p.stat().st_size for p in (path, journal)):
+        files = [out / part / f"{FORMS[form]}.jsonl" for part in ("records", "turns")]
+        while process.poll() is None and not any(path.exists() and path.stat().st_size for path in files):
             time.sleep(0.02)
         time.sleep(moment * LAST[form])
     after = time.monotonic() - began
     for target in victims(driver, victim) if process.poll() is None else []:
         target.kill()
-    said = process.communicate()[1]
+    errors = process.communicate()[1]
     exit_code = process.returncode
     done = len(answers(out, form)[0])
     resumed = subprocess.run(call, capture_output=True, text=True, check=False)
-    found, lines = answers(out, form)
+    records, lines = answers(out, form)
     broken = ""
     if exit_code != EXIT[victim] and not (exit_code == 0 and done == STIMULI[form]):
-        broken = f"ended with {exit_code}: {said[-300:]}"
-    elif exit_code == 5 and ("Traceback" in said or said.count("turinglike: ") != 1):
-        broken = f"did not end with one sentence: {said[-300:]}"
+        broken = f"ended with {exit_code}: {errors[-300:]}"
+    elif exit_code == 5 and ("Traceback" in errors or errors.count("turinglike: ") != 1):
+        broken = f"did not end with one sentence: {errors[-300:]}"
     elif resumed.returncode != 0:
         broken = f"resume ended with {resumed.returncode}: {resumed.stderr[-300:]}"
-    elif lines != len(found):
-        broken = f"{lines} lines for {len(found)} keys"
-    elif found != expected:
-        wrong = [key for key in expected if found.get(key) != expected[key]]
+    elif lines != len(records):
+        broken = f"{lines} lines for {len(records)} keys"
+    elif records != expected:
+        wrong = [key for key in expected if records.get(key) != expected[key]]
         broken = f"{len(wrong)} answers missing or different, {wrong[:3]}"
     return Outcome(form, victim, round(after, 2), exit_code, done, resumed.returncode, broken)
 
 
 def reference(folder: Path, form: str) -> dict[Any, Any]:
     """The answers of a run that nobody disturbs."""
-    source = write_set(folder, form)
     out = folder / f"{form}-reference"
-    subprocess.run(command(source, form, out), check=True, capture_output=True)
-    found, lines = answers(out, form)
-    if lines != STIMULI[form] or len(found) != lines:
+    subprocess.run(command(write_set(folder, form), form, out), check=True, capture_output=True)
+    records, lines = answers(out, form)
+    if lines != STIMULI[form] or len(records) != lines:
         raise SystemExit(f"the undisturbed run of {form} has {lines} records for {STIMULI[form]} stimuli")
-    return found
+    return records
 
 
 def main() -> int:
-    """Run the rounds; 1 if a promise was broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
@@ -153,15 +150,14 @@ def main() -> int:
             form, victim = plan[number % len(plan)]
             outcome = one_round(folder, form, victim, chance.random(), expected[form])
             outcomes.append(outcome)
-            verdict = outcome.broken or "kept"
             print(
                 f"{number + 1:3} {form:13} {victim:7} after {outcome.after:5.1f} s  exit {outcome.exit_code:4}  "
-                f"{outcome.done:5} of {STIMULI[form]} there  {verdict}",
+                f"{outcome.done:5} of {STIMULI[form]} done  {outcome.broken or 'kept'}",
                 flush=True,
             )
-    broken = [outcome for outcome in outcomes if outcome.broken]
+    broken = [asdict(outcome) for outcome in outcomes if outcome.broken]
     early = sum(outcome.done < STIMULI[outcome.form] for outcome in outcomes)
-    print(json.dumps({"rounds": len(outcomes), "unfinished": early, "broken": [asdict(one) for one in broken]}))
+    print(json.dumps({"rounds": len(outcomes), "unfinished": early, "broken": broken}))
     return 1 if broken else 0
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from serving.cli import main as turinglike
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.scheduling.guardian import watched
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,7 +64,7 @@ def run(*arguments: object) -> int:
 
 def unexpected(out: Path, code: int) -> list[str]:
     """What differs from the one expected outcome; nothing if all is well."""
-    folder = RunFolder(out)
+    folder = Run(out)
     failed, answered = set(), set()
     for agent in AGENTS:
         for record in folder.latest(agent) if agent in folder.agents() else ():
@@ -74,7 +74,7 @@ def unexpected(out: Path, code: int) -> list[str]:
             else:
                 failed.add((*key, (record["error"] or {}).get("code", record["status"])))
     tasks = {name: agent["task"] for name, agent in folder.meta["agents"].items()}
-    wanted = {(agent, row["id"]) for _, row in folder.stimuli() for agent in AGENTS if row["task"] in tasks[agent]}
+    wanted = {(agent, row["id"]) for row in folder.stimuli() for agent in AGENTS if row["task"] in tasks[agent]}
     missing = wanted - answered - {key[:2] for key in failed}
     problems = [f"{agent}: {stimulus} failed: {error}" for agent, stimulus, error in sorted(failed - EXPECTED)]
     problems += [f"{agent}: {stimulus} should have failed: {error}" for agent, stimulus, error in EXPECTED - failed]

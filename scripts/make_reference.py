@@ -13,10 +13,9 @@ from pathlib import Path
 import orjson
 
 from agents.built_in import BUILT_IN, PROPRIETARY
-from agents.contract import GIB
-from agents.entry import Entry
+from agents.contract import GIB, Entry
 from agents.random_weights import RANDOM
-from agents.tasks import SHORT, TASKS
+from agents.stimuli import SHORT, TASKS
 from serving.runs.records import json_schema, stimulus_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

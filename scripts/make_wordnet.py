@@ -2,8 +2,7 @@
 ``python scripts/make_wordnet.py FOLDER [--output FILE]``.
 
 FOLDER holds WordNet 3.0's database files (``index.noun``, ``data.noun``, ``noun.exc`` and so on; Debian's package
-wordnet-base has them in /usr/share/wordnet). With ``--check`` nothing is written; the exit code is 1 if the output is
-missing or differs.
+wordnet-base has them in /usr/share/wordnet).
 """
 
 from __future__ import annotations
@@ -75,7 +74,6 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Take the words of WordNet.")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of WordNet 3.0's database files")
     parser.add_argument("--output", type=Path, default=WORDNET, help="the text to write")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the output differs")
     options = parser.parse_args(argv)
     # The header, with WordNet's licence, stands in the packaged text.
     header = "".join(line for line in WORDNET.read_text(encoding="utf-8").splitlines(True) if line.startswith("#"))
@@ -83,11 +81,6 @@ def main(argv: list[str] | None = None) -> int:
         text = build(options.folder, header)
     except (OSError, ValueError, IndexError) as error:
         parser.error(f"{options.folder} is not WordNet's: {error}")
-    if options.output.is_file() and options.output.read_text(encoding="utf-8") == text:
-        return 0
-    if options.check:
-        print(f"{options.output} differs from what is made of {options.folder}", file=sys.stderr)
-        return 1
     options.output.write_text(text, encoding="utf-8")
     print(f"wrote {options.output}")
     return 0

@@ -15,11 +15,10 @@ import orjson
 from rich.text import Text
 
 from agents import __version__, catalogue
-from agents.contract import GIB, MIB, Agent
-from agents.entry import Entry
+from agents.contract import GIB, MIB, Agent, Entry
 from agents.errors import TuringlikeError, printable
 from agents.random_weights import RANDOM
-from agents.tasks import SHORT, TASKS
+from agents.stimuli import SHORT, TASKS
 from serving.scheduling import machine
 from serving.terminal import columns, plain_table, print_table
 

@@ -29,7 +29,7 @@ from serving.assignments import ConversingPair, check_usage, describe, nothing_t
 from serving.conversations.scenario import as_conversation, next_turn
 from serving.runs.eligibility import is_asked, task_of
 from serving.runs.given_stimuli import GivenStimuli, GivenStimulus, given_stimuli
-from serving.runs.record_lines import RecordHeader
+from serving.runs.records import RecordHeader
 from serving.scheduling.placement import Device
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest

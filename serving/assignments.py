@@ -10,17 +10,16 @@ from typing import Any, Self, get_args
 import orjson
 
 from agents import catalogue
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
 from agents.language.filters.policies import Policy
-from agents.tasks import ConversationType
+from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
 from serving.conversations.pair_settings import PairSettings, read_pair_settings
 from serving.runs.eligibility import Kind, is_asked, named
-from serving.runs.record_lines import RecordHeader
-from serving.runs.resume_state import NONE, ResumeState
-from serving.runs.run import digest
+from serving.runs.records import RecordHeader
+from serving.runs.run_json import digest
+from serving.runs.store import ResumeState
 from serving.scheduling.placement import Device
 
 
@@ -74,7 +73,7 @@ class Assignment:
 
     def left(self, limit: int | None) -> int:
         """The number of answers still to be made to the first ``limit`` stimuli."""
-        return self.total - int((self.resume.state[:limit] != NONE).sum()) + self.retried
+        return self.total - self.resume.counts(limit).total() + self.retried
 
 
 def check_usage(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from agents import __version__
 from agents.errors import InputError, printable
 from agents.selection import read_names, resolve
-from agents.tasks import MODES
+from agents.stimuli import MODES
 from serving import histories
 from serving.agent_list import doctor, print_agent, print_agents
 from serving.command_line import (

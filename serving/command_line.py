@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args
 
 from agents.errors import InputError, StorageError, TuringlikeError, printable
-from agents.tasks import ALL_TASKS, SHORT, TASKS
+from agents.stimuli import ALL_TASKS, SHORT, TASKS
 from serving.export import registry
 from serving.scheduling.guardian import OWN_ERROR
 from serving.scheduling.interrupts import Interrupted

@@ -19,7 +19,8 @@ from serving.progress import duration
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
 from serving.runs.given_stimuli import chosen_by
-from serving.runs.run import is_ours, open_run
+from serving.runs.run import refuse_other_folder
+from serving.runs.run_opening import open_run
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
@@ -70,7 +71,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         if generation.plan():
             if options.here:
                 generation.here = True
-                answers_here(go_on=False)
+                answers_here()
             else:
                 generation.here = may_be_here and generation.needs_no_workers() and answers_here()
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
@@ -106,8 +107,7 @@ def _folder(options: GenerateOptions) -> Iterator[None]:
     parts = ["records"] + ["turns"] * any("~" in name for name in options.agents)
     fresh = not out.exists()
     try:
-        if not fresh and not (out / "run.json").exists() and not all(is_ours(path.name) for path in out.iterdir()):
-            raise InputError(f"{out} is not empty and not a run folder; choose another --out")
+        refuse_other_folder(out)
         for part in parts:
             (out / part).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
-
-import orjson
 
 from agents import catalogue
 from agents.contract import Agent
@@ -20,18 +18,15 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
-from serving.runs.eligibility import Kind, task_of
-from serving.runs.positions import Positions, id_key, task_key
-from serving.runs.record_lines import RecordHeader
-from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState
+from serving.runs.eligibility import Kind
+from serving.runs.records import RecordHeader
 from serving.runs.run import Run
 from serving.runs.run_json import checksum, is_changed
-from serving.runs.store import Store
-from serving.scheduling import machine, worker_process
+from serving.runs.store import Maker, ResumeState, Store
+from serving.scheduling import machine
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import started
 from serving.scheduling.local_ray import RayHead
-from serving.scheduling.ray_workers import probe_for
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
@@ -53,7 +48,8 @@ class Generation:
     ahead: list[RayHead] = field(default_factory=list)
     started: bool = field(init=False, default=False)
     assignments: list[Assignment] = field(init=False, default_factory=list)
-    positions: Positions = field(init=False)
+    positions: Mapping[tuple[str, str], int] = field(init=False)  # of the stimuli, by task and id
+    stimuli: Sequence[tuple[tuple[str, str], Kind]] = field(init=False)
     kinds: Counter[Kind] = field(init=False)
     scheduler: Scheduler = field(init=False)
     cluster: Cluster | ThisProcess = field(init=False)
@@ -63,8 +59,9 @@ class Generation:
     def plan(self) -> int:
         """Find what is still to be answered; returns how much that is."""
         run, options = self.run, self.options
-        self.positions = Positions(run.index.task_and_id)
-        self.kinds = counts = run.index.count_kinds(options.limit)
+        self.stimuli = [*run.kinds.items()]
+        self.positions = {key: position for position, key in enumerate(run.kinds)}
+        self.kinds = counts = Counter(kind for _, kind in self.stimuli[: options.limit])
         problems = []
         for name in options.agents:
             members = catalogue.pair(name)
@@ -73,7 +70,7 @@ class Generation:
             header = RecordHeader(
                 run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
-            records = run.records(name)
+            records = run.records_path(name)
             if is_changed(records, about.get("records")):
                 raise InputError(
                     f"{records} is not what this run wrote (its checksum is another): restore it, or remove it to have "
@@ -83,14 +80,14 @@ class Generation:
             known = (about.get("records") or {"bytes": 0})["bytes"]
             maker = Maker(name, about["task"] if len(members) == 1 else ("conversation",), header.digest, known)
             resume = ResumeState.read(records, self.positions, options.samples, maker, about["samples"])
-            assignment = Assignment(name, members, about, header, resume, records, run.journal(name))
+            assignment = Assignment(name, members, about, header, resume, records, run.journal_path(name))
             assignment.total = (
                 sum(number for kind, number in counts.items() if assignment.answers(kind)) * options.samples
             )
             if not assignment.total:
                 problems.append(nothing_to_answer(str(options.source), name, about, counts))
             if options.retry_failed:
-                assignment.retried = int((resume.state[: options.limit] >= FAILED).sum())
+                assignment.retried = resume.counts(options.limit)["failed"]
             self.assignments.append(assignment)
         if problems:
             raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
@@ -137,7 +134,7 @@ class Generation:
                 await started(self.cluster.start(self.progress.waits_for), take_signals)
                 self.progress.waits_for("")
                 self.started = True
-                worker_process.freeze()
+                machine.freeze()
                 self.pool = self._make_pool()
                 self.pool.admit([assignment.members for assignment in self.assignments], self._batches)
                 work = asyncio.create_task(self._work())
@@ -168,13 +165,12 @@ class Generation:
             self.agents,
             options.entries,
             options.settings,
-            self.run.root,
+            str(self.run.root),
             options.device,
             options.replicas,
             options.batch_size,
             options.timeout,
             options.load_timeout,
-            probe_for(self.run.root, self._first_image()) if options.address else None,
         )
 
     def _batches(self, name: str) -> int:
@@ -212,9 +208,6 @@ class Generation:
                 assignment.error = error
                 self.progress.stopped(assignment.name, str(error))
 
-    def _first_image(self) -> str | None:
-        return next((row["image"] for row in map(orjson.loads, self.run.rows()) if "image" in row), None)
-
     def _note_provenance(self, assignment: Assignment) -> None:
         about = self.run.meta["agents"][assignment.name]
         members = about.get("members", {assignment.name: about})
@@ -226,24 +219,22 @@ class Generation:
 
     def _todo(self, assignment: Assignment) -> Iterator[_OpenKey]:
         """Everything that the assignment has still to answer; what failed before comes after what is new."""
-        resume = assignment.resume
-        is_new = resume.state == NONE
-        eligible = self.run.index.of_kinds(assignment.answers)
-        for is_open in (is_new, resume.state >= FAILED) if self.options.retry_failed else (is_new,):
-            any_open = (eligible & is_open.any(axis=1)).tobytes()  # bytes are indexed faster
-            each_open, samples = is_open.tobytes(), range(is_open.shape[1])
-            first = 0 if is_open is is_new else len(eligible)
-            for position, row in enumerate(islice(self.run.rows(), self.options.limit)):
-                if any_open[position]:
-                    stimulus = orjson.loads(row)["id"]
+        limit, status = self.options.limit, assignment.resume.status
+        samples = range(self.options.samples)
+        asked = {kind for kind in self.kinds if assignment.answers(kind)}
+        for wanted in (None, "failed") if self.options.retry_failed else (None,):
+            first = 0 if wanted is None else len(self.stimuli)
+            before = {} if wanted is None else {**assignment.resume.codes}
+            rows = islice(self.run.rows(), limit)
+            for position, (row, ((_, stimulus), kind)) in enumerate(zip(rows, self.stimuli, strict=False)):
+                if kind in asked:
                     for sample in samples:
-                        if each_open[position * len(samples) + sample]:
-                            before = "" if is_open is is_new else resume.code(resume.state.item(position, sample))
-                            yield _OpenKey(position, stimulus, row, sample, first + position + 1, before)
+                        key = (position, sample)
+                        if status.get(key) == wanted:
+                            yield _OpenKey(position, stimulus, row, sample, first + position + 1, before.get(key, ""))
 
     async def _answer(self, assignment: Assignment) -> None:
-        seed, tasks = self.run.meta["seed"], assignment.about["task"]
-        only = tasks[0] if len(tasks) == 1 else None
+        seed = self.run.meta["seed"]
         await self._write_invalid(assignment)
 
         def requests() -> Iterator[AgentRequest]:
@@ -256,7 +247,7 @@ class Generation:
         stream = self.scheduler.stream(requests())
         async with contextlib.aclosing(stream):
             async for request in stream:
-                self._write(assignment, request.order, request, only or task_of(request.row))
+                self._write(assignment, request.order, request)
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
@@ -270,23 +261,26 @@ class Generation:
                 request = key.request(assignment.name, seed)
                 request.fail(*reason)
                 request.draw_seed()
-                self._write(assignment, key.order, request, task_of(key.row))
+                self._write(assignment, key.order, request)
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
 
-    def _write(self, assignment: Assignment, order: int, request: AgentRequest, task: str) -> None:
-        assignment.resume.lines.add((order - 1) % len(self.positions), request.sample)
+    def _write(self, assignment: Assignment, order: int, request: AgentRequest) -> None:
+        position = (order - 1) % len(self.stimuli)
+        (task, _), _ = self.stimuli[position]
+        assignment.resume.note(position, request.sample)
         self.store.put(assignment.records, assignment.header.line(request, task), request.status)
 
     async def _converse(self, assignment: Assignment) -> None:
         seed, journal = self.run.meta["seed"], assignment.journal
         pair = ConversingPair.of(assignment.name, self.agents, self.options.settings.get(assignment.name))
-        state = assignment.resume.state
+        status = assignment.resume.status
 
         def unfinished(stimulus: str, sample: int) -> bool:
-            [position] = self.positions.find([id_key(stimulus) ^ task_key("conversation")])
-            return position >= 0 and sample < state.shape[1] and state[position, sample] not in (OK, REJECTED)
+            position = self.positions.get(("conversation", stimulus))
+            is_asked = position is not None and sample < self.options.samples
+            return is_asked and status.get((position, sample)) not in ("ok", "rejected")
 
         journalled = read_journal(journal, unfinished)
         await self._write_invalid(assignment)
@@ -294,7 +288,7 @@ class Generation:
         room = asyncio.Semaphore(CONVERSATIONS)
 
         async def hold(conversation: Conversation) -> None:
-            self._write(assignment, conversation.order, await conversation.run(self.scheduler), "conversation")
+            self._write(assignment, conversation.order, await conversation.run(self.scheduler))
             room.release()
 
         try:
@@ -331,13 +325,13 @@ class Generation:
         """After the last write: one line per key, in the set's order, no journal of finished conversations, checksums
         of the records."""
         counts, entries = self.counts(), self.run.meta["agents"]
-        untidy = [assignment for assignment in self.assignments if not assignment.resume.lines.in_order()]
+        untidy = [assignment for assignment in self.assignments if not assignment.resume.is_in_order()]
         for assignment in untidy:
             entries[assignment.name].pop("records", None)
         if untidy:
             self.run.save()  # no moment may come in which a checksum is not that of its file
         for assignment in untidy:
-            assignment.resume.lines.tidy(assignment.records)
+            assignment.resume.tidy(assignment.records)
         for assignment in self.assignments:
             finished = counts[assignment.name].total() >= assignment.total
             complete = (
@@ -353,7 +347,7 @@ class Generation:
                 entries[name]["records"] = sum_of_records
             self.run.save()
         with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
-            (self.run.folder / "turns").rmdir()
+            (self.run.path / "turns").rmdir()
 
     def exit_code(self) -> int:
         """0: all answered; 1: with failures; 3: an agent stopped."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
-from serving.runs.run import digest
+from serving.runs.run_json import digest
 from serving.scheduling import interrupts
 
 KEY = "TURINGLIKE_API_KEY"

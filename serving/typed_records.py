@@ -18,9 +18,8 @@ from agents.answers import BY_TASK, ColorAnswer, ConversationAnswer, ObjectAnswe
 from agents.errors import AnswerError
 from agents.images import Image
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, as_dict, parse_row
-from serving.runs.reader import RunFolder
 from serving.runs.records import Record
-from serving.runs.stimulus_lookup import StimulusLookup
+from serving.runs.run import Run
 
 if TYPE_CHECKING:
     import pandas
@@ -96,7 +95,7 @@ def _row(stimulus: Stimulus | None) -> dict[str, Any]:
 class OpenRun:
     """The latest record of each key in a run, agent by agent, imports at the end; read when they are iterated."""
 
-    def __init__(self, folder: RunFolder, chosen: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Run, chosen: dict[str, str] | None = None) -> None:
         self.folder = folder
         self._chosen = chosen or {}
 
@@ -136,24 +135,16 @@ class OpenRun:
         return all(record[key] == value for key, value in self._chosen.items())
 
     def _shown(self, record: dict[str, Any]) -> Stimulus | None:
-        with StimulusLookup(self.folder) as stimuli:
-            return self._parsed(stimuli.get(record))
-
-    def _parsed(self, row: dict[str, Any] | None) -> Stimulus | None:
+        row = self.folder.stimulus_of(record)
         return None if row is None else parse_row(orjson.dumps(row), root=self.folder.root)
 
     def _repr_html_(self) -> str:
-        with StimulusLookup(self.folder) as stimuli:  # a single pass over the set
-            first = [
-                typed(record, partial(self._parsed, stimuli.get(record)))
-                for record in islice(self._rows(), IN_A_NOTEBOOK)
-            ]
-        return records_html(first, len(self))
+        return records_html([*islice(self, IN_A_NOTEBOOK)], len(self))
 
 
 def open_run(path: Path | str) -> OpenRun:
     """The run in the folder ``path``. Raises InputError if it is none, or is damaged."""
-    return OpenRun(RunFolder(path))
+    return OpenRun(Run(path))
 
 
 # HTML for notebooks: the picture with the answer drawn on it, or the text. No script, no request.

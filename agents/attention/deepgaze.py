@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from agents import checkpoints, gpu_arithmetic
+from agents import checkpoints
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
+from agents.loading import use_full_float32
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 from agents.stimuli import AttentionStimulus, Stimulus, Task
 
@@ -70,10 +71,10 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
 
     def bias_path(self) -> Path | None:
         """The file of the centre bias, there or not; None if there is none, as with random weights."""
-        given = self.settings.center_bias
-        if given == "uniform" or self.random:
+        bias = self.settings.center_bias
+        if bias == "uniform" or self.random:
             return None
-        return torch_hub_path(Path(BIAS).name) if given == "mit1003" else Path(given).expanduser().absolute()
+        return torch_hub_path(Path(BIAS).name) if bias == "mit1003" else Path(bias).expanduser().absolute()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         name, revision = super().checkpoint()
@@ -118,7 +119,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         model = deepgaze.build()
         self.give_weights(model, checkpoints.read_weights)
         self._device = torch.device(device)
-        gpu_arithmetic.settle(self._device.type)
+        use_full_float32(self._device.type)
         self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
@@ -168,9 +169,13 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         drawn = self.settings.choice == "sample"
         plans = [plan.drawn(seed) for (_, plan, _), seed in zip(items, seeds, strict=True)]
         paths = InhibitedPaths(plans, shape, None if drawn else self.settings.inhibition, self._device, changing=True)
-        given = [torch.tensor(seeds)[:, None, None], deepgaze.bias_at(self._bias, shape), *(item[0] for item in items)]
-        noise, bias, *shown_pictures = uploaded(given, self._device)
-        pictures = torch.stack(shown_pictures)
+        tensors = [
+            torch.tensor(seeds)[:, None, None],
+            deepgaze.bias_at(self._bias, shape),
+            *(item[0] for item in items),
+        ]
+        noise, bias, *resized = uploaded(tensors, self._device)
+        pictures = torch.stack(resized)
         cells = torch.arange(rows * columns, device=self._device).view(1, rows, columns)
         self.model.begin(pictures, bias)
         shown, numbers = list(range(len(items))), torch.arange(len(items), device=self._device)

@@ -98,8 +98,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         from agents.attention.models.eccnet import EccNet
 
         super().load(device)
-        given = self.settings
-        self.net = EccNet(self.features, given.pooling(), given.view, given.preprocessing)
+        chosen = self.settings
+        self.net = EccNet(self.features, chosen.pooling(), chosen.view, chosen.preprocessing)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         assert isinstance(stimulus, AttentionStimulus)
@@ -121,8 +121,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         from agents.attention.models.eccnet import search
         from agents.transfer import uploaded
 
-        given = self.settings
-        shared = given.inhibition, given.radius, given.window_resized
+        chosen = self.settings
+        shared = chosen.inhibition, chosen.radius, chosen.window_resized
         shown = iter(uploaded([picture for image, target, _ in batch for picture in (image, target)], self.device))
         with torch.inference_mode():
             gazes = [

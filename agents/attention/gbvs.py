@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from agents.attention.models.device_paths import DevicePaths
 
-PIXELS_AT_ONCE = 2**22  # a batch is worked on in portions of about this many pixels, or of one image
+PIXELS_AT_ONCE = 2**22  # a batch is worked on in portions of about this many pixels, or of an image
 Weight = Annotated[float, Field(ge=0, le=1000)]
 Prepared = tuple["NDArray[np.uint8]", Plan, bool]  # pixels, plan, without the colour channel
 
@@ -72,14 +72,14 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
         from agents.attention.models.inhibition import walks
         from agents.transfer import uploaded
 
-        given = self.settings
+        chosen = self.settings
         images = uploaded([torch.from_numpy(pixels) for pixels, _, _ in batch], self._device)
 
         def walk(indices: list[int]) -> list[DevicePaths]:
-            weights = (0.0, *given.weights[1:]) if batch[indices[0]][2] else given.weights
-            shown = torch.stack([images[index] for index in indices])
-            maps = graph_saliency.saliency(shown, given.normalisation, weights, given.program)
-            return walks(maps, [batch[index][1].drawn(draws[index].seed) for index in indices], given.inhibition)
+            weights = (0.0, *chosen.weights[1:]) if batch[indices[0]][2] else chosen.weights
+            pictures = torch.stack([images[index] for index in indices])
+            maps = graph_saliency.saliency(pictures, chosen.normalisation, weights, chosen.program)
+            return walks(maps, [batch[index][1].drawn(draws[index].seed) for index in indices], chosen.inhibition)
 
         alike = [(*pixels.shape, int(without)) for pixels, _, without in batch]
         with torch.inference_mode():

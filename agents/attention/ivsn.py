@@ -13,8 +13,7 @@ from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
 from agents.contract import MIB, Draw, Reply
 from agents.pretrained import WeightsFileSettings
-from agents.stimuli import AttentionStimulus, Stimulus
-from agents.tasks import Mode
+from agents.stimuli import AttentionStimulus, Mode, Stimulus
 
 if TYPE_CHECKING:
     import torch
@@ -65,10 +64,10 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
     def open(self) -> None:
         from agents.attention.models.similarity import Method
 
-        given = self.settings
-        bottom_up = given.bottom_up if given.modulation == "none" else None
+        chosen = self.settings
+        bottom_up = chosen.bottom_up if chosen.modulation == "none" else None
         self.method = Method(
-            given.variant, given.target_layer, given.target_size, given.search_size, bottom_up, given.preprocessing
+            chosen.variant, chosen.target_layer, chosen.target_size, chosen.search_size, bottom_up, chosen.preprocessing
         )
 
     def prepare(self, stimulus: Stimulus) -> Prepared:

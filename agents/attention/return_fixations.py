@@ -111,13 +111,13 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
 
         from agents.attention.models import return_fixations
 
-        given = self.settings
-        weights = return_fixations.Weights(given.map_weight, given.saccade_weight, given.memory_weight, given.decay)
+        chosen = self.settings
+        weights = return_fixations.Weights(chosen.map_weight, chosen.saccade_weight, chosen.memory_weight, chosen.decay)
         if not batch:
             return []
         seen, plans, memories, priors = zip(*batch, strict=True)
         with torch.inference_mode():
-            maps = return_fixations.maps(self.features, seen, self.method, given.border)
+            maps = return_fixations.maps(self.features, seen, self.method, chosen.border)
             stacked = torch.stack([torch.from_numpy(prior) for prior in priors])
             drawn = [plan.drawn(draw.seed) for plan, draw in zip(plans, draws, strict=True)]
             paths = return_fixations.scanpaths(maps, drawn, memories, stacked, weights)

@@ -157,5 +157,5 @@ def paths_by_size(
             order += chosen
             walked += walk(chosen)
     hear(walked)
-    found = dict(zip(order, (path for one in walked for path in one.results()), strict=True))
-    return [found[index] for index in range(len(sizes))]
+    by_index = dict(zip(order, (path for paths in walked for path in paths.results()), strict=True))
+    return [by_index[index] for index in range(len(sizes))]

@@ -27,18 +27,18 @@ class Scanpath:
     whose: Whose
 
 
-def read_scanpaths(path: Path) -> list[Scanpath]:
+def read_scanpaths(file: Path) -> list[Scanpath]:
     """The scanpaths of a file that have a fixation: records of attention prediction, one a line, people's alone where
     there are any, or a published form, in frames of 1280 x 1024: an object of fixations by image (a submission, which
     is a machine's), or of rows by image, of which people's are taken (the ground truth). Raises UnavailableError."""
     try:
-        text = path.read_text(encoding="utf-8")
-        found = list(_records(text) if path.suffix == ".jsonl" else _published(json.loads(text)))
+        text = file.read_text(encoding="utf-8")
+        paths = list(_records(text) if file.suffix == ".jsonl" else _published(json.loads(text)))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise _unreadable(path, error) from None
-    if not any(one.fixations for one in found):
-        raise UnavailableError(f"{path}: holds no scanpath")
-    return [one for one in found if one.fixations]
+        raise _unreadable(file, error) from None
+    if not any(path.fixations for path in paths):
+        raise UnavailableError(f"{file}: holds no scanpath")
+    return [path for path in paths if path.fixations]
 
 
 @lru_cache(maxsize=8)
@@ -49,18 +49,18 @@ def read_lengths(path: Path) -> tuple[int, ...]:
     content = None
     try:
         if path.suffix not in (".json", ".jsonl"):
-            found = [int(line) for line in path.read_text(encoding="utf-8").split()]
+            lengths = [int(line) for line in path.read_text(encoding="utf-8").split()]
         elif path.suffix == ".json" and isinstance(content := json.loads(path.read_text(encoding="utf-8")), list):
-            found = [len(one["X"]) for one in content]
+            lengths = [len(entry["X"]) for entry in content]
         elif content is not None and "scanpaths" in content:
-            found = [len(one["grid64"]) for one in content["scanpaths"]]
+            lengths = [len(entry["grid64"]) for entry in content["scanpaths"]]
         else:
-            found = [len(one.fixations) for one in read_scanpaths(path)]
+            lengths = [len(scanpath.fixations) for scanpath in read_scanpaths(path)]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise _unreadable(path, error) from None
-    if not found or min(found) < 1:
+    if not lengths or min(lengths) < 1:
         raise UnavailableError(f"{path}: a number of fixations is at least 1, and there must be one")
-    return tuple(found)
+    return tuple(lengths)
 
 
 def _records(text: str) -> Iterator[Scanpath]:

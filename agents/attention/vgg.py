@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from agents import checkpoints, gpu_arithmetic
+from agents import checkpoints
 from agents.contract import MIB
 from agents.errors import UnavailableError
+from agents.loading import use_full_float32
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
 from agents.stimuli import Task
 
@@ -56,7 +57,7 @@ class VGGAgent(WeightsFileAgent[V]):
         features.to_empty(device="cpu")
         self.give_weights(features, _read, ("classifier.",))
         self.device = torch.device(device)
-        gpu_arithmetic.settle(self.device.type)
+        use_full_float32(self.device.type)
         features = features.eval().requires_grad_(False)
         self.features = features.to(self.device, memory_format=memory_format(self.device))
 

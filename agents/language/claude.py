@@ -1,26 +1,97 @@
-"""Claude on Anthropic's servers, asked as the 2025 paper's program asked it (kreimanlab/TuringTest, "Claude.py").
+"""Claude on Anthropic's servers, prompted as in the 2025 paper's program (kreimanlab/TuringTest, "Claude.py").
 
-One thing is otherwise: where a reply has fewer than two words the program asks again, without end, at the same
-temperature; here that is one of the attempts at the message, so that it stands in the record.
+One thing differs: the program asks again without end where a reply has fewer than two words; here that is an attempt at
+the message, which the record keeps.
 """
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
-from agents.language import chat_prompts
-from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
-from agents.language.openai_chat import ChatServerAgent, ProgramSettings
-from agents.language.truncation import TruncationSettings
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.contract import NO_ANSWER, Address
+from agents.language import prompts
+from agents.language.engines.clients import ClientSettings, ServerEngine, ServerReply, ServerText
+from agents.language.engines.text_request import Finish, TextRequest
+from agents.language.openai_chat import ChatServerAgent, ChatServerSettings
+from agents.language.sent_messages import TruncationSettings
+
+FINISH: dict[str | None, Finish] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "filtered",
+}
 
 
-class ClaudeSettings(AnthropicSettings, ProgramSettings):
+class AnthropicSettings(ClientSettings):
+    """Anthropic's server."""
+
+    base_url: Address = "https://api.anthropic.com"
+    """The server's address, without a version."""
+    key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)] = "ANTHROPIC_API_KEY"
+    """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
+    send_temperature: bool = True
+    """Whether temperatures are sent; models from Claude Opus 4.7 and Sonnet 5 on refuse them."""
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    text: str | None = None  # blocks of thinking have none
+
+
+class MessageReply(ServerReply):
+    """The body of a message."""
+
+    content: list[_Block]
+    stop_reason: str | None = None
+
+
+class AnthropicEngine(ServerEngine[AnthropicSettings]):
+    """Chats of text by the Messages interface, whose version 2023-06-01 has temperatures; later ones have none.
+
+    Claude Opus 4.1, Sonnet 4.5 and later models refuse top-p beside a temperature: the papers' top-p of 1, which leaves
+    all tokens, is not sent. The interface takes no seed.
+    """
+
+    package = "anthropic"
+    extra = "cloud"
+    client = "AsyncAnthropic"
+    headers: ClassVar[Mapping[str, str]] = {"anthropic-version": "2023-06-01"}
+    used_up = "enforced_spend_limit_reached"
+
+    async def generate(self, request: TextRequest, seed: int) -> ServerText:
+        settings, sampling = self._settings, request.sampling
+        options: dict[str, Any] = {"model": settings.model, "max_tokens": sampling.max_tokens}
+        if system := "\n".join(message.text for message in request.messages if message.role == "system"):
+            options["system"] = system
+        options["messages"] = [
+            {"role": message.role, "content": message.text} for message in request.messages if message.role != "system"
+        ]
+        if stops := sampling.unconditional_stops():
+            options["stop_sequences"] = stops
+        if settings.send_temperature:  # which the package's own function no longer knows
+            options["extra_body"] = {"temperature": sampling.temperature}
+        reply, tries = await self._post("messages", MessageReply, **options)
+        text = self._cleared(" ".join(block.text for block in reply.content if block.text))
+        end = sampling.stop_in(text)
+        return ServerText(
+            text=text[:end],
+            finish=FINISH.get(reply.stop_reason, "stop") if end is None else "stop",
+            prompt_tokens=reply.count("input_tokens"),
+            tokens=reply.count("output_tokens"),
+            model=self._name(reply.model),
+            tries=tries,
+        )
+
+
+class ClaudeSettings(AnthropicSettings, ChatServerSettings):
     """The papers' choices for Claude."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    program: chat_prompts.Program = "claude"
-    """The program of the papers in whose words and form it is asked to converse."""
+    program: prompts.Program = "claude"
+    """The program of the papers in whose words and form it is prompted."""
     turn_temperature: float = Field(0.6, ge=0, le=1)
     """The temperature of the first attempt at a message."""
     turn_hottest: float = Field(1.0, ge=0, le=1)

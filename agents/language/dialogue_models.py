@@ -18,11 +18,10 @@ from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
-from agents.language.engines.request import Sampling, TextRequest
+from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import Beams, TransformersEngine
-from agents.language.text_agent import DrawnSettings, TextAgent, TextSettings
-from agents.stimuli import ConversationStimulus, Utterance
-from agents.tasks import Family
+from agents.language.text_agent import DrawnSettings, EngineSettings, LocalAgent, TextAgent, TextSettings
+from agents.stimuli import ConversationStimulus, Family, Utterance
 
 DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
 # A space before each message, as its words were in training, and two between messages.
@@ -46,16 +45,16 @@ def _request(
     return TextRequest(messages=prompts.chat(name, history, greeting), sampling=sampling)
 
 
-class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
+class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
     """Continues all messages of both speakers, each followed by the end of text, by the next."""
 
-    class Settings(DrawnSettings):
+    class Settings(DrawnSettings, EngineSettings):
         """How messages are drawn."""
 
         top_k: int = Field(10, ge=0, le=1_000_000)
         """Only the so many likeliest tokens; 0: all."""
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
-        """What the other is taken to have said before the first message; a line with a {topic} not known goes."""
+        """The other's words before the first message; a line with a {topic} not known goes."""
 
     memory = 6 * GIB
     device_memory = 5 * GIB
@@ -71,10 +70,10 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
         return _request(stimulus, draw, history, self.settings.greetings, replace(sampling, min_tokens=1))
 
 
-class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
+class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
     """The best beam after as many of the newest messages as the encoder has positions for (128); nothing is drawn."""
 
-    class Settings(TextSettings):
+    class Settings(TextSettings, EngineSettings):
         """The choices that its checkpoints come with."""
 
         attempts: int = Field(1, ge=1, le=1)
@@ -90,7 +89,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
         no_repeat_ngram: int = Field(3, ge=0, le=20)
         """No sequence of so many tokens stands twice in the message, nor in it and those before; 0: no such rule."""
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
-        """What the other is taken to have said before the first message; a line with a {topic} not known goes."""
+        """The other's words before the first message; a line with a {topic} not known goes."""
 
     family: ClassVar[Family] = "blenderbot"
     memory = 14 * GIB

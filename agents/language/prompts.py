@@ -1,66 +1,77 @@
-"""What text models are asked: pure functions of a stimulus, the speaker whose turn it is, and what was said.
+"""How the papers asked text models, word for word (``paper_prompts.toml``): functions of a stimulus and the speaker.
 
-The prompt of completion models, the question and the example pairs of word association are the papers' own (2022
-paper, S6.1.3 and S7.1.4; 2025 paper, Methods). How chat models were asked to converse stands in
-:mod:`agents.language.chat_prompts`.
+Completion models and word association: 2022 paper, S6.1.3 and S7.1.4; 2025 paper, Methods. Chat models: three programs
+of kreimanlab/TuringTest ("Code for generating AI-AI conversations": GPT3.ipynb for GPT-4o, Claude.py, LLama.ipynb):
+
+- GPT-4o and Claude: the system message is the part of the friend who says the first message. The user's only text
+  is the part of the friend who greets, "A: Hi!", and the messages, each followed by the next speaker's name. Claude's
+  program never introduces its names: here A says the first message, B greets.
+- Llama 3.3: the speaker's own part is the system message, and every message is the user's, with its speaker's letter
+  but for the very first: a greeting of :data:`GREETINGS` that no model writes.
+
+Of the online test the paper prints the prompts of an AI that plays a person ("gpt-3.5") and of an AI that admits to be
+an AI ("gpt-3.5-ai"): the prompt is the system message, the other's messages are the user's, its own the assistant's.
+"judge" asks the questions of that test in the same form; its prompt is this project's.
 """
 
 from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import Any, Literal
 
-from agents.contract import Draw
-from agents.language.engines.request import ChatMessage, Sampling, TextRequest
-from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
+from agents.answers import TurnAnswer
+from agents.contract import Draw, Reply
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
+from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 
 SIDES = ("A", "B")
 GREETING = "Hi!"
+GREETED = "greeting"  # the finish of a first message that no model writes
 PATIENCE = 3  # attempts of completion models at the first temperature
 Template = Literal["2022", "2025"]
-COMPLETION: dict[Template, str] = {
-    "2022": "{greeter} greets {starter}. {starter} starts to talk about {topic}. Both ask long questions, give long "
-    "responses and often disagree. Then the topic changes. The conversation never ends.",
-    "2025": "{greeter} greets {starter}. {starter} starts to talk about {topic}. Ask long questions, give long "
-    "responses, and often disagree. Then the topic changes. The conversation never ends.",
-}
-"""As the 2022 paper and the papers' program have it, and as the 2025 paper prints it; its example has the older."""
-WORD_QUESTION = "Name a word that you associate with {cue}? Please provide your answer with only one word."
-CHAT_QUESTION = "Name a word that you associate with [{cue}]. Please provide your answer with only one word."
-"""As the papers' program asks GPT-4o (kreimanlab/TuringTest, MiscellaneousCode/Chatgpt-Association.py)."""
-WORD_EXAMPLES = "Please complete the prompt below:"
+Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5", "gpt-3.5-ai", "judge"]
+AS_CHATS = ("gpt-3.5", "gpt-3.5-ai", "judge")
+Parts = tuple[str, str]
 
+_TEXTS = tomllib.loads((Path(__file__).parent / "paper_prompts.toml").read_text(encoding="utf-8"))
+GREETINGS: Sequence[str] = _TEXTS["greetings"]
+AGES = (18, 25, 32, 40, 50, 60, 70)
+PARTS: dict[Program, Parts] = {program: (parts[0], parts[-1]) for program, parts in _TEXTS["parts"].items()}
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class Remembered(Utterance):
-    """A message from before the conversation; ``time`` says when, if that is known."""
+    """A message from before the conversation, with its time if that is known."""
 
     time: str | None = None
 
 
-def log(said: Sequence[Utterance]) -> str:
-    """What was said, a message a line, "Name: message"; what is remembered of before stands apart, with its times."""
+def log(messages: Sequence[Utterance]) -> str:
+    """A line "Name: message" for each; remembered ones stand apart, with their times."""
     lines = []
-    for one in said:
-        time = f"[{one.time}] " if isinstance(one, Remembered) and one.time else ""
-        lines.append(f"{time}{one.speaker}: {' '.join(one.text.split())}")
-    before = sum(isinstance(one, Remembered) for one in said)
+    for message in messages:
+        time = f"[{message.time}] " if isinstance(message, Remembered) and message.time else ""
+        lines.append(f"{time}{message.speaker}: {' '.join(message.text.split())}")
+    before = sum(isinstance(message, Remembered) for message in messages)
     return "\n\n".join(filter(None, ("\n".join(lines[:before]), "\n".join(lines[before:]))))
 
 
 def filled(template: str, **values: object) -> str:
-    """``template`` with each ``{name}`` replaced; a line that names a value which is None or "" is left out."""
+    """``template`` with each ``{name}`` replaced; a line that names an empty value is left out."""
     absent = {name for name, value in values.items() if value is None or value == ""}
     lines = [line for line in template.split("\n") if not absent.intersection(_PLACEHOLDER.findall(line))]
-    return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), "\n".join(lines))
+    return _PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), "\n".join(lines))
 
 
 def speakers(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> tuple[str, str]:
-    """The names of who is asked and of the other: the side that ``options`` names, or else who did not speak last."""
+    """The names of the next speaker and of the other: the side in ``options``, or else who did not speak last."""
     first, second = stimulus.names or SIDES
     side = options.get("speaker")
     if side is None:
@@ -69,24 +80,23 @@ def speakers(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> tupl
 
 
 def drawn(stimulus: ConversationStimulus, sample: int, what: str) -> random.Random:
-    """Random numbers for ``what`` that are the same at every turn of one conversation, and for both of its speakers.
-
-    A turn's own seed is another at each turn; what was drawn for this conversation, its names above all, is not.
-    """
+    """Random numbers for ``what``, the same at every turn of a conversation and for both of its speakers."""
     about = (what, stimulus.id, sample, stimulus.names, stimulus.topic, stimulus.personas)
     return random.Random("\n".join(map(str, about)))
 
 
-def greeting(stimulus: ConversationStimulus, sample: int, choices: Sequence[str]) -> str:
-    """One of ``choices`` for this conversation, with the topic in the place of ``{topic}``, on one line."""
-    chosen = drawn(stimulus, sample, "greeting").choice(choices)
-    return " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
+def _starter(stimulus: ConversationStimulus, draw: Draw) -> str:
+    """Who speaks first after the greeting."""
+    return stimulus.history[0].speaker if stimulus.history else speakers(stimulus, draw.options)[0]
+
+
+# models that continue a text
 
 
 def completion_opening(stimulus: ConversationStimulus, draw: Draw, template: Template) -> str:
-    """What the papers' prompt for completion models tells of the two speakers before either speaks."""
+    """The beginning of the papers' prompt for completion models, before either speaks."""
     greeter, starter = _first_two(stimulus, draw)
-    return filled(COMPLETION[template], greeter=greeter, starter=starter, topic=stimulus.topic or "something")
+    return filled(_TEXTS["completion"][template], greeter=greeter, starter=starter, topic=stimulus.topic or "something")
 
 
 def completion_request(
@@ -97,41 +107,72 @@ def completion_request(
     separator: str = " ",
     template: Template = "2022",
 ) -> TextRequest:
-    """The next message after ``history``, of a model that continues a text: the papers' prompt, what was said, and the
-    name of the one whose turn it is. A message ends where a speaker's name begins; in a burst one's own
-    name begins another of one's messages.
+    """The next message after ``history``. It ends where a speaker's name begins; in a burst the speaker's own name
+    begins another message.
 
-    "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:". The one who
-    greets is not the one who says the first message.
+    "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:"
     """
     name, other = speakers(stimulus, draw.options)
     greeter, _ = _first_two(stimulus, draw)
-    said = [f"{one.speaker}: {' '.join(one.text.split())}" for one in history]
+    messages = [f"{message.speaker}: {' '.join(message.text.split())}" for message in history]
     opening = completion_opening(stimulus, draw, template)
     # In the program a space stands before the line's end after the opening and the greeting, and not after messages.
-    text = f" {separator.strip(' ')}".join([opening, f"{greeter}: {GREETING}", separator.join([*said, f"{name}:"])])
+    parts = [opening, f"{greeter}: {GREETING}", separator.join([*messages, f"{name}:"])]
     stops = (f"{other}:",) if stimulus.mode == "burst" else (f"{name}:", f"{other}:")
+    text = f" {separator.strip(' ')}".join(parts)
     return TextRequest(text, sampling=replace(sampling, stops=stops, label=f"{name}:"))
 
 
 def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
-    """Who greets, and who says the first message after it: the one who did, or who is asked now."""
+    """Who greets, and who says the first message after it."""
     name, other = speakers(stimulus, draw.options)
-    other_starts = bool(stimulus.history) and stimulus.history[0].speaker == other
-    return (name, other) if other_starts else (other, name)
+    return (name, other) if _starter(stimulus, draw) == other else (other, name)
+
+
+# word association
+
+
+def word_examples(stimulus: WordStimulus) -> str:
+    """The prompt of the prompted version: "Cue: come; Guess: home Cue: hot; Guess: cold Cue: dame; Guess:"."""
+    pairs = [f"Cue: {cue}; Guess: {guess}" for cue, guess in stimulus.examples]
+    return " ".join([*pairs, f"Cue: {stimulus.cue}; Guess:"])
+
+
+def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+    """A word, of a chat model."""
+    text = filled(_TEXTS["chat_question"], cue=stimulus.cue)
+    if stimulus.version == "prompted":
+        text = f"{_TEXTS['word_examples']}\n{word_examples(stimulus)}"
+    return TextRequest(messages=(ChatMessage("user", text),), sampling=sampling)
+
+
+def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+    """A word, of a model that continues a text: what follows the question, or the example pairs."""
+    if stimulus.version == "free":
+        return TextRequest(filled(_TEXTS["word_question"], cue=stimulus.cue), sampling=sampling)
+    return TextRequest(word_examples(stimulus), sampling=replace(sampling, stops=("Cue:",)))
+
+
+# models of dialogues
+
+
+def greeting(stimulus: ConversationStimulus, sample: int, choices: Sequence[str]) -> str:
+    """A choice of ``choices`` for this conversation, with the topic in the place of ``{topic}``, on a line."""
+    chosen = drawn(stimulus, sample, "greeting").choice(choices)
+    return " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
 
 
 def chat(assistant: str, history: Sequence[Utterance], greeting: str | None = None) -> tuple[ChatMessage, ...]:
-    """What was said as a chat in which ``assistant`` is the assistant.
+    """The messages as a chat in which ``assistant`` is the assistant.
 
-    Messages in a row from one side become one, as many templates want speakers to take turns; and as they want the user
-    to begin, the other's ``greeting``, if there is one, goes before a first message of the assistant's.
+    Messages in a row from a side are joined, as many templates want speakers to take turns. As they want the user to
+    begin, the other's ``greeting``, if any, goes before a first message of the assistant's.
     """
     turns: list[ChatMessage] = []
     if greeting is not None and (not history or history[0].speaker == assistant):
         turns.append(ChatMessage("user", greeting))
-    for one in history:
-        turn = ChatMessage("assistant" if one.speaker == assistant else "user", one.text)
+    for message in history:
+        turn = ChatMessage("assistant" if message.speaker == assistant else "user", message.text)
         if turns and turns[-1].role == turn.role:
             turns[-1] = ChatMessage(turn.role, f"{turns[-1].text}\n{turn.text}")
         else:
@@ -139,25 +180,112 @@ def chat(assistant: str, history: Sequence[Utterance], greeting: str | None = No
     return tuple(turns)
 
 
-def word_examples(stimulus: WordStimulus) -> str:
-    """The prompt of the prompted version, as the papers' table has it: the example pairs, and the cue without its pair.
+# chat models
 
-    "Cue: come; Guess: home Cue: hot; Guess: cold Cue: see; Guess: look Cue: dame; Guess:"
+
+def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
+    """The ages of A and B in years, the same at every turn: A's of :data:`AGES`, B's the same or five years off."""
+    numbers = drawn(stimulus, sample, "ages")
+    first = numbers.choice(AGES)
+    return first, numbers.choice((max(18, first - 5), first, min(70, first + 5)))
+
+
+def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> Parts:
+    """(the system message, how the user's text begins): ``parts``, or the program's, filled in.
+
+    A missing topic is "something"; a speaker without a persona has none. In a burst, which the papers' programs do not
+    know, it says that there may be several messages.
     """
-    pairs = [f"Cue: {cue}; Guess: {guess}" for cue, guess in stimulus.examples]
-    return " ".join([*pairs, f"Cue: {stimulus.cue}; Guess:"])
+    texts = parts or PARTS[program]
+    if _is_from_one_side(program):
+        side = _side(speakers(stimulus, draw.options)[0], stimulus)
+        system, begins = _filled_part(texts[side], stimulus, draw, side, SIDES), ""
+    else:
+        starter, names = _side(_starter(stimulus, draw), stimulus), _names(stimulus, draw, program)
+        system = _filled_part(texts[1], stimulus, draw, starter, names)
+        begins = _filled_part(texts[0], stimulus, draw, 1 - starter, names)
+    return (f"{system}\n{_TEXTS['burst']}" if stimulus.mode == "burst" else system), begins
 
 
-def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
-    """A word, of a chat model."""
-    text = filled(CHAT_QUESTION, cue=stimulus.cue)
-    if stimulus.version == "prompted":
-        text = f"{WORD_EXAMPLES}\n{word_examples(stimulus)}"
-    return TextRequest(messages=(ChatMessage("user", text),), sampling=sampling)
+def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Parts:
+    """What the program calls the next speaker, and the other."""
+    names = _names(stimulus, draw, program)
+    side = _side(speakers(stimulus, draw.options)[0], stimulus)
+    return names[side], names[1 - side]
 
 
-def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
-    """A word, of a model that continues a text: what follows the question, or the example pairs up to the next one."""
-    if stimulus.version == "free":
-        return TextRequest(filled(WORD_QUESTION, cue=stimulus.cue), sampling=sampling)
-    return TextRequest(word_examples(stimulus), sampling=replace(sampling, stops=("Cue:",)))
+def acted_names(program: Program, parts: Parts | None) -> list[str]:
+    """The names of those as whom the program asks the model to act."""
+    return re.findall(r"\bact as (\w+)", "\n".join(parts or PARTS[program]))
+
+
+def chat_character(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> str:
+    """Who the speaker is, where the program's system message is about that alone; else ""."""
+    return chat_instructions(stimulus, draw, program, parts)[0] if _is_from_one_side(program) else ""
+
+
+def llama_greeting(stimulus: Stimulus, draw: Draw) -> Reply | None:
+    """The first message of a conversation by Llama's program; None for all others."""
+    if not isinstance(stimulus, ConversationStimulus) or stimulus.history:
+        return None
+    text = random.Random(f"greeting {draw.seed}").choice(GREETINGS)
+    return Reply(TurnAnswer(text=text, finish=GREETED), {"text": text, "attempt": draw.attempt})
+
+
+def chat_request(
+    stimulus: ConversationStimulus,
+    draw: Draw,
+    history: Sequence[Utterance],
+    sampling: Sampling,
+    program: Program,
+    parts: Parts | None = None,
+) -> TextRequest:
+    """The request for the next message after ``history``, the newest part of the stimulus's, as ``program`` asks."""
+    system, begins = chat_instructions(stimulus, draw, program, parts)
+    names = _names(stimulus, draw, program)
+    speaker = _side(speakers(stimulus, draw.options)[0], stimulus)
+    turns = [(_side(message.speaker, stimulus), message.text) for message in history]
+    if program == "llama-3.3":
+        is_complete = len(history) == len(stimulus.history)
+        texts = [text if is_complete and at == 0 else f"{names[side]}: {text}" for at, (side, text) in enumerate(turns)]
+        messages = [ChatMessage("user", text) for text in texts]
+    elif program in AS_CHATS:
+        asks_first = program == "judge" and (not turns or turns[0][0] == speaker)
+        messages = [ChatMessage("user", _TEXTS["first_question"])] if asks_first else []
+        messages += [
+            ChatMessage("assistant" if side == speaker else "user", "\n".join(text for _, text in in_a_row))
+            for side, in_a_row in groupby(turns, key=itemgetter(0))
+        ]
+    else:
+        nexts = [*(side for side, _ in turns[1:]), speaker]
+        texts = [f"{text}\n{names[side]}:" for (_, text), side in zip(turns, nexts, strict=False)]
+        messages = [ChatMessage("user", begins + "".join(texts))]
+    stopping = names[1 - speaker : 2 - speaker] if stimulus.mode == "burst" else names
+    stops = () if program in ("claude", *AS_CHATS) else tuple(f"{name}:" for name in stopping)
+    sampling = replace(sampling, stops=stops, label=f"{names[speaker]}:" if stops else "")
+    return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=sampling)
+
+
+def _is_from_one_side(program: Program) -> bool:
+    return program == "llama-3.3" or program in AS_CHATS
+
+
+def _filled_part(template: str, stimulus: ConversationStimulus, draw: Draw, side: int, names: Parts) -> str:
+    persona = stimulus.personas[side] if stimulus.personas else ""
+    if not persona:
+        template = template.replace(" is {persona} and", "").replace(" and is {persona}", "")
+    about = {"persona": persona, "age": ages(stimulus, draw.sample)[side], "topic": stimulus.topic or "something"}
+    return filled(template, name=names[side], other=names[1 - side], **about)
+
+
+def _side(speaker: str, stimulus: ConversationStimulus) -> int:
+    names = stimulus.names or SIDES
+    return (names if speaker in names else SIDES).index(speaker)
+
+
+def _names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Parts:
+    if program == "llama-3.3":
+        return SIDES
+    if program == "claude":
+        return SIDES if _side(_starter(stimulus, draw), stimulus) == 0 else (SIDES[1], SIDES[0])
+    return stimulus.names or SIDES

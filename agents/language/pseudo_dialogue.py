@@ -4,7 +4,7 @@ X-Turing (ACL 2025, arXiv 2408.09853) has the model name topics and continue the
 prompts are not published: these are this project's own.
 
 The draw's options ``{"speaker": "A", "pseudo": {"topics": n, "known": [...]}}`` ask an agent for n topics, none of the
-known, one a line; ``{"speaker": "A", "pseudo": {"topic": t, "left": m}}`` for the next m turns about t after the
+known, a line each; ``{"speaker": "A", "pseudo": {"topic": t, "left": m}}`` for the next m turns about t after the
 stimulus's history, in lines of "Name: message". The first turn is that of who did not speak last, or who starts.
 """
 
@@ -17,18 +17,18 @@ from typing import Any, Literal
 
 from agents.contract import Draw
 from agents.language import prompts
-from agents.language.engines.request import ChatMessage, Sampling, TextRequest
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Utterance
 
 TOKENS_PER_TOPIC = 24
 TOKENS_PER_TURN = 64  # more than anybody's message; in a burst a turn has several, that are shorter
-MOST_TOKENS = 4096  # of one reply, as some servers allow no more; what lacks then is asked for again
+MOST_TOKENS = 4096  # of a reply, as some servers allow no more; what lacks then is asked for again
 LONGEST_TOPIC = 200  # characters
 _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
 _AROUND = " \t*_`\"'\u201c\u201d"
 
 
-def asked(draw: Draw) -> Mapping[str, Any] | None:
+def options(draw: Draw) -> Mapping[str, Any] | None:
     """The part of a pseudo-dialogue that the draw asks for, if it does."""
     return draw.options.get("pseudo")
 
@@ -36,8 +36,8 @@ def asked(draw: Draw) -> Mapping[str, Any] | None:
 def chat_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
 ) -> TextRequest:
-    """The request to a chat model after ``history``, the newest part of the stimulus's. ``about`` is the model's system
-    message in other requests; where it is empty, the personas are."""
+    """The request to a chat model after ``history``, the newest part of the stimulus's. Its system message is
+    ``about``, or else the personas."""
     name, other = prompts.speakers(stimulus, draw.options)
     persona = about or "\n".join(_personas(stimulus))
     parts = [f"{name} and {other} write messages to each other.", *_log(history), _instruction(stimulus, draw)]
@@ -48,14 +48,14 @@ def chat_request(
 def completion_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling
 ) -> TextRequest:
-    """The request to a model that continues a text: it ends with the first topic's number, or the next one's name."""
+    """The request to a model that continues a text: it ends with the first topic's number or the next name."""
     parts = [*_personas(stimulus), *_log(history), _instruction(stimulus, draw)]
     begins = "1." if "topics" in _pseudo(draw) else f"{next_speaker(stimulus, draw)}:"
     return TextRequest("\n\n".join([*parts, begins]), sampling=_sampling(draw, sampling))
 
 
 def written(request: TextRequest, text: str) -> str:
-    """All that a model wrote; of a model that continues a text, with the prompt's last paragraph."""
+    """What a model wrote, after the last paragraph of a prompt that it continues."""
     if request.prompt is None:
         return text
     last = request.prompt.rsplit("\n\n", 1)[-1]
@@ -71,7 +71,7 @@ def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 
 def read_topics(text: str) -> list[str]:
-    """The topics that a model named, one a line, without numbers and bullets, each once. An announcement ("Here are
+    """The topics that a model named, a line each, without numbers and bullets, each once. An announcement ("Here are
     some topics:") and a line without a letter are none."""
     topics: dict[str, str] = {}
     for line in text.splitlines():
@@ -86,8 +86,8 @@ def read_messages(
 ) -> list[Utterance]:
     """The messages in a dialogue that a model wrote in lines of "Name: message".
 
-    ``speaker``, one of the ``names``, says what stands before the first name. A line without a name is the speaker's
-    before it: a further message in a burst; part of the same message in ping-pong.
+    ``speaker`` wrote what stands before the first name. A line without a name is the last speaker's: a further message
+    in a burst; part of the same message in ping-pong.
     """
     known = {name.casefold(): name for name in names}
     choices = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
@@ -110,7 +110,7 @@ def read_messages(
 
 
 def _pseudo(draw: Draw) -> Mapping[str, Any]:
-    pseudo = asked(draw)
+    pseudo = options(draw)
     assert pseudo is not None
     return pseudo
 

@@ -1,7 +1,8 @@
-"""What agents have in common that converse, or answer cue words, with a language model here.
+"""Agents over an engine: a stimulus becomes a request, the engine's text becomes a reply.
 
-A family's file says which request is made of a conversation (:meth:`TextAgent._turn`) and of a cue word
-(:meth:`TextAgent._word`).
+:class:`LocalAgent` runs its model here; agents on servers stand in :mod:`agents.language.openai_chat`.
+:class:`TextAgent` converses and answers cue words on any engine. transformers gets batches (``respond``), all
+others single requests (``respond_one``).
 """
 
 from __future__ import annotations
@@ -9,30 +10,213 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import ClassVar, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from agents import checkpoints
 from agents.answers import TurnAnswer
-from agents.contract import Draw, Reply, Verdict
+from agents.contract import Agent, Draw, Reply, Verdict
+from agents.contract import Settings as BaseSettings
+from agents.errors import AnswerError
 from agents.language import prompts, pseudo_dialogue
-from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
-from agents.language.engines.request import GeneratedText, Sampling, TextRequest
-from agents.language.labels import may_change
-from agents.language.truncation import says_too_little, spoken
+from agents.language.engines.clients import ServerText
+from agents.language.engines.text_request import Engine, GeneratedText, Sampling, TextRequest
+from agents.language.engines.transformers import LocalEngine, TransformersEngine
+from agents.language.engines.vllm import VLLMEngine, VLLMSettings
+from agents.language.engines.vllm import missing as missing_vllm
+from agents.language.sent_messages import may_change, spoken, too_short
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
+from agents.pretrained import BESIDE_GPU, LIBRARIES, PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, WordStimulus
 
+MOST_DEVICES = 16
+UNEVEN = 1.1  # whole layers on each GPU, and the embeddings on the first or last
 
-class TextSettings(EngineSettings):
-    """How a model is run, and which replies are asked for again."""
+
+@dataclass(frozen=True, slots=True)
+class FittedRequest:
+    """A request for which the model has positions: without the ``left_out`` oldest messages, and without the ``cut``
+    first tokens if even the newest message alone is too long."""
+
+    request: TextRequest
+    left_out: int = 0
+    cut: int = 0
+
+
+S = TypeVar("S", bound=BaseSettings)
+
+
+class EngineAgent(Agent[S]):
+    """Base of the agents whose texts an engine generates."""
+
+    _engine: Engine
+    random: bool = False
+
+    def fitted_request(self, stimulus: Any, draw: Draw) -> FittedRequest:
+        """The request for a prepared stimulus. Raises AnswerError."""
+        raise NotImplementedError
+
+    def _reply(self, stimulus: Any, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+        raise NotImplementedError
+
+    def _fixed_reply(self, stimulus: Any, draw: Draw) -> Reply | None:
+        """The reply to a stimulus that needs no model."""
+        return None
+
+    def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
+        """The request as this engine wants it."""
+        return request
+
+    async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
+        if (fixed := self._fixed_reply(prepared, draw)) is not None:
+            return fixed
+        fitted = self.fitted_request(prepared, draw)
+        text = await self._engine.generate(fitted.request, draw.seed)
+        if text.finish == "filtered" and not text.text.strip():
+            raise AnswerError("filtered", "the server's own filter withheld the reply")
+        return self._reply(prepared, draw, fitted, text)
+
+    def provenance(self) -> dict[str, Any]:
+        return {**super().provenance(), **self._engine.provenance()}
+
+
+class EngineSettings(PretrainedSettings):
+    """How a model is run here."""
+
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """fp32 gives the same answers for any batch; auto: fp32 on CPU, on CUDA bf16, or fp16 as weights are stored."""
+
+
+class EngineChoice(BaseSettings):
+    """What runs a model that either engine can run."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    engine: Literal["transformers", "vllm"] = "transformers"
+    """What runs the model."""
+    vllm: VLLMSettings = VLLMSettings()
+    """How vLLM runs it, where that is the engine."""
+
+
+L = TypeVar("L", bound=EngineSettings)
+
+
+class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
+    """Base of the agents whose language model runs here."""
+
+    extra = "language"
+    packages = ("torch", "transformers")
+    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    prompt_tokens = 2048  # a long conversation
+    chats: ClassVar[bool] = True  # whether a request is messages, for the template, or a text to be continued
+    _engine: LocalEngine
+
+    def __init__(self, settings: L, name: str) -> None:
+        super().__init__(settings, name)
+        vllm = self._vllm()
+        if vllm is not None:
+            self.max_in_flight = vllm.sequences
+            self.memory += vllm.cache()
+        self._on_one_gpu, self._beside_one_gpu = self.device_memory, self.memory_beside_gpu
+        if isinstance(settings, EngineChoice):
+            self.most_devices = MOST_DEVICES
+            self.use_devices(1 if vllm is None else vllm.tensor_parallel)
+
+    def use_devices(self, count: int) -> None:
+        self.devices = count
+        vllm, working = self._vllm(), self.working_memory
+        if vllm is not None:
+            self.device_memory = working + vllm.cache() + max(0, self._on_one_gpu - working) // count  # of each GPU
+            if self._beside_one_gpu is not None:
+                self.memory_beside_gpu = self._beside_one_gpu + count * BESIDE_GPU  # vLLM has a process for each
+        elif count > 1:
+            self.device_memory = self.device_bytes(1)
+
+    def device_bytes(self, batch_size: int) -> int:
+        item = self.item_memory() if self.devices > 1 and not self.continuous() else None
+        if item is None:
+            return super().device_bytes(batch_size)
+        beside = LIBRARIES * self.devices + max(self.working_memory, batch_size * item)
+        return int(UNEVEN * (self.weights + beside) / self.devices)
+
+    def _vllm(self) -> VLLMSettings | None:
+        settings = self.settings
+        if not isinstance(settings, EngineChoice) or settings.engine != "vllm":
+            return None
+        return settings.vllm.model_copy(update={"load_format": "dummy"}) if self.random else settings.vllm
+
+    def continuous(self) -> bool:
+        return self._vllm() is not None
+
+    def missing(self) -> str | None:
+        return super().missing() or (missing_vllm() if self.continuous() else None)
+
+    def bytes_per_weight(self) -> int:
+        return 4 if self.settings.precision == "fp32" else 2
+
+    def make_engine(self) -> LocalEngine:
+        """The engine that the settings name, for the checkpoint's folder."""
+        vllm, precision = self._vllm(), self.settings.precision
+        if vllm is None:
+            return TransformersEngine(self.folder(), precision=precision, devices=self.devices)
+        vllm = vllm.model_copy(update={"tensor_parallel": self.devices})
+        return VLLMEngine(self.folder(), vllm, device_memory=self.device_memory, precision=precision)
+
+    def open(self) -> None:
+        self._engine = self.make_engine()
+        self._engine.open(chat=self.chats)
+
+    def load(self, device: str) -> None:
+        self._engine.load(device)
+        self.drop_folder()
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        replies: dict[int, Reply | Exception] = {}
+        requests: dict[int, FittedRequest] = {}
+        for index, (stimulus, draw) in enumerate(zip(batch, draws, strict=True)):
+            if (fixed := self._fixed_reply(stimulus, draw)) is not None:
+                replies[index] = fixed
+                continue
+            try:
+                requests[index] = self.fitted_request(stimulus, draw)
+            except AnswerError as error:
+                replies[index] = error
+        assert isinstance(self._engine, TransformersEngine)
+        texts = self._engine.generate_batch(
+            [fitted.request for fitted in requests.values()], [draws[index].seed for index in requests]
+        )
+        for (index, fitted), text in zip(requests.items(), texts, strict=True):
+            replies[index] = (
+                self._reply(batch[index], draws[index], fitted, text) if isinstance(text, GeneratedText) else text
+            )
+        return [replies[index] for index in range(len(batch))]
+
+    def close(self) -> None:
+        self._engine.close()
+        super().close()
+
+    def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
+        """With random weights all texts have the most tokens, so that speed can be measured."""
+        if not self.random:
+            return request
+        return replace(request, sampling=replace(request.sampling, min_tokens=request.sampling.max_tokens, stops=()))
+
+
+# agents that converse
+
+
+class TextSettings(BaseSettings):
+    """Which replies are drawn again."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     min_words: int = Field(1, ge=0, le=1000)
-    """A message of fewer words is asked for again while attempts are left."""
+    """A message of fewer words is drawn again while attempts are left."""
     attempts: int = Field(6, ge=1, le=100)
-    """How often a message or a word is asked for; the last short message is kept, unless it has no word at all."""
+    """How often a message or a word is drawn; the last short message is kept, unless it has no word."""
 
 
 class DrawnSettings(TextSettings):
@@ -59,7 +243,7 @@ class DrawnSettings(TextSettings):
         return self
 
     def sampling(self, temperature: float, max_tokens: int) -> Sampling:
-        """These settings for one text, with a temperature and a limit of its own."""
+        """These settings for a text with another temperature and limit."""
         return Sampling(
             temperature=temperature,
             top_p=self.top_p,
@@ -70,11 +254,13 @@ class DrawnSettings(TextSettings):
         )
 
 
-class PromptedSettings(EngineChoice, DrawnSettings):
-    """What runs a model that is told what to do, how it is asked for words, and which words may be answers."""
+class WordSettings(BaseSettings):
+    """How a model answers cue words."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     word_tokens: int = Field(10, ge=1, le=4096)
-    """The most tokens of a reply in word association."""
+    """The most tokens of a reply in word association; models that reason before they answer need many more."""
     word_rules: RuleSettings = RuleSettings()
     """Which words of a reply may be the answer."""
 
@@ -91,103 +277,101 @@ class TextAgent(EngineAgent[T]):
         super().__init__(settings, name)
         if not self.random:  # whose texts nobody judges
             self.attempts = settings.attempts
-            self.filters = (self._says_too_little,)
-
-    # what a family gives
+            self.filters = (self._too_short,)
 
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        """The request for the next message after ``history``, the newest part of :meth:`_said`."""
+        """The request for the next message after ``history``, the newest part of :meth:`_earlier`."""
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        """The request for a word."""
         raise TypeError(f"{type(self).__name__} answers no cue words")
 
-    def _said(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
-        """What was said before the next message, oldest first."""
-        return stimulus.history
-
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        """The request for a part of a pseudo-dialogue."""
         raise TypeError(f"{type(self).__name__} writes no dialogues")
 
+    def _earlier(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
+        """The messages before the next, oldest first."""
+        return stimulus.history
+
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
-        """The message that is sent, made from what the model said."""
+        """The message that is sent, made from the model's text."""
         return spoken(stimulus, text, *prompts.speakers(stimulus, draw.options))
 
-    def _is_cut(self, stimulus: ConversationStimulus) -> bool:
-        """Whether the message that is sent may be less than what the model said."""
+    def _cuts(self, stimulus: ConversationStimulus) -> bool:
+        """Whether the message that is sent may be shorter than the model's text."""
         return False
 
-    # requests and replies
+    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        return too_short(stimulus, reply, self.settings.min_words, self.settings.attempts)
 
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> FittedRequest:
         """The request, without the oldest messages if the model has no room for all. Raises AnswerError."""
         if isinstance(stimulus, WordStimulus):
-            return FittedRequest(self._fixed_length(self._word(stimulus, draw)))
+            return FittedRequest(self._adapted(stimulus, self._word(stimulus, draw)))
         assert isinstance(stimulus, ConversationStimulus)
-        history, say = self._said(stimulus, draw), self._listener(stimulus, draw)
-        is_dialogue = pseudo_dialogue.asked(draw) is not None
+        history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
+        is_dialogue = pseudo_dialogue.options(draw) is not None
 
-        def request(left_out: int) -> TextRequest:
-            asked = (self._dialogue if is_dialogue else self._turn)(stimulus, draw, history[left_out:])
+        def without(left_out: int) -> TextRequest:
+            request = (self._dialogue if is_dialogue else self._turn)(stimulus, draw, history[left_out:])
             if is_dialogue:
-                most = min(asked.sampling.max_tokens, self._engine.half())
-                asked = replace(asked, sampling=replace(asked.sampling, max_tokens=most))
-            return replace(self._fixed_length(asked), say=say)
+                most = min(request.sampling.max_tokens, self._engine.half_of_positions())
+                request = replace(request, sampling=replace(request.sampling, max_tokens=most))
+            return replace(self._adapted(stimulus, request), say=say)
 
         def fits(left_out: int) -> bool:
-            return self._engine.excess(request(left_out)) == 0
+            return self._engine.excess(without(left_out)) == 0
 
-        most = max(len(history) - 1, 0)
-        left_out = 0 if fits(0) else bisect_left(range(most), True, key=fits)
-        fitted = request(left_out)
-        return FittedRequest(fitted, left_out, self._engine.excess(fitted) if left_out == most else 0)
+        most, left_out = max(len(history) - 1, 0), 0
+        fitted = without(0)
+        excess = self._engine.excess(fitted)
+        if excess and most:
+            left_out = bisect_left(range(most), True, lo=1, key=fits)
+            fitted = without(left_out)
+            excess = self._engine.excess(fitted) if left_out == most else 0
+        return FittedRequest(fitted, left_out, excess)
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
-        """What hears the message while it is generated: of those to a person, which no filter rejects unless they are
-        empty, that no cut shortens; in a burst none, as what begins a line may be a name."""
+        """Who hears the message while it is generated: only of those to a person, which no filter rejects unless they
+        are empty, that no cut shortens; in a burst nobody, as a line may begin with a name."""
         say = draw.say
-        unheard = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.asked(draw) is not None
-        if say is None or unheard or self._is_cut(stimulus):
+        is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.options(draw) is not None
+        if say is None or is_whole or self._cuts(stimulus):
             return None
 
-        def tell(text: str) -> None:
+        def listen(text: str) -> None:
             if not may_change(text):
-                # What a capital sigma is in small letters depends on what follows it.
+                # What a capital sigma is in small letters depends on the next letter.
                 say(self._message(stimulus, text.rstrip("\u03a3"), draw))
 
-        return tell
+        return listen
 
     def _reply(self, stimulus: Stimulus, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
         if isinstance(stimulus, WordStimulus):
-            assert isinstance(self.settings, PromptedSettings)
-            is_cut = text.finish == "length"
-            return Reply(word_answer(stimulus, text.text, self.settings.word_rules, cut=is_cut), text.text)
+            assert isinstance(self.settings, WordSettings)
+            word = word_answer(stimulus, text.text, self.settings.word_rules, cut=text.finish == "length")
+            return Reply(word, text.record() if isinstance(text, ServerText) else text.text)
         assert isinstance(stimulus, ConversationStimulus)
-        is_cut = bool(fitted.left_out or fitted.cut)
-        is_dialogue = pseudo_dialogue.asked(draw) is not None
-        answer = TurnAnswer(
-            text=(
-                pseudo_dialogue.written(fitted.request, text.text)
-                if is_dialogue
-                else self._message(stimulus, text.text, draw)
-            ),
-            raw=text.raw,
-            finish=f"{text.finish}; prompt cut" if is_cut else text.finish,
+        is_dialogue = pseudo_dialogue.options(draw) is not None
+        written = (
+            pseudo_dialogue.written(fitted.request, text.text)
+            if is_dialogue
+            else self._message(stimulus, text.text, draw)
         )
-        about = {
-            "text": text.text,
-            "attempt": draw.attempt,
-            "temperature": round(fitted.request.sampling.temperature, 4),
-            "prompt_tokens": text.prompt_tokens,
-            "tokens": text.tokens,
-            "messages_left_out": fitted.left_out,
-            "tokens_cut": fitted.cut,
-        }
+        is_cut = bool(fitted.left_out or fitted.cut)
+        finish = f"{text.finish}; prompt cut" if is_cut else text.finish
+        if isinstance(text, ServerText):
+            raw = {**text.record(), "attempt": draw.attempt}
+        else:
+            raw = {
+                "text": text.text,
+                "attempt": draw.attempt,
+                "temperature": round(fitted.request.sampling.temperature, 4),
+                "prompt_tokens": text.prompt_tokens,
+                "tokens": text.tokens,
+                "messages_left_out": fitted.left_out,
+                "tokens_cut": fitted.cut,
+            }
         if is_dialogue:
-            about["pseudo"] = True
-        return Reply(answer, about)
-
-    def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        return says_too_little(stimulus, reply, self.settings.min_words, self.attempts)
+            raw["pseudo"] = True
+        return Reply(TurnAnswer(text=written, raw=text.raw, finish=finish), raw)

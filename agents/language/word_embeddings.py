@@ -59,8 +59,7 @@ E = TypeVar("E", bound=EmbeddingSettings)
 
 @dataclass(slots=True)
 class _Ranking:
-    """``words``: by acceptable word, the vocabulary's word behind it and its distance. ``skipped``: words that broke a
-    rule, each with the number of acceptable ones before it."""
+    """By acceptable word the vocabulary's word and its distance; skipped words with the number of words before."""
 
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
     skipped: list[tuple[int, Skipped]] = field(default_factory=list)
@@ -137,7 +136,6 @@ class EmbeddingAgent(Agent[E]):
         super().close()
 
     def _ranking(self, cue: str, words: Iterator[tuple[str, float]]) -> _Ranking:
-        """Goes outwards from the cue until there are enough acceptable words."""
         ranking = _Ranking()
         same = letters(cue)
         for word, distance in words:
@@ -169,7 +167,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
         """As for every embedding, and the file."""
 
         checkpoint: str = Field(min_length=1)
-        """A local file: GloVe's or word2vec's text, word2vec's .bin (.gz too); or .safetensors and .json of words."""
+        """A local file: GloVe's or word2vec's text, or word2vec's .bin (.gz too)."""
         case: Case = "any"
         """any: a word that the file lacks in small letters is looked up as Word, then as WORD; lower: it is not [?]."""
 
@@ -177,12 +175,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
     settings: Settings
 
     def checkpoint(self) -> tuple[str | None, str | None]:
-        """The file and its hash; for safetensors that of the words beside it too."""
-        name, revision = checkpoints.identity(self.settings.checkpoint)
-        words = word_vectors.words_file(Path(name).expanduser())
-        if name.endswith(".safetensors") and words.is_file():
-            revision = f"{revision} {words.name}@{checkpoints.identity(str(words))[1]}"
-        return name, revision
+        return checkpoints.identity(self.settings.checkpoint)
 
     def missing(self) -> str | None:
         try:
@@ -275,7 +268,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         ]
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text, in the form of fewest tokens, the earlier of equal ones."""
+        """The tokens of each text, in its form of fewest tokens."""
         space = " " * self.settings.leading_space
         spellings = [[space + form for form in forms(text, self.settings.case)] for text in texts]
         flat = [form for spelling in spellings for form in spelling]
@@ -288,8 +281,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
 
 
 class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
-    """By the vectors that a server gives for single words. The vocabulary is embedded once and kept, as a server may
-    want money for it."""
+    """By a server's vectors of single words. The vocabulary is embedded once and kept, as it may cost money."""
 
     class Settings(EmbeddingSettings, ServerSettings):
         """As for every embedding, and the server."""

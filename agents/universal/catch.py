@@ -1,7 +1,6 @@
 """Catch trials: answers that no attentive judge takes for a person's, in every task (2025 paper, Table S3 and S3).
 
-They test the judges, not a model; the catalogue's role "control" keeps them out of every export that does not ask for
-them. All is drawn from the seed. What a conversation keeps from turn to turn is drawn for stimulus and sample.
+They test the judges, not a model; the catalogue's role "control" keeps them out of exports by default.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from agents import seeds
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
-from agents.contract import MIB, Agent, Draw, Reply
+from agents.contract import MIB, Agent, Draw, Reply, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import (
@@ -36,7 +34,7 @@ from agents.vision.captions import flags
 NO_PROMPT = "Please enter a valid prompt."
 SYMBOLS = "#*&^%@!+=$~"
 
-# Ordinary words; none of them is a colour's name, and those of UNSEEN name nothing that a picture could show.
+# Ordinary words, no colours; those of UNSEEN name nothing that a picture could show.
 UNSEEN = (
     "with", "about", "between", "every", "because", "yesterday", "quickly", "often", "perhaps", "although", "until",
     "seldom", "whether", "tomorrow", "rather",
@@ -53,13 +51,12 @@ ITEMS = (
 
 
 class CatchAgent(Agent["CatchAgent.Settings"]):
-    """One word again and again, the cue itself, for a colour and three times for objects one that is not there, one
-    point, and conversations that say nothing.
+    """A word again and again, the cue itself, a wrong colour, an absent object three times, a point, empty talk.
 
-    A colour trial names one of ``absent`` that is no colour, as in Table S3 ("dog"); without one, a word for nothing
-    that could be seen. A scanpath of another image is a person's where the file has any (Methods: "human eye movements
-    from one image were overlaid onto a different image"), else a machine's, and never one of the image's own. ``raw``
-    says who looked (``whose``): nobody can tell it (L502), so that it tests no judge.
+    A colour is a word of ``absent``, as in Table S3 ("dog"), or a word for nothing that could be seen. A scanpath
+    of another image is a person's where the file has any (Methods: "human eye movements from one image were overlaid
+    onto a different image"), else a machine's. All is drawn from the seed, or for a conversation from stimulus and
+    sample.
     """
 
     class Settings(BaseSettings):
@@ -70,13 +67,13 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         repeats: int = Field(4, ge=2, le=100)
         """How often the word of a caption stands there."""
         scanpath: Literal["point", "other_image"] = "point"
-        """point: one point all the time; other_image: a scanpath that was made for another image, from scanpaths."""
+        """point: the same point all the time; other_image: a scanpath of another image, from scanpaths."""
         scanpaths: Path | None = None
         """For other_image: records, imported too (.jsonl), or a published fv.json (of a ground truth, people's)."""
         fixations: int = Field(15, ge=1, le=10_000)
         """How often the point is fixated; a stimulus' own max_fixations comes before it."""
         conversation: Literal["drawn", "repeat", "no_prompt", "list"] = "drawn"
-        """The same message every time, "Please enter a valid prompt.", long lists, or one of the three, drawn."""
+        """The same message every time, "Please enter a valid prompt.", long lists, or any of the three, drawn."""
         items: int = Field(6, ge=2, le=18)
         """How many items each group of a list has."""
 
@@ -89,19 +86,15 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
 
     def missing(self) -> str | None:
         path = self.settings.scanpaths
-        if self.settings.scanpath == "other_image" and (path is None or not path.is_file()):
-            return (
-                f"{self.name}.scanpath is other_image: name a file of scanpaths with --set {self.name}.scanpaths=FILE"
-            )
-        return None
+        if self.settings.scanpath == "point" or (path is not None and path.is_file()):
+            return None
+        return f"{self.name}.scanpath is other_image: name a file of scanpaths with --set {self.name}.scanpaths=FILE"
 
     def open(self) -> None:
         """Read the scanpaths of other images. Raises UnavailableError."""
-        if self.settings.scanpath == "other_image":
-            missing = self.missing()
-            if missing is not None:
-                raise UnavailableError(missing)
-            assert self.settings.scanpaths is not None
+        if (missing := self.missing()) is not None:
+            raise UnavailableError(missing)
+        if self.settings.scanpath == "other_image" and self.settings.scanpaths is not None:
             self._others = read_scanpaths(self.settings.scanpaths)
 
     def provenance(self) -> dict[str, Any]:
@@ -154,17 +147,16 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             return Reply(_path([point] * count, frame, "point"))
         names = (stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name)
         own = {bare for name in names if name for bare in _bare(name)}
-        others = [one for one in self._others if own.isdisjoint(_bare(one.stimulus))]
+        others = [other for other in self._others if own.isdisjoint(_bare(other.stimulus))]
         if not others:
             raise AnswerError("no_other_image", f"{self.settings.scanpaths} holds no scanpath of another image")
-        one = noise.choice(others)
-        across, down = width / one.frame[0], height / one.frame[1]
-        points = [[x * across, y * down] for x, y in one.fixations]
-        found = _path(points[: stimulus.max_fixations], frame, OTHER_IMAGE)
-        return Reply(found, {"stimulus": one.stimulus, "whose": one.whose})
+        other = noise.choice(others)
+        across, down = width / other.frame[0], height / other.frame[1]
+        points = [[x * across, y * down] for x, y in other.fixations][: stimulus.max_fixations]
+        return Reply(_path(points, frame, OTHER_IMAGE), {"stimulus": other.stimulus, "whose": other.whose})
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, noise: random.Random) -> Reply:
-        lasting = random.Random(seeds.derive(0, self.name, stimulus.id, draw.sample, None, 0))
+        lasting = random.Random(derive_seed(0, self.name, stimulus.id, draw.sample, None, 0))
         kinds: dict[str, Callable[[], str]] = {
             "repeat": lambda: "".join(lasting.choices(SYMBOLS, k=lasting.randint(5, 12))),
             "no_prompt": lambda: NO_PROMPT,
@@ -175,7 +167,6 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         return Reply(TurnAnswer(text=kinds[kind]()), {"kind": kind})
 
     def _list(self, topic: str, noise: random.Random) -> str:
-        """An exhaustive list of what there is to a topic, as nobody writes it in a chat."""
         lines = [f"Preferences concerning {topic} depend on many factors. They can be categorized as follows:"]
         for group in noise.sample(GROUPS, 4):
             lines += ["", f"By {group}:"]
@@ -184,14 +175,12 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
 
 
 def _bare(name: str) -> tuple[str, str]:
-    """A name without folder, with and without what may be an ending: the ground truth says img001.jpg where a set may
-    say img001, and img.1 is img.1.png, too."""
+    # With and without what may be an ending: the ground truth has img001.jpg where a set may have img001.
     path = PurePosixPath(name.replace("\\", "/"))
     return path.name, path.stem
 
 
 def _absent(stimulus: ColorStimulus | ObjectStimulus) -> list[str]:
-    """What is not in the picture; what the stimulus says is there, too, is left out."""
     present = {word.strip().lower() for word in stimulus.present or ()}
     return [word for word in stimulus.absent or () if word.strip().lower() not in present]
 

@@ -1,9 +1,5 @@
-"""The no-op agent: answers every task at once, and fails, waits, crashes or rejects on request.
-
-It measures and tests the machinery and is not listed among the real agents. Its answers depend on the seed alone, so
-that every promise about order, batches and resuming can be checked on them. It comes in both forms of the contract:
-:class:`NullAgent` in batches, :class:`ContinuousNullAgent` one at a time.
-"""
+"""The no-op agent, in batches and singly: it answers every task at once, and fails, waits, crashes or rejects on
+request, to measure and test the machinery. Its answers depend on the seed alone."""
 
 from __future__ import annotations
 
@@ -51,7 +47,7 @@ class NullSettings(Settings):
     delay_s: float = Field(0.0, ge=0)
     """Seconds that each call takes."""
     prepare_s: float = Field(0.0, ge=0)
-    """Seconds that preparing one stimulus takes."""
+    """Seconds that preparing a stimulus takes."""
     load_s: float = Field(0.0, ge=0)
     """Seconds that loading takes."""
     read_images: bool = False
@@ -68,7 +64,6 @@ class NullSettings(Settings):
 
 
 def _answer(task: Task, draw: Draw) -> BaseModel:
-    """An answer that depends on the seed, and on a turn's speaker, alone."""
     parts = [draw.seed >> shift for shift in (0, 8, 16)]
     if task == "color_estimation":
         return ColorAnswer(color=COLORS[draw.seed % len(COLORS)])
@@ -98,7 +93,6 @@ class NullAgent(Agent[NullSettings]):
         self.filters: Sequence[Filter] = (self._lottery,) if settings.reject else ()
 
     def _lottery(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        """Reject the stated share of attempts, decided by the answer's own text and so by its seed."""
         digits = re.sub("[^0-9a-f]", "", str(reply.raw)) or "0"
         share = int(digits[-6:], 16) % 10_007 / 10_007
         return Verdict("lottery", True, f"{share:.4f}") if share < self.settings.reject else None
@@ -150,7 +144,7 @@ def _fits(pattern: str, stimulus: Stimulus) -> bool:
 
 
 class ContinuousNullAgent(NullAgent):
-    """No operation, one at a time."""
+    """No operation, a stimulus at a time."""
 
     batch_size = 1
     max_in_flight = 64

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.language.engines.request import ChatMessage, Detail, Sampling, TextRequest
-from agents.language.engines.server import ServerText
+from agents.language.engines.clients import ServerText
+from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
 from agents.language.openai_chat import ChatServerAgent, TalkSettings
+from agents.language.text_agent import FittedRequest
 from agents.stimuli import (
     TASKS,
     AttentionStimulus,
@@ -23,8 +24,15 @@ from agents.stimuli import (
     Stimulus,
     WordStimulus,
 )
-from agents.universal.prompts import COLOR, OBJECTS, SCANPATH, read_caption, read_color, read_objects
-from agents.universal.scanpath_replies import read_scanpath
+from agents.universal.picture_replies import (
+    COLOR,
+    OBJECTS,
+    SCANPATH,
+    read_caption,
+    read_color,
+    read_objects,
+    read_scanpath,
+)
 from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 
@@ -35,7 +43,7 @@ FIXATIONS = 15
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A stimulus with an image, ready to be sent: ``data`` as it is or as a PNG, ``frame`` (width, height)."""
+    """A stimulus with its image as it is sent: ``data`` as it is or as a PNG, ``frame`` (width, height)."""
 
     stimulus: Stimulus
     data: bytes
@@ -45,8 +53,6 @@ class Picture:
 
 class UniversalSettings(TalkSettings):
     """As for a chat model, and how the questions about images are put."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     temperature: float = Field(1.0, ge=0, le=2)
     """The temperature of answers about images; the papers name none, 1 is what servers take by themselves."""
@@ -61,11 +67,11 @@ class UniversalSettings(TalkSettings):
     scanpath_tokens: int = Field(1024, ge=1, le=100_000)
     """The most tokens of a scanpath."""
     lengths: Lengths = LENGTHS
-    """Lengths in words, one of which is drawn: COCO's, others, or a file of records of people's captions."""
+    """Lengths in words, from which a draw is made: COCO's, others, or a file of records of people's captions."""
     reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
-    """Flags that make a caption be asked for again; all flags are in the record anyway."""
+    """Flags that make a caption be drawn again; all flags are in the record anyway."""
     caption_attempts: int = Field(5, ge=1, le=100)
-    """How often a caption is asked for while it has such a flag; the last is kept."""
+    """How often a caption is drawn while it has such a flag; the last is kept."""
 
 
 class UniversalAgent(ChatServerAgent[UniversalSettings]):
@@ -74,13 +80,13 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
     tasks = TASKS
     modes = ("free",)
     Settings = UniversalSettings
-    memory = 1 * GIB  # photographs that are decoded to be looked at
+    memory = 1 * GIB  # photographs that are decoded
 
     def __init__(self, settings: UniversalSettings, name: str) -> None:
         super().__init__(settings, name)
         self.attempts = max(settings.attempts, settings.caption_attempts)
         rejecting = [partial(_reject, flag, settings.caption_attempts) for flag in settings.reject]
-        self.filters = (*self.filters, *rejecting, *NOTES)
+        self.filters = (*self.filters, *rejecting, _note_objects, _note_off_frame, _note_fixations, _note_durations)
 
     def prepare(self, stimulus: Stimulus) -> Any:
         """A stimulus with an image as a :class:`Picture`, any other as it is. Raises ImageError."""
@@ -89,60 +95,64 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
         data, image, frame = stimulus.images()[0].sendable(SENT)
         return Picture(stimulus, data, image, frame)
 
-    async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
-        if not isinstance(prepared, Picture):
-            return await super().respond_one(prepared, draw)
-        stimulus, chosen = prepared.stimulus, self.settings
-        if isinstance(stimulus, ColorStimulus):
-            said = await self._look(prepared, COLOR, chosen.color_tokens, draw)
-            color, css_name = read_color(said.text[:READ])
-            return _reply(ColorAnswer(color=color, css_name=css_name), said, prepared)
-        if isinstance(stimulus, ObjectStimulus):
-            said = await self._look(prepared, OBJECTS, chosen.object_tokens, draw)
-            return _reply(ObjectAnswer(labels=read_objects(said.text[:READ])), said, prepared)
-        if isinstance(stimulus, CaptionStimulus):
-            return await self._caption(prepared, draw)
-        assert isinstance(stimulus, AttentionStimulus)
-        return await self._scanpath(prepared, stimulus, draw)
-
-    async def _caption(self, picture: Picture, draw: Draw) -> Reply:
-        limit = drawn_length(self.settings.lengths, picture.stimulus.id, draw.sample)
-        prompt = INSTRUCTIONS.replace("{words}", str(limit))
-        said = await self._look(picture, prompt, self.settings.caption_tokens, draw)
-        text = read_caption(said.text[:READ])
-        known: list[Flag] = ["too_many_words"] if len(text.split()) > limit else []
-        finish = "end" if said.finish == "stop" else said.finish
-        answer = CaptionAnswer(text=text, tokens=said.tokens, finish=finish, flags=flags(text, known))
-        return _reply(answer, said, picture, max_words=limit, attempt=draw.attempt)
-
-    async def _scanpath(self, picture: Picture, stimulus: AttentionStimulus, draw: Draw) -> Reply:
-        wanted = stimulus.max_fixations or FIXATIONS
-        width, height = picture.frame
-        prompt = SCANPATH.format(count=wanted, width=width, height=height)
-        said = await self._look(picture, prompt, self.settings.scanpath_tokens, draw)
-        found = read_scanpath(said.text[:READ])
-        kept = found[:wanted]
-        spans = [one.duration_ms for one in kept if one.duration_ms is not None]
-        answer = ScanpathAnswer(
-            fixations=[[_whole(one.x), _whole(one.y)] for one in kept],
-            frame=list(picture.frame),
-            stop="maximum" if len(kept) == wanted else "end",
-            forced_first=False,
-            selection="said",
-            durations_ms=spans if len(spans) == len(kept) else None,
+    def fitted_request(self, stimulus: Any, draw: Draw) -> FittedRequest:
+        if not isinstance(stimulus, Picture):
+            return super().fitted_request(stimulus, draw)
+        settings, about = self.settings, stimulus.stimulus
+        if isinstance(about, ColorStimulus):
+            prompt, tokens = COLOR, settings.color_tokens
+        elif isinstance(about, ObjectStimulus):
+            prompt, tokens = OBJECTS, settings.object_tokens
+        elif isinstance(about, CaptionStimulus):
+            limit = drawn_length(settings.lengths, about.id, draw.sample)
+            prompt, tokens = INSTRUCTIONS.replace("{words}", str(limit)), settings.caption_tokens
+        else:
+            width, height = stimulus.frame
+            prompt = SCANPATH.format(count=_wanted(about), width=width, height=height)
+            tokens = settings.scanpath_tokens
+        message = ChatMessage("user", prompt, stimulus.data, settings.image_detail)
+        return FittedRequest(
+            TextRequest(messages=(message,), sampling=Sampling(settings.temperature, max_tokens=tokens))
         )
-        return _reply(answer, said, picture, wanted=wanted, named=len(found), durations=len(spans))
 
-    async def _look(self, picture: Picture, prompt: str, tokens: int, draw: Draw) -> ServerText:
-        request = TextRequest(
-            messages=(ChatMessage("user", prompt, picture.data, self.settings.image_detail),),
-            sampling=Sampling(self.settings.temperature, max_tokens=tokens),
-        )
-        return await self._complete(request, draw)
+    def _reply(self, stimulus: Any, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+        if not isinstance(stimulus, Picture):
+            return super()._reply(stimulus, draw, fitted, text)
+        assert isinstance(text, ServerText)
+        about, written = stimulus.stimulus, text.text[:READ]
+        answer: BaseModel
+        notes: dict[str, Any] = {}
+        if isinstance(about, ColorStimulus):
+            color, css_name = read_color(written)
+            answer = ColorAnswer(color=color, css_name=css_name)
+        elif isinstance(about, ObjectStimulus):
+            answer = ObjectAnswer(labels=read_objects(written))
+        elif isinstance(about, CaptionStimulus):
+            limit = drawn_length(self.settings.lengths, about.id, draw.sample)
+            caption = read_caption(written)
+            known: list[Flag] = ["too_many_words"] if len(caption.split()) > limit else []
+            finish = "end" if text.finish == "stop" else text.finish
+            answer = CaptionAnswer(text=caption, tokens=text.tokens, finish=finish, flags=flags(caption, known))
+            notes = {"max_words": limit, "attempt": draw.attempt}
+        else:
+            fixations, wanted = read_scanpath(written), _wanted(about)
+            kept = fixations[:wanted]
+            durations = [fixation.duration_ms for fixation in kept if fixation.duration_ms is not None]
+            answer = ScanpathAnswer(
+                fixations=[[_whole(fixation.x), _whole(fixation.y)] for fixation in kept],
+                frame=list(stimulus.frame),
+                stop="maximum" if len(kept) == wanted else "end",
+                forced_first=False,
+                selection="said",
+                durations_ms=durations if len(durations) == len(kept) else None,
+            )
+            notes = {"wanted": wanted, "named": len(fixations), "durations": len(durations)}
+        return Reply(answer, {**text.record(), "image": stimulus.image, **notes})
 
 
-def _reply(answer: Any, said: ServerText, picture: Picture, **about: Any) -> Reply:
-    return Reply(answer, {**said.record(), "image": picture.image, **about})
+def _wanted(stimulus: Stimulus) -> int:
+    assert isinstance(stimulus, AttentionStimulus)
+    return stimulus.max_fixations or FIXATIONS
 
 
 def _whole(value: float) -> int | float:
@@ -183,6 +193,3 @@ def _note_durations(stimulus: Stimulus, reply: Reply) -> Verdict | None:
     if not isinstance(reply.answer, ScanpathAnswer) or reply.answer.durations_ms is not None:
         return None
     return Verdict("no_durations", False, f"{reply.raw['durations']} for {len(reply.answer.fixations)} fixations")
-
-
-NOTES = (_note_objects, _note_off_frame, _note_fixations, _note_durations)

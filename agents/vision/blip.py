@@ -53,17 +53,17 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         return features
 
     def _generate(self, features: Tensor, texts: Texts) -> tuple[Any, int]:
-        from agents import shared_sources
+        from agents.padding import shared_cache, shared_sources
 
         decoder = self._model.text_decoder
         start = [decoder.generation_config.bos_token_id]
         prompts, images = self._prompts(texts, start)
         across = [layer.crossattention.self for layer in decoder.bert.encoder.layer]
-        with shared_sources.shared_sources(across, "encoder_hidden_states", texts.beams):
+        with shared_sources(across, "encoder_hidden_states", texts.beams):
             generated = decoder.generate(
                 input_ids=prompts,
                 encoder_hidden_states=features[images],
-                past_key_values=shared_sources.cache(decoder.config),
+                past_key_values=shared_cache(decoder.config),
                 **texts.options,
             )
         return generated, prompts.shape[1]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agents import checkpoints, gpu_arithmetic, hub
+from agents import checkpoints, hub
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.loading import dtype_for, load_part, load_pretrained
+from agents.loading import dtype_for, load_part, load_pretrained, use_full_float32
 from agents.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
 from agents.vision.captions import C, CaptionRow, Flag, Texts, flags
@@ -66,7 +66,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
         self._device = torch.device(device)
         self._dtype = dtype_for(self.settings.precision, self._device, self.folder())
-        gpu_arithmetic.settle(self._device.type)
+        use_full_float32(self._device.type)
         self._model = self._load_model(self.folder())
         if self._device.type == "cuda" and self._dtype != torch.float32:
             self._model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions

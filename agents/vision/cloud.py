@@ -22,9 +22,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
-from agents.contract import GIB, NO_ANSWER, Agent, Draw, Reply, Settings
-from agents.errors import AnswerError, UnavailableError
-from agents.servers import Address, code_of, quoted
+from agents.contract import GIB, NO_ANSWER, Address, Agent, Draw, Reply, Settings
+from agents.errors import AnswerError, UnavailableError, code_of, quoted
 from agents.stimuli import Stimulus, Task
 from agents.vision import colors
 from agents.vision.captions import flags

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from agents import gpu_arithmetic
 from agents.answers import ObjectAnswer
 from agents.contract import Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
+from agents.loading import use_full_float32
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings
 from agents.stimuli import ObjectStimulus, Stimulus, Task
 
@@ -89,7 +89,7 @@ class Detector(Agent[D]):
         import torch
 
         self.device = torch.device(device)
-        gpu_arithmetic.settle(self.device.type)
+        use_full_float32(self.device.type)
         self.model = model.eval().to(self.device)
         if self.device.type == "cuda" and self._reduced() is not None:
             self.model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions

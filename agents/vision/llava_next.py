@@ -23,7 +23,7 @@ from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError
 from agents.loading import load_part
 from agents.stimuli import Stimulus, Task
-from agents.universal.prompts import COLOR, OBJECTS, unparsable
+from agents.universal.picture_replies import COLOR, OBJECTS, unparsable
 from agents.vision import colors
 from agents.vision.captioner import CaptionAgent, Prepared
 from agents.vision.captions import CaptionRow, CaptionSettings, Texts

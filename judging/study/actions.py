@@ -20,13 +20,13 @@ from agents.stimuli import TASKS, parse_row
 from judging.study import presets
 from judging.study import status as progress
 from judging.study.asking import StimulusMaterial, chosen
-from judging.study.material import Material, TrialMaterial, material_of
+from judging.study.material import Material, TrialMaterial
 from judging.study.online.material import OnlineMaterial
 from judging.study.pages import read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings, source_of
 from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
-from judging.study.study import Study, hashed
+from judging.study.study import Study, hashed, material_of
 from judging.trial_set import MARKER, key_path
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
 from serving.runs.display_text import count
@@ -35,9 +35,7 @@ from serving.runs.stimulus_set import read_rows
 from serving.timestamps import now
 
 T = TypeVar("T")
-FEWEST_CATCH = (
-    5  # below which a rule on them is mostly chance: of two, who tosses a coin fails both in one case of four
-)
+FEWEST_CATCH = 5  # fewer catch trials judge mostly by chance
 README = """\
 A study of Turinglike. `study.toml` says what is asked, `events.jsonl` has what judges did, by a random code.
 
@@ -63,39 +61,39 @@ def new(options: argparse.Namespace) -> int:
     if problems := [problem for row in rows for problem in row.problems]:
         raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
-    asked = {getattr(one, "asked", one.task) for one in stimuli}
-    there = [name for name in TASKS if name in asked]
+    asked = {getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli}
+    tasks = [name for name in TASKS if name in asked]
     what = "trials" if of_trials else "stimuli"
-    if options.task is None and len(there) != 1:
+    if options.task is None and len(tasks) != 1:
         raise InputError(
-            f"{source} has {what} of {', '.join(there) or 'no task'}: say with --task which the study is of"
+            f"{source} has {what} of {', '.join(tasks) or 'no task'}: say with --task which the study is of"
         )
-    task = options.task or there[0]
-    if task not in there:
-        raise InputError(f"{source} has no {what} of {task}, but of {', '.join(there) or 'no task'}")
+    task = options.task or tasks[0]
+    if task not in tasks:
+        raise InputError(f"{source} has no {what} of {task}, but of {', '.join(tasks) or 'no task'}")
     relative = os.path.relpath(source, options.out)
     if of_trials:
-        of_pairs = any(getattr(one, "beside", None) is not None for one in stimuli)
+        of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
         if of_pairs and options.preset != "plain":
             raise InputError(f"--preset {options.preset}: the papers have no pairs of conversations")
         text = _fitting(source, lambda changed: presets.study_of_judges(
             relative, task, options.preset, of_pairs=of_pairs, changed=changed
         ))  # fmt: skip
     else:
-        number = sum(one.task == task for one in stimuli)
+        number = sum(stimulus.task == task for stimulus in stimuli)
         text = presets.study_of_participants(relative, task, number)
     return _write_study(options.out, text)
 
 
 def _fitting(source: Path, write: Callable[[Mapping[str, Any]], str]) -> str:
-    """The text of ``study.toml`` with what the trial set can give; says what is other than the preset's."""
+    """The text of ``study.toml`` that the trial set allows; prints what differs from the preset."""
     pool = TrialPool(source, JudgesSettings.model_validate(tomllib.loads(write({}))))
-    asked = pool.settings.trials
-    changed = presets.fitting(pool.room()[1], asked, has_catch=pool.has_catch())
+    trials = pool.settings.trials
+    changed = presets.fitting(pool.room()[1], trials, has_catch=pool.has_catch())
     for name, value in changed.items():
-        if value != getattr(asked, name):
+        if value != getattr(trials, name):
             why = f"there are no catch trials; {HOW_TO_CATCH}" if name == "catch" else "there are no more stimuli"
-            _say(f"trials.{name} = {value}, not {getattr(asked, name)}: {why}")
+            _say(f"trials.{name} = {value}, not {getattr(trials, name)}: {why}")
     return write(changed)
 
 
@@ -132,9 +130,9 @@ def check(options: argparse.Namespace) -> int:
     if isinstance(material, TrialMaterial):
         kinds = {name: len(pages) for name, pages in sorted(material.pool.cells.items())}
         _say(f"{material.settings.task}: {', '.join(f'{number:,} of {name}' for name, number in kinds.items())}")
-        asked = material.settings.trials
-        _say(f"each judge: {count(asked.number, 'trial')}, {asked.practice:,} of practice")
-        caught = round(asked.catch * asked.number)
+        trials = material.settings.trials
+        _say(f"each judge: {count(trials.number, 'trial')}, {trials.practice:,} of practice")
+        caught = round(trials.catch * trials.number)
         if material.settings.exclude.catch and 0 < caught < FEWEST_CATCH:
             _say(
                 f"note: exclude.catch judges by {count(caught, 'catch trial')}, too few to tell who pays no attention, "
@@ -152,7 +150,6 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _refuse(study: Path, problems: Sequence[str]) -> None:
-    """Raise InputError if there are problems, after each is told."""
     for problem in problems:
         print(printable(problem), file=sys.stderr)
     if problems:
@@ -220,11 +217,11 @@ def serve(options: argparse.Namespace) -> int:
 def status(options: argparse.Namespace) -> int:
     material = _opened(options.study)
     state, personal = read_state(options.study), read_personal(options.study)
-    found = progress.status_of(state, material, personal, options.half_width)
+    study = progress.status_of(state, material, personal, options.half_width)
     if options.json:
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(study, option=orjson.OPT_INDENT_2).decode())
     else:
-        progress.print_study(found)
+        progress.print_study(study)
     return 0
 
 
@@ -294,9 +291,9 @@ def take(options: argparse.Namespace) -> int:
     from judging.study.kit import import_answers
 
     material = _opened(options.study)
-    told = _in_study(options.study, material, lambda study: import_answers(study, options.files))
+    added = _in_study(options.study, material, lambda study: import_answers(study, options.files))
     state = read_state(options.study)
-    for code, number in told.items():
+    for code, number in added.items():
         if (judge := state.judges.get(code)) is None:
             _say(f"{code}: passed over, for nothing is known of this judge any more")
         else:
@@ -305,7 +302,6 @@ def take(options: argparse.Namespace) -> int:
 
 
 def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutine[Any, Any, T]]) -> T:
-    """Do something to a study that nobody serves meanwhile."""
 
     async def inside(check: Callable[[], None]) -> T:
         study = Study(folder, material, check)
@@ -339,14 +335,14 @@ def close(options: argparse.Namespace) -> int:
 def forget(options: argparse.Namespace) -> int:
     read_settings(options.study)
     with lock(options.study):
-        known = options.judge in read_personal(options.study) or options.judge in read_state(options.study).judges
-        if not known:
+        is_known = options.judge in read_personal(options.study) or options.judge in read_state(options.study).judges
+        if not is_known:
             raise InputError(f"{options.study} has no judge {options.judge}")
-        # What is personal first: killed after it, the same command finds the judge among the events, and ends its work.
+        # Personal lines go first: after a kill the same command finds the judge among the events.
         for name in (PERSONAL, EVENTS):
             source = options.study / name
-            for left in options.study.glob(f".{name}.*"):  # of a call that was killed; it has what others wrote, too
-                left.unlink(missing_ok=True)
+            for temporary in options.study.glob(f".{name}.*"):  # of a call that was killed
+                temporary.unlink(missing_ok=True)
             repair_tail(source)
             lines = source.read_bytes().splitlines() if source.is_file() else []
             with replacing(source) as file:

@@ -1,7 +1,7 @@
-"""The routes of a study. A judge is known by a cookie that nobody else has; what is sent is for that judge alone.
+"""The routes of a study. A judge is known by a cookie, which is for this site's pages (``SameSite=Strict``) alone.
 
-Every POST has a body of JSON and an Origin of ours (:mod:`serving.http.guard`), so that no page of another site can
-answer for a judge; the cookie is for this site's own pages (``SameSite=Strict``) and out of scripts' reach.
+Every POST has a body of JSON and an Origin of ours (:mod:`serving.http.guard`): no other site's page can answer for a
+judge.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ REFUSALS = {
 
 
 class Joins:
-    """How many judges one address may begin: ``most`` in a minute, others told apart for as long as they are among the
-    last thousands."""
+    """Limits the judges who begin from an address to ``most`` in a minute; the last 10,000 addresses are remembered."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -97,24 +96,24 @@ def create_app(
         return _json({"status": "ok"})
 
     @app.get("/phrases")
-    async def words() -> Response:
+    async def all_phrases() -> Response:
         return _json(phrases_sent(study.settings, phrases))
 
     @app.post("/now")
-    async def at_once(request: Request) -> Response:
-        """Where the judge of this browser is; ``{"kind": "welcome"}`` for one who has not begun."""
-        said = await _body(request)
-        judge = study.find(request.cookies.get(study.cookie), _text(said.get("link")))
+    async def current_step(request: Request) -> Response:
+        """Where the judge of this browser is; ``{"kind": "welcome"}`` before they begin."""
+        body = await _body(request)
+        judge = study.find(request.cookies.get(study.cookie), _text(body.get("link")))
         if judge is None:
             return _json({"kind": "welcome"})
-        if said.get("loaded") is True:
+        if body.get("loaded") is True:
             await study.loaded(judge)
         return _json(view(study, judge))
 
     @app.post("/join")
     async def join(request: Request) -> Response:
-        said = await _body(request)
-        link, worker = (_text(said.get(name)) for name in ("link", "worker"))
+        body = await _body(request)
+        link, worker = (_text(body.get(name)) for name in ("link", "worker"))
         judge = study.find(request.cookies.get(study.cookie), link)
         if judge is not None:
             return _json(view(study, judge))
@@ -130,17 +129,15 @@ def create_app(
 
     @app.post("/answer")
     async def answer(request: Request) -> Response:
-        """Keep an answer; what comes next is sent once it is on disk."""
+        """Keep an answer; the next step is sent once it is on disk."""
         judge = _judge(study, request)
-        said = await _body(request)
-        step = said.get("step")
-        if type(step) is not int or step < 0:
-            raise ApiError(422, "invalid_request", "step: must be a whole number")
-        if said.get("list", judge.list) != judge.list:  # of a tab that was left open
+        body = await _body(request)
+        step = _number(body, "step", least=0)
+        if body.get("list", judge.list) != judge.list:  # of a tab that was left open
             raise _refusal(Refused("not_yet"))
         asked = judge.steps[step] if step < len(judge.steps) else None
         try:
-            is_new = await study.answer(judge, step, said.get("answer"))
+            is_new = await study.answer(judge, step, body.get("answer"))
         except Refused as error:
             raise _refusal(error) from None
         except BadAnswer as error:
@@ -152,36 +149,29 @@ def create_app(
 
     @app.post("/talk")
     async def talk(request: Request) -> Response:
-        """What is new in a participant's conversation, or in the lobby; waited for, as long as they are there."""
+        """Wait for what is new in a participant's conversation, or in the lobby."""
         judge, lobby = _in_talk(study, request)
-        said = await _body(request)
-        after = said.get("after")
-        if type(after) is not int:
-            raise ApiError(422, "invalid_request", "after: must be a whole number")
+        after = _number(await _body(request), "after")
         return _json(await unless_gone(request, lobby.at(judge, after)))
 
     @app.post("/say")
     async def say(request: Request) -> Response:
-        """Keep a message; its number makes sure that it is there once."""
+        """Keep a message; by its number it is kept once."""
         judge, lobby = _in_talk(study, request)
-        said = await _body(request)
-        turn = said.get("turn")
-        if type(turn) is not int or turn < 0:
-            raise ApiError(422, "invalid_request", "turn: must be a whole number")
-        why = await lobby.say(judge, turn, said.get("text"))
+        body = await _body(request)
+        why = await lobby.say(judge, _number(body, "turn", least=0), body.get("text"))
         return _json({"why": why})
 
     @app.post("/test")
     async def test(request: Request) -> Response:
-        """What a participant of online tests sees, in the lobby or of their test; waited for while it is what they have
-        seen (``version``)."""
+        """Wait until a participant of online tests sees something else than ``version``."""
         judge, lobby = _in_test(study, request)
-        said = await _body(request)
-        return _json(await unless_gone(request, lobby.at(judge, _text(said.get("version")) or "")))
+        version = _text((await _body(request)).get("version")) or ""
+        return _json(await unless_gone(request, lobby.at(judge, version)))
 
     @app.post("/act")
     async def act(request: Request) -> Response:
-        """Keep what a participant of a test does: that they have read their part, a question, an answer, a verdict."""
+        """Keep an act of a participant of a test: ready, a question, an answer, a verdict."""
         judge, lobby = _in_test(study, request)
         return _json({"why": await lobby.move(judge, await _body(request))})
 
@@ -200,17 +190,17 @@ def create_app(
         return Response(data, media_type=f"image/{kind}", headers=headers)
 
     @app.get("/admin/status")
-    async def told(request: Request) -> Response:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    async def status(request: Request) -> Response:
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
         wanted = (admin_key or "").encode()
-        if not wanted or scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), wanted):
+        if not wanted or scheme.lower() != "bearer" or not hmac.compare_digest(key.strip().encode(), wanted):
             raise ApiError(401, "unauthorized", "a key is needed", headers={"www-authenticate": "Bearer"})
 
-        def count() -> dict[str, Any]:  # judges do not wait for it; and so of what is on disk, not of what goes on
+        def read() -> dict[str, Any]:  # in a thread, of what is on disk: judges do not wait for it
             state, personal = read_state(study.folder), read_personal(study.folder)
             return status_of(state, study.material, personal)
 
-        return _json(await asyncio.to_thread(count))
+        return _json(await asyncio.to_thread(read))
 
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(StorageError, on_unwritten)
@@ -219,7 +209,7 @@ def create_app(
 
 
 async def on_unwritten(request: Request, error: Exception) -> Response:
-    """What was answered is not on disk, and this server ends: the page keeps it and sends it again."""
+    """The answer is not on disk, and this server ends: the page keeps it and sends it again."""
     return ApiError(503, "unavailable", "nothing can be written").response(request_id(request))
 
 
@@ -251,20 +241,27 @@ def _refusal(error: Refused) -> ApiError:
 
 async def _body(request: Request) -> dict[str, Any]:
     try:
-        found = strict_json(await request.body())
+        body = strict_json(await request.body())
     except ValueError:
         raise ApiError(400, "bad_json", "the body is no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise ApiError(422, "invalid_request", "the body must be an object")
-    return found
+    return body
 
 
-def _text(given: Any) -> str | None:
-    return given if isinstance(given, str) and 0 < len(given) <= 200 and given.isprintable() else None
+def _number(body: dict[str, Any], name: str, *, least: int | None = None) -> int:
+    value = body.get(name)
+    if type(value) is not int or (least is not None and value < least):
+        raise ApiError(422, "invalid_request", f"{name}: must be a whole number")
+    return value
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable() else None
 
 
 def _address(request: Request, behind_proxy: bool) -> str:
-    """Whose request it is; kept in memory alone, for as long as it is counted."""
+    # It is kept in memory alone, for as long as it is counted.
     forwarded = request.headers.get("x-real-ip") if behind_proxy else None
     return forwarded or (request.client.host if request.client else "")
 

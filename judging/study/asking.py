@@ -17,13 +17,12 @@ from agents.errors import ImageError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_row
 from agents.vision import captions
 from agents.vision.colors import WORDS
-from judging.study.material import Seen, ToldError
-from judging.study.page_answers import BadAnswer, fastest_of, read_ms
+from judging.study.material import Material, Seen, ToldError
+from judging.study.page_answers import BadAnswer, fastest_of, read_ms, writable
 from judging.study.settings import AnswersSettings
 from judging.study.state import Judge, Step
 from serving.runs.checking import check_set
-from serving.runs.columns import Choose
-from serving.runs.set_rows import Row
+from serving.runs.set_rows import Choose, Row
 
 LONGEST = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
 OBJECTS = 3
@@ -34,11 +33,13 @@ FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_imag
 
 def chosen(task: str | None) -> Choose:
     """Of stimuli that name no task, those are asked the study's that may be."""
-    return lambda tasks: [one for one in tasks if one == task]
+    return lambda tasks: [name for name in tasks if name == task]
 
 
-class StimulusMaterial:
+class StimulusMaterial(Material):
     """The stimuli of participants. Raises InputError with every problem of the set."""
+
+    settings: AnswersSettings
 
     def __init__(self, source: Path, settings: AnswersSettings) -> None:
         self.settings = settings
@@ -52,9 +53,9 @@ class StimulusMaterial:
                 self.stimuli[row.id] = parse_row(row.canonical, root=root)
                 digest.update(row.canonical)
 
-        found = check_set(source, choose=chosen(settings.task), on_row=keep)
-        if found.problems:
-            raise InputError(f"{source} cannot be shown", found.problems)
+        report = check_set(source, choose=chosen(settings.task), on_row=keep)
+        if report.problems:
+            raise InputError(f"{source} cannot be shown", report.problems)
         if not self.stimuli:
             raise InputError(f"{source} has no stimuli of {settings.task}")
         self.sha256 = digest.hexdigest()
@@ -63,7 +64,7 @@ class StimulusMaterial:
         self._name_pictures()
 
     def _name_pictures(self) -> None:
-        wrong = []
+        problems = []
         for number, (name, stimulus) in enumerate(self.stimuli.items(), start=1):
             image = stimulus.images_by_field().get("image")
             if image is None or image.path is None:
@@ -71,95 +72,99 @@ class StimulusMaterial:
             try:
                 form = image.header().format
             except ImageError as error:
-                wrong.append(f"{name}: {error}")
+                problems.append(f"{name}: {error}")
                 continue
             if form not in SHOWABLE:
-                wrong.append(f"{name}: browsers do not show {form}")
-            shown = f"p{number:05}.{form.lower()}"
-            self._paths[shown], self._names[name] = image.path, shown
-        if wrong:
-            raise InputError(f"{self.source}: pictures cannot be shown: {'; '.join(wrong[:5])}")
+                problems.append(f"{name}: browsers do not show {form}")
+            file = f"p{number:05}.{form.lower()}"
+            self._paths[file], self._names[name] = image.path, file
+        if problems:
+            raise InputError(f"{self.source}: pictures cannot be shown: {'; '.join(problems[:5])}")
 
     def problems(self) -> list[str]:
-        found = []
+        problems = []
         if self.settings.task != "conversation" and len(self.stimuli) < self.settings.answers.number:
-            found.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
-        for name, one in self.stimuli.items():
-            if isinstance(one, ConversationStimulus) and (one.history or one.opener is not None or one.pseudo):
-                found.append(f"{name}: people are not shown what was said before (history, opener, pseudo)")
-        for name in self._names:  # a browser would wait for ever for one that is damaged
+            problems.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
+        for name, stimulus in self.stimuli.items():
+            if isinstance(stimulus, ConversationStimulus) and (
+                stimulus.history or stimulus.opener is not None or stimulus.pseudo
+            ):
+                problems.append(f"{name}: people are not shown what was said before (history, opener, pseudo)")
+        for name in self._names:  # a browser would wait for ever for a damaged picture
             try:
                 self.stimuli[name].images_by_field()["image"].decode()
             except ImageError as error:
-                found.append(f"{name}: {error}")
-        return found
+                problems.append(f"{name}: {error}")
+        return problems
 
     def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
-        """Those first that fewer people have answered; which stimulus a conversation is about is found in the lobby."""
+        # Stimuli that fewer people have answered come first; the lobby chooses that of a conversation.
         if self.settings.task == "conversation":
             talk: Step = {"kind": "talk", "trials": [], "phase": "test", "again": False}
             return [dict(talk) for _ in range(self.settings.answers.number)]
-        left = [name for name in self.stimuli if name not in known]
-        ranked = sorted(left, key=lambda name: (seen.get((name,), 0), chance.random()))
-        chosen = ranked[: self.settings.answers.number]
+        new = [name for name in self.stimuli if name not in known]
+        ranked = sorted(new, key=lambda name: (seen.get((name,), 0), chance.random()))
+        drawn = ranked[: self.settings.answers.number]
         return [
             {"kind": "ask", "trials": [name], "phase": "test", "again": False}
-            for name in chance.sample(chosen, len(chosen))
+            for name in chance.sample(drawn, len(drawn))
         ]
 
     def stimulus_of(self, step: Step) -> str:
         return str(next(iter(step["trials"]), ""))
 
-    def read(self, judge: Judge, step: Step, said: dict[str, Any]) -> dict[str, Any]:
+    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         if step["kind"] == "talk":
-            if not said.keys() <= {"guess"} or said.get("guess") not in (None, "human", "machine"):
+            if not answer.keys() <= {"guess"} or answer.get("guess") not in (None, "human", "machine"):
                 raise BadAnswer("guess: must be human or machine")
-            return {"guess": said.get("guess")}
-        if not said.keys() <= {"answer", "rt", "away"}:
+            return {"guess": answer.get("guess")}
+        if not answer.keys() <= {"answer", "rt", "away"}:
             raise BadAnswer("has parts that no page sends")
-        if not isinstance(said.get("away", False), bool):
+        if not isinstance(answer.get("away", False), bool):
             raise BadAnswer("away: must be true or false")
-        given, task = said.get("answer"), self.settings.task
+        texts = self._texts(answer.get("answer"))
+        rt = read_ms(answer.get("rt"))
+        flags = self._flags(judge, step, texts, rt)
+        if flags and self.settings.answers.checks == "tell":
+            raise ToldError(flags, ", ".join(texts))
+        return {"answer": texts, "rt": rt, "away": answer.get("away", False), "flags": flags}
+
+    def _texts(self, value: Any) -> list[str]:
+        task = self.settings.task
         if task == "object_detection":
-            if not isinstance(given, list) or len(given) != OBJECTS or not all(isinstance(one, str) for one in given):
+            if not isinstance(value, list) or len(value) != OBJECTS or not all(isinstance(text, str) for text in value):
                 raise BadAnswer(f"answer: must be {OBJECTS} texts")
-            texts = [" ".join(one.split()) for one in given]
-        elif isinstance(given, str):
-            texts = [" ".join(given.split())]
-        else:
+        elif not isinstance(value, str):
             raise BadAnswer("answer: must be text")
-        texts = [one.encode("utf-8", "replace").decode() for one in texts]
+        texts = [writable(" ".join(text.split())) for text in (value if isinstance(value, list) else [value])]
         if not all(texts) or max(map(len, texts)) > LONGEST.get(task, 40):
             raise BadAnswer("answer: is empty or too long")
         if task == "color_estimation" and texts[0] not in WORDS:
             raise BadAnswer("answer: must be one of the eleven colours")
-        rt = read_ms(said.get("rt"))
-        flags = self._flags(judge, step, texts, rt)
-        if flags and self.settings.answers.checks == "tell":
-            raise ToldError(flags, ", ".join(texts))
-        return {"answer": texts, "rt": rt, "away": said.get("away", False), "flags": flags}
+        return texts
 
     def _flags(self, judge: Judge, step: Step, texts: list[str], rt: float | None) -> list[str]:
-        before = [one["answer"] for one in judge.answers if one["kind"] == "ask"]
-        lower = [one.casefold() for one in texts]
+        before = [event["answer"] for event in judge.answers if event["kind"] == "ask"]
+        lower = [text.casefold() for text in texts]
+        flags: list[str] = []
         match self.settings.task:
             case "image_captioning":
                 noticed = set[str](captions.flags(texts[0]))
-                found = [flag for flag in FLAGS if flag in noticed]
+                flags = [flag for flag in FLAGS if flag in noticed]
                 last = judge.answers[-1]["at"] if judge.answers else judge.joined
                 since = 1000 * (datetime.now(UTC) - datetime.fromisoformat(last)).total_seconds()
-                found += ["too_fast"] if fastest_of(rt, since) < FASTEST else []
-                return found + (["as_before"] if before and before[-1] == texts else [])
+                flags += ["too_fast"] * (fastest_of(rt, since) < FASTEST)
+                flags += ["as_before"] * bool(before and before[-1] == texts)
             case "object_detection":
-                earlier = {one.casefold() for said in before for one in said}
-                found = ["same_objects"] if len(set(lower)) < OBJECTS else []
-                return found + (["object_again"] if earlier & set(lower) else [])
+                earlier = {text.casefold() for answer in before for text in answer}
+                flags += ["same_objects"] * (len(set(lower)) < OBJECTS)
+                flags += ["object_again"] * bool(earlier & set(lower))
             case "word_association":
                 stimulus = self.stimuli[self.stimulus_of(step)]
                 assert isinstance(stimulus, WordStimulus)
-                found = ["several_words"] if " " in texts[0] else []
-                return found + (["is_cue"] if lower[0] == stimulus.cue.casefold() else [])
-        return []
+                flags += ["several_words"] * (" " in texts[0])
+                flags += ["is_cue"] * (lower[0] == stimulus.cue.casefold())
+        return flags
 
     def instructions(self, judge: Judge) -> dict[str, Any]:
         return {"trials": judge.counted(), "practice": 0, "feedback": 0, "samples": [], "four": True}
@@ -169,24 +174,18 @@ class StimulusMaterial:
             return {"asked": "conversation", "guess": self.settings.talk.guess, "practice": False}
         name = self.stimulus_of(step)
         stimulus = self.stimuli[name]
-        found: dict[str, Any] = {"asked": self.settings.task}
+        page: dict[str, Any] = {"asked": self.settings.task}
         if isinstance(stimulus, WordStimulus):
-            found |= {"cue": stimulus.cue, "examples": [list(pair) for pair in stimulus.examples]}
+            page |= {"cue": stimulus.cue, "examples": [list(pair) for pair in stimulus.examples]}
         if self.settings.task == "color_estimation":
-            found["colors"] = list(WORDS)
+            page["colors"] = list(WORDS)
         if name in self._names:
-            found["image"] = f"media/{self._names[name]}"
-        return {**found, "practice": False}
-
-    def truth(self, step: Step) -> list[str] | None:
-        return None
+            page["image"] = f"media/{self._names[name]}"
+        return {**page, "practice": False}
 
     def files(self, step: Step) -> list[str]:
         name = self._names.get(self.stimulus_of(step))
         return [] if name is None else [name]
-
-    def common_files(self) -> list[str]:
-        return []
 
     def path(self, name: str) -> Path:
         return self._paths[name]

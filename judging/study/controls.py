@@ -1,11 +1,9 @@
 """Control questions: what a judge who looked at a trial can answer.
 
-``topic`` asks which of five topics a conversation has, as the papers did. ``object`` asks of a picture whether an
-object is there, which is so of half of the pictures, and of a clip which of three objects is in it, as the papers did:
-from what the stimuli say is ``present`` and ``absent``. Otherwise a table of the lab's own (columns ``stimulus``,
-``question``, ``options`` parted by ``|``, ``right``).
-
-A question is the same for all answers to a stimulus: it tells nothing of whose an answer is.
+``topic`` asks which of five topics a conversation has, as in the papers. ``object`` asks whether an object is in a
+picture (true for half of them), or which of three objects is in a clip, as in the papers; it needs the stimuli's
+``present`` and ``absent``. Otherwise a table of the lab (columns ``stimulus``, ``question``, ``options`` parted by
+``|``, ``right``). A question is the same for all answers to a stimulus: it reveals nothing of whose an answer is.
 """
 
 from __future__ import annotations
@@ -23,19 +21,20 @@ from serving.runs.csv_tables import by_line, load_table
 TOPIC, OBJECT = "topic", "object"
 OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "attention_prediction", "image_captioning")
 COLUMNS = ("stimulus", "question", "options", "right")
-SHOWN = 5  # topics, of which one is right
-SHOWN_OBJECTS = 3  # of a clip, of which one is right
+TOPIC_OPTIONS = 5  # of which one is right
+CLIP_OPTIONS = 3  # of which one is right
 TOPICS = (
     "movies", "music", "food", "sports", "science", "technology", "general_entertainment", "traffic", "quarrel",
     "emotions", "fashion", "books", "politics",
 )  # fmt: skip
-"""Those of the papers' conversations."""
+"""Of the papers' conversations."""
+Rows = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """``question`` is empty where the pages' own ``phrase`` asks, of an ``object`` or of none; ``options`` that are
-    ``phrases`` have words of the pages', too."""
+    """``question`` is empty where the pages' ``phrase`` asks, of an ``object`` or of none; ``right`` is of
+    ``options``."""
 
     question: str
     options: Sequence[str]
@@ -54,19 +53,21 @@ class Control:
         }
 
 
-def read_controls(given: str, study: Path, rows: Mapping[str, Mapping[str, Any]], seed: str) -> dict[str, Control]:
-    """The control question of each stimulus of the key's ``rows``, drawn by ``seed``. Raises InputError where one has
-    none."""
+def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Control]:
+    """The control question of each stimulus of the key's ``rows``: "", "topic", "object", or a table's path.
+
+    Objects are drawn by ``seed``. Raises InputError where a stimulus has none.
+    """
     stimuli = {str(row["stimulus"]): row for row in rows.values()}
-    if not given:
+    if not name:
         return {}
-    if given == OBJECT:
+    if name == OBJECT:
         return _of_objects(stimuli, random.Random(f"object {seed}"))
-    found = _of_topics(stimuli) if given == TOPIC else _of_table((study / given).resolve())
-    lacking = sorted(stimuli.keys() - found.keys())
+    controls = _of_topics(stimuli) if name == TOPIC else _of_table((study / name).resolve())
+    lacking = sorted(stimuli.keys() - controls.keys())
     if lacking:
-        raise InputError(f"trials.control: {given}: {_named(lacking, stimuli)} have no control question")
-    return found
+        raise InputError(f"trials.control: {name}: {_named(lacking, stimuli)} have no control question")
+    return controls
 
 
 def _named(lacking: Sequence[str], stimuli: Mapping[str, Any]) -> str:
@@ -74,77 +75,76 @@ def _named(lacking: Sequence[str], stimuli: Mapping[str, Any]) -> str:
     return f"{len(lacking):,} of {len(stimuli):,} stimuli ({names})"
 
 
-def _of_objects(stimuli: Mapping[str, Mapping[str, Any]], chance: random.Random) -> dict[str, Control]:
+def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
     present = {name: _words(row["objects"].get("present")) for name, row in stimuli.items()}
-    absent = {name: [one for one in _words(row["objects"].get("absent")) if one not in present[name]]
-              for name, row in stimuli.items()}  # fmt: skip
-    of_clips = {name for name, row in stimuli.items() if row["asked"] == "attention_prediction"}
-    every = {word for words in present.values() for word in words}
-    for name in of_clips:
-        if len(absent[name]) < SHOWN_OBJECTS - 1:
-            absent[name] = sorted(every - set(present[name]))
-    fewest = {name: SHOWN_OBJECTS - 1 if name in of_clips else 1 for name in stimuli}
-    wrong = {
-        "present": sorted(name for name in stimuli if not present[name]),
-        "absent": sorted(name for name in stimuli if len(absent[name]) < fewest[name]),
+    absent = {
+        name: [word for word in _words(row["objects"].get("absent")) if word not in present[name]]
+        for name, row in stimuli.items()
     }
-    told = [f"{_named(lacking, stimuli)} lack `{field}`" for field, lacking in wrong.items() if lacking]
-    if told:
+    clips = {name for name, row in stimuli.items() if row["asked"] == "attention_prediction"}
+    every = {word for words in present.values() for word in words}
+    for name in clips:
+        if len(absent[name]) < CLIP_OPTIONS - 1:
+            absent[name] = sorted(every - set(present[name]))
+    lacking = {
+        "present": sorted(name for name in stimuli if not present[name]),
+        "absent": sorted(name for name in stimuli if len(absent[name]) < (CLIP_OPTIONS - 1 if name in clips else 1)),
+    }
+    problems = [f"{_named(names, stimuli)} lack `{field}`" for field, names in lacking.items() if names]
+    if problems:
         raise InputError(
-            f"trials.control: {OBJECT}: {' and '.join(told)}: give them in the stimulus set before `turinglike "
+            f"trials.control: {OBJECT}: {' and '.join(problems)}: give them in the stimulus set before `turinglike "
             'generate` and `trials`, or name a table of your own, or set it to "" (and exclude.controls to 0)'
         )
     order = sorted(stimuli)
     chance.shuffle(order)
-    found = {}
+    controls = {}
     for at, name in enumerate(order):
-        there, not_there = (chance.choice(some[name]) for some in (present, absent))
-        if name in of_clips:
-            options = [there, *chance.sample(absent[name], SHOWN_OBJECTS - 1)]
-            found[name] = Control("", sorted(options), there, phrase="clip_shows")
+        there, not_there = (chance.choice(words[name]) for words in (present, absent))
+        if name in clips:
+            options = [there, *chance.sample(absent[name], CLIP_OPTIONS - 1)]
+            controls[name] = Control("", sorted(options), there, phrase="clip_shows")
         else:
-            is_true = at % 2 == 0
-            found[name] = Control(
-                "", ("yes", "no"), "yes" if is_true else "no", phrase="is_there", object=there if is_true else not_there
-            )
-    return found
+            right, word = ("yes", there) if at % 2 == 0 else ("no", not_there)
+            controls[name] = Control("", ("yes", "no"), right, phrase="is_there", object=word)
+    return controls
 
 
-def _words(given: Sequence[str] | None) -> list[str]:
-    return sorted({one.strip().casefold() for one in given or () if one.strip()})
+def _words(words: Sequence[str] | None) -> list[str]:
+    return sorted({word.strip().casefold() for word in words or () if word.strip()})
 
 
-def _of_topics(stimuli: Mapping[str, Mapping[str, Any]]) -> dict[str, Control]:
+def _of_topics(stimuli: Rows) -> dict[str, Control]:
     topics = {name: row.get("meta.topic") for name, row in stimuli.items()}
     every = sorted({*(str(topic) for topic in topics.values() if topic), *TOPICS})
-    found = {}
+    controls = {}
     for name, topic in topics.items():
         if topic:
             chance = random.Random(f"topic {name}")
-            options = [*chance.sample([one for one in every if one != topic], SHOWN - 1), str(topic)]
-            found[name] = Control("", sorted(options), str(topic), phrase="topic")
-    return found
+            others = chance.sample([other for other in every if other != topic], TOPIC_OPTIONS - 1)
+            controls[name] = Control("", sorted([*others, str(topic)]), str(topic), phrase="topic")
+    return controls
 
 
 def _of_table(path: Path) -> dict[str, Control]:
     table = load_table(path)
     if not set(COLUMNS) <= set(table.names):
         raise InputError(f"{path}: must have the columns {', '.join(COLUMNS)}")
-    found: dict[str, Control] = {}
+    controls: dict[str, Control] = {}
     problems = table.problems
     for line, cells in table.rows:
         stimulus, question, right = (cells[name].strip() for name in ("stimulus", "question", "right"))
-        options = [one.strip() for one in cells["options"].split("|") if one.strip()]
+        options = [option.strip() for option in cells["options"].split("|") if option.strip()]
         if len(options) < 2 or len(set(options)) < len(options):
             problems.append(Problem(str(path), line, "options", "must be two or more, each once, parted by |"))
         elif right not in options:
             problems.append(Problem(str(path), line, "right", f"{right!r} is not among the options"))
         elif not question:
             problems.append(Problem(str(path), line, "question", "is empty"))
-        elif stimulus in found:
+        elif stimulus in controls:
             problems.append(Problem(str(path), line, "stimulus", f"{stimulus!r} stands in two rows"))
         else:
-            found[stimulus] = Control(question, options, right)
+            controls[stimulus] = Control(question, options, right)
     if problems:
         raise InputError(f"{path} cannot be used", by_line(problems))
-    return found
+    return controls

@@ -1,4 +1,4 @@
-"""All verdicts of a study, a row each, and by which of its rules one does not count. Nothing is removed."""
+"""The verdicts of a study, a row each, with the rules that exclude it. Nothing is removed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ENOUGH = 4  # verdicts of one judge that are all alike before that is a rule's m
 def verdict_rows(
     state: State, settings: JudgesSettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Row]:
-    """One row per verdict in the order in which they were given, judge by judge, those of practice and of attempts
-    that were begun anew too. ``rules`` has the names of all rules that exclude it."""
+    """A row per verdict, judge by judge, also of practice and of attempts that were begun anew; ``rules`` exclude
+    it."""
     for judge in state.judges.values():
         attempts = [*judge.former, (judge.steps, judge.answers)]
-        found = [
+        rows = [
             row
             for number, (steps, answers) in enumerate(attempts)
             for row in _of_attempt(judge, number, number < len(judge.former), steps, answers, settings, pool)
         ]
-        rules = _of_judge(judge, found, settings, personal.get(judge.code, {}))
-        for row in found:
+        rules = _rules_of_judge(judge, rows, settings, personal.get(judge.code, {}))
+        for row in rows:
             row["rules"] = [*rules, *row["rules"]]
-        yield from found
+        yield from rows
 
 
 def _of_attempt(
@@ -44,15 +44,15 @@ def _of_attempt(
 ) -> Iterator[Row]:
     began, index = datetime.fromisoformat(judge.joined), 0
     before = began
-    for step, said in zip(steps, answers, strict=False):
-        at = datetime.fromisoformat(said["at"])
+    for step, answer in zip(steps, answers, strict=False):
+        at = datetime.fromisoformat(answer["at"])
         since, before = 1000 * (at - before).total_seconds(), at
         if step["kind"] != "trial":
             continue
-        for name, verdict in zip(step["trials"], said["verdicts"], strict=True):
+        for name, verdict in zip(step["trials"], answer["verdicts"], strict=True):
             key = pool.key.get(name)
             if key is None:
-                continue  # of another task; the set has been refused if it is another one
+                continue  # of another task
             yield {
                 "judge": judge.code,
                 "attempt": attempt,
@@ -69,17 +69,17 @@ def _of_attempt(
                 "catch": key["catch"],
                 "swapped": key["swapped"],
                 "correct": verdict == key["truth"],
-                "rt": said["rt"],
+                "rt": answer["rt"],
                 "time_elapsed": round((at - began).total_seconds() * 1000),
-                "at": said["at"],
-                "confidence": said.get("confidence"),
-                "reason": said.get("reason"),
-                "control": said.get("control"),
-                "control_right": said.get("right"),
-                "away": said["away"],
-                "by_key": said["key"],
+                "at": answer["at"],
+                "confidence": answer.get("confidence"),
+                "reason": answer.get("reason"),
+                "control": answer.get("control"),
+                "control_right": answer.get("right"),
+                "away": answer["away"],
+                "by_key": answer["key"],
                 "key_for_human": judge.keys[0],
-                "rules": _of_trial(said, since, settings, is_former),
+                "rules": _rules_of_trial(answer, since, settings, is_former),
             }
         index += 1
 
@@ -88,16 +88,16 @@ def _kind(key: Mapping[str, Any]) -> str | None:
     return "swapped" if key["swapped"] else "catch" if key["catch"] else None
 
 
-def _of_trial(said: Row, since: float, settings: JudgesSettings, is_former: bool) -> list[str]:
+def _rules_of_trial(answer: Row, since: float, settings: JudgesSettings, is_former: bool) -> list[str]:
     rules = ["begun_anew"] if is_former else []
-    if fastest_of(said["rt"], since) < 1000 * settings.exclude.fastest:
+    if fastest_of(answer["rt"], since) < 1000 * settings.exclude.fastest:
         rules.append("fastest")
-    if settings.exclude.wrong_control and said.get("right") is False:
+    if settings.exclude.wrong_control and answer.get("right") is False:
         rules.append("wrong_control")
     return rules
 
 
-def _of_judge(judge: Judge, rows: list[Row], settings: JudgesSettings, personal: Mapping[str, Any]) -> list[str]:
+def _rules_of_judge(judge: Judge, rows: list[Row], settings: JudgesSettings, personal: Mapping[str, Any]) -> list[str]:
     exclude, rules = settings.exclude, []
     counted = [row for row in rows if row["attempt"] == len(judge.former) and row["phase"] != "practice"]
     pages = {row["trial_index"]: row for row in counted}.values()  # one control question for both speakers
@@ -116,5 +116,4 @@ def _of_judge(judge: Judge, rows: list[Row], settings: JudgesSettings, personal:
 
 
 def _below(right: list[bool], share: float) -> bool:
-    """Whether fewer than this share are right, of some."""
     return bool(right) and sum(right) / len(right) < share

@@ -36,12 +36,10 @@ from judging.study.material import Material, TrialMaterial
 from judging.study.settings import CLOSING, FIELDS, JudgesSettings
 from judging.study.state import Judge, State, Talk, read_personal, read_state
 from judging.trial_set import MARKER
-from serving.runs.atomic_files import lock, replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
-from serving.runs.records import KEYS
-from serving.runs.run import Run, open_run
-from serving.runs.schemas import RECORD
+from serving.runs.run import Run
+from serving.runs.run_opening import new_people_run
 
 COLUMNS: Mapping[str, str] = {
     "trial_type": "always two-choice judgement: human or machine",
@@ -109,31 +107,12 @@ def write_people_run(folder: Path, source: Path, records: Iterable[Record]) -> R
 
     People's records are a file; those of the kind "machine" are another, which no run asks for.
     """
-    (folder / "records").mkdir(parents=True)
-    with lock(folder):
-        run = open_run(folder, source, task=None, seed=0, samples=0, described={})
-    (folder / "lock").unlink()
-    files: defaultdict[str, list[bytes]] = defaultdict(list)
+    run = new_people_run(folder, source)
+    files: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
-        line = {
-            "schema": RECORD,
-            "run": run.meta["run"],
-            "stimulus_sha256": None,
-            "kind": "human",
-            "seed": None,
-            "status": "ok",
-            "attempts": [],
-            "error": None,
-            "provenance": {"digest": None, "checkpoint": None, "revision": None},
-            "timing": None,
-            "worker": None,
-            **record,
-        }
-        name = "humans" if line["kind"] == "human" else "published"
-        files[name].append(orjson.dumps({key: line[key] for key in KEYS}, option=orjson.OPT_APPEND_NEWLINE))
-    for name, lines in files.items():
-        with replacing(run.records(name)) as file:
-            file.writelines(lines)
+        files["humans" if record.get("kind", "human") == "human" else "published"].append(record)
+    for name, group in files.items():
+        run.write_records(name, group)
     return run
 
 

@@ -1,7 +1,6 @@
-"""Which trials a judge gets: half people's, the others equally the agents', and of each those that fewer judges have
-seen, whoever comes, goes or stays away.
+"""Which trials a judge gets: half people's, the others equally the agents', and of each those that fewer judges saw.
 
-A page shows one trial, or both speakers of an excerpt, which are two. For four pairs (person and person, person and
+A page shows a trial, or both speakers of an excerpt, which are two. For four pairs (person and person, person and
 machine, machine and person, two machines) the pages are equally of each pair, as in the 2025 paper's form. Of two
 conversations beside each other the pages are equally of each agent and place.
 """
@@ -34,9 +33,11 @@ CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is shown at once. ``cell`` is what quotas are of: human, an agent, or for four pairs "human machine" and so
-    on; ``agents`` are the machines on it, ``people`` is the conversation of people of a pair. Catch trials, and swapped
-    scanpaths, are cells of their own."""
+    """What is shown at once.
+
+    ``cell`` is what quotas are of: human, an agent, "human machine" of four pairs, "catch", "swapped" (scanpaths).
+    ``agents`` are the machines on the page, ``people`` is a pair's conversation of people.
+    """
 
     trials: tuple[str, ...]
     cell: str
@@ -46,13 +47,13 @@ class Page:
     people: str | None = None
 
     def known_by(self) -> set[str]:
-        """What a judge knows again who sees it twice."""
+        """What a judge would know again."""
         return {self.stimulus, *([self.people] if self.people is not None else [])}
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A page in a judge's list. ``again``: it comes for the second time."""
+    """A page in a judge's list, maybe for the second time (``again``)."""
 
     page: Page
     phase: Phase
@@ -96,53 +97,51 @@ class TrialPool:
         by_excerpt: dict[object, list[str]] = defaultdict(list)
         together = self.settings.trials.choices != "one" and not self.of_pairs
         for name, trial in self.trials.items():
-            said = orjson.dumps([trial.shown, trial.answer.model_dump(mode="json")]) if together else name
-            by_excerpt[said].append(name)
+            excerpt = orjson.dumps([trial.shown, trial.answer.model_dump(mode="json")]) if together else name
+            by_excerpt[excerpt].append(name)
         pages = []
         for names in by_excerpt.values():
             names.sort(key=lambda name: self.trials[name].speaker or "")
             if together and [self.trials[name].speaker for name in names] != ["A", "B"]:
-                continue  # one of the two said nothing that can be judged
+                continue  # a speaker said nothing that can be judged
             keys = [self.key[name] for name in names]
             machines = tuple(
-                one[f"{side}agent"] for one in keys for side in ("", "beside_") if one[f"{side}truth"] == "machine"
+                key[f"{side}agent"] for key in keys for side in ("", "beside_") if key[f"{side}truth"] == "machine"
             )
-            one = machines[0] if machines else "human"
-            cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
-            cell = cell if together or self.of_pairs else one
-            is_catch, people = any(one["catch"] for one in keys), keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
-            cell = CATCH[any(one["swapped"] for one in keys)] if is_catch else cell
+            cell = machines[0] if machines else "human"
+            if together or self.of_pairs:
+                cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
+            is_catch, people = any(key["catch"] for key in keys), keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
+            if is_catch:
+                cell = CATCH[any(key["swapped"] for key in keys)]
             pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
         if not pages:
             raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
         return pages
 
     def _sample(self) -> list[Page]:
-        """A person's page and a machine's that the instructions show with what they are, and nobody judges."""
+        """A person's page and a machine's that the instructions show with the truth, and nobody judges."""
         if not self.settings.trials.sample:
             return []
         chance = random.Random(f"sample {self.folder.name}")
         plain = [page for page in self.pages if not page.catch]
-        found: list[Page] = []
+        sample: list[Page] = []
         for is_machine in (False, True):
-            some = [
-                page
-                for page in plain
-                if bool(page.agents) == is_machine and page.stimulus not in {one.stimulus for one in found}
-            ]
-            if some:
-                found.append(chance.choice(some))
-        return found
+            stimuli = {page.stimulus for page in sample}
+            pages = [page for page in plain if bool(page.agents) == is_machine and page.stimulus not in stimuli]
+            if pages:
+                sample.append(chance.choice(pages))
+        return sample
 
     def problems(self) -> list[str]:
-        """Why judges cannot get what the settings ask for, in sentences; none if they can."""
-        wanted, found = self.settings.trials, []
+        """Why judges cannot get what the settings ask for, in sentences."""
+        wanted, problems = self.settings.trials, []
         plain = [page for page in self.drawable if not page.catch]
         need = wanted.number + wanted.practice
-        what, there_are = self.room()
-        if there_are < need:
-            found.append(
-                f"trials.number, trials.practice: a judge sees no {what} twice, and there are {there_are:,} for "
+        unit, room = self.room()
+        if room < need:
+            problems.append(
+                f"trials.number, trials.practice: a judge sees no {unit} twice, and there are {room:,} for "
                 f"{need:,} trials ({wanted.number:,} and {wanted.practice:,} of practice)"
             )
         kinds = {"human": 0, "machine": 0}
@@ -151,23 +150,23 @@ class TrialPool:
         if self.of_pairs:
             kinds = {}
         if wanted.choices == "one":
-            found += [f"trials: there are none of {kind}s" for kind, number in kinds.items() if not number]
+            problems += [f"trials: there are none of {kind}s" for kind, number in kinds.items() if not number]
         if wanted.choices == "four" and not self.of_pairs:
-            there = {page.cell for page in plain}
-            lacking = [f"{a} {b}" for a in kinds for b in kinds if f"{a} {b}" not in there]
+            cells = {page.cell for page in plain}
+            lacking = [f"{first} {second}" for first in kinds for second in kinds if f"{first} {second}" not in cells]
             if lacking:
-                found.append(f"trials: there are no pairs of {', '.join(lacking)}")
+                problems.append(f"trials: there are no pairs of {', '.join(lacking)}")
         pictures = {image.name for trial in self.trials.values() for image in trial.images_by_field().values()}
         gone = sorted(name for name in pictures if not (self.folder / name).is_file())
         if gone:
             names = ", ".join(gone[:3]) + (", …" if len(gone) > 3 else "")
-            found.append(f"trials: {count(len(gone), 'file')} {'is' if len(gone) == 1 else 'are'} gone ({names})")
+            problems.append(f"trials: {count(len(gone), 'file')} {'is' if len(gone) == 1 else 'are'} gone ({names})")
         if wanted.catch and not self.has_catch():
-            found.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
-        return found + self._lacking_catch(there_are - need)
+            problems.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
+        return problems + self._lacking_catch(room - need)
 
     def _lacking_catch(self, left: int) -> list[str]:
-        """Why a judge cannot get the catch trials, where ``left`` stimuli are in no other trial of theirs."""
+        """Why a judge cannot get the catch trials, with ``left`` stimuli beside their other trials."""
         caught, kinds = round(self.settings.trials.catch * self.settings.trials.number), self._kinds_of_catch()
         if not caught or not kinds or left < 0:
             return []
@@ -188,20 +187,19 @@ class TrialPool:
         return bool(self._kinds_of_catch())
 
     def room(self) -> tuple[str, int]:
-        """What a judge may not see twice, and how many of them there are: so many trials a judge can have."""
+        """What a judge may not see twice, and its number: so many trials a judge can have."""
         plain = [page for page in self.drawable if not page.catch]
         kinds = {"stimulus": len({page.stimulus for page in plain})}
         if self.of_pairs and all(page.people is not None for page in plain):
             kinds["conversation of people"] = len({page.people for page in plain})
-        return min(kinds.items(), key=lambda one: one[1])
+        return min(kinds.items(), key=lambda kind: kind[1])
 
     def draw(
         self, seen: Mapping[tuple[str, ...], int], chance: random.Random, known: Collection[str] = ()
     ) -> list[Turn]:
-        """A judge's list in order. ``seen`` counts by a page's trials how many judges had it; ``known`` are stimuli
-        that this judge has seen."""
+        """A judge's list. ``seen`` counts the judges who had a page, by its trials; the judge has seen ``known``."""
         wanted = self.settings.trials
-        used: Counter[str] = Counter()  # of machines, to give what does not divide to those who had least
+        used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
         for page in self.drawable:
             for agent in page.agents:
                 used[agent] += seen.get(page.trials, 0)
@@ -222,7 +220,7 @@ class TrialPool:
         return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns]
 
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
-        """So many pages of each cell."""
+        """The number of pages of each cell."""
         cells = [name for name in self.cells if name not in CATCH]
         if self.of_pairs or self.settings.trials.choices != "one":
             return shares(number, sorted(cells), chance)
@@ -230,9 +228,9 @@ class TrialPool:
         if "human" not in cells or not agents:
             return shares(number, sorted(cells), chance)
         people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
-        whole, rest = divmod(number - people, len(agents))
+        each, remainder = divmod(number - people, len(agents))
         ranked = sorted(agents, key=lambda name: (used[name], chance.random()))
-        return {"human": people, **{name: whole + (at < rest) for at, name in enumerate(ranked)}}
+        return {"human": people, **{name: each + (at < remainder) for at, name in enumerate(ranked)}}
 
     def _take(
         self,
@@ -242,16 +240,16 @@ class TrialPool:
         stimuli: set[str],
         chance: random.Random,
     ) -> list[Page]:
-        """Pages by their quota, about stimuli that the judge has not seen; those that fewer judges had come first.
+        """Pages by quota, about stimuli that the judge has not seen, those first that fewer judges had.
 
-        The rarest cells choose first: what they need others could take. What a cell lacks is left out.
+        The rarest cells choose first, as others could take what they need.
         """
         taken: list[Page] = []
         for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
             left = quota[cell]
             ranked = sorted(
                 self.cells.get(cell, ()),
-                key=lambda page: (seen.get(page.trials, 0), sum(used[one] for one in page.agents), chance.random()),
+                key=lambda page: (seen.get(page.trials, 0), sum(used[agent] for agent in page.agents), chance.random()),
             )
             for page in ranked:
                 if not left:

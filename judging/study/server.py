@@ -39,7 +39,7 @@ async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log:
 
 
 def _allow_files() -> None:
-    """Each connection is an open file, of which a shell allows some thousand."""
+    # Each connection is an open file, of which a shell allows about a thousand.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_CONNECTIONS + FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_CONNECTIONS + FILES)
     with contextlib.suppress(ValueError, OSError):  # fewer connections, then

@@ -1,4 +1,4 @@
-"""What a study asks of people, who judge, answer or both: ``study.toml``, checked before anybody is asked."""
+"""``study.toml``: the choices of a study, checked before anybody takes part."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Table(BaseModel):
 
 
 class Texts(_Table):
-    """What judges read; an empty line begins a paragraph. An empty text leaves its page out."""
+    """Texts of pages; an empty line begins a paragraph, an empty text leaves its page out."""
 
     title: Text
     consent: Text = ""
@@ -53,9 +53,11 @@ class Texts(_Table):
 
 
 class People(_Table):
-    """Who may take part. ``wanted`` is how many are to finish, ``most`` how many may be at it or have finished at once,
-    ``hours`` how long one who has not finished keeps their trials from others. ``entry``: who has the address, or who
-    has a link of their own. ``reload``: a judge who loads the page again goes on, begins anew, or is shut out."""
+    """Who may take part: ``wanted`` are to finish, ``most`` may have finished or be at it.
+
+    After ``hours`` the trials of a judge who has not finished go to others. ``entry``: everybody, or by personal links.
+    ``reload``: a judge who loads the page again goes on, begins anew, or is shut out. ``worker``: a panel's parameter.
+    """
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     most: Annotated[int, Field(ge=1, le=100_000)]
@@ -66,7 +68,7 @@ class People(_Table):
 
 
 class Questions(_Table):
-    """What judges are asked about themselves, before and after; nobody must answer any of it."""
+    """Questions to judges about themselves, before and after; nobody must answer."""
 
     before: list[Literal["age", "gender", "education", "country", "native_language", "ai_experience"]] = Field(
         default_factory=list
@@ -75,9 +77,11 @@ class Questions(_Table):
 
 
 class Trials(_Table):
-    """The trials of one judge. ``number`` of them are drawn, ``practice`` come before them and do not count; of the
-    ``number`` the first ``feedback`` say what was right. ``catch`` and ``repeats`` are shares of ``number`` that come
-    to it. ``choices`` of conversations: one speaker a page, both, or which of four pairs they are."""
+    """The trials of a judge: ``number`` are drawn, after ``practice`` that does not count.
+
+    Of the ``number`` the first ``feedback`` reveal what was right. ``catch`` and ``repeats`` are added, as shares of
+    ``number``. ``choices`` of conversations: one speaker a page, both, or which of four pairs.
+    """
 
     number: Annotated[int, Field(ge=1, le=1000)]
     practice: Count = 0
@@ -104,18 +108,20 @@ class Trials(_Table):
 
 
 class End(_Table):
-    """What a judge gets at the end: a ``code``, the same for all or (empty) one of their own, and the address to
-    go on to, in which ``{code}`` and ``{worker}`` are filled in."""
+    """A ``code``, the same for all or (empty) a random one, and an address, where ``{code}`` and ``{worker}`` are
+    filled in."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     redirect: Annotated[str, Field(pattern=r"^(https?://\S+)?$", max_length=2000)] = ""
 
 
 class Exclude(_Table):
-    """Rules, by which verdicts are marked and not removed. Of a judge: fewer ``controls`` right, fewer catch trials
-    caught (``catch``), not ``finished``, the same verdict in all trials (``one_sided``), a first language other than
-    the study's (``native``). Of a trial: faster than ``fastest`` seconds, its control question wrong
-    (``wrong_control``). No rule looks at whether a verdict that is scored is right; ``right`` was one, and is 0."""
+    """Rules that mark verdicts; none is removed, and no rule looks at whether a scored verdict is right.
+
+    Of a judge: a smaller share of ``controls`` right or of ``catch`` trials caught, not ``finished``, the same verdict
+    always (``one_sided``), another first language (``native``). Of a trial: under ``fastest`` seconds, its control
+    question wrong. ``right`` was a rule of version 0.1 and must be 0.
+    """
 
     finished: bool = True
     controls: Share = 0.0
@@ -128,17 +134,19 @@ class Exclude(_Table):
 
 
 class Answers(_Table):
-    """What participants answer: ``number`` stimuli each. ``checks``: what the papers' form, or an agent's filters,
-    reject is told at once and to be answered anew (``tell``), or kept with a flag (``note``)."""
+    """``number`` stimuli for each participant. ``checks``: what the papers' form rejects is to be answered anew
+    (``tell``), or kept with a flag (``note``)."""
 
     number: Annotated[int, Field(ge=1, le=1000)]
     checks: Literal["tell", "note"] = "tell"
 
 
 class Talk(_Table):
-    """Conversations: with whom, and when one has left. ``machines`` is the probability with which two who wait get
-    ``agent`` each, whom the ``server`` of `turinglike serve` answers for; in a burst dialogue it is asked after
-    ``quiet_s`` seconds without a message. ``guess`` asks afterwards whether the other one was a machine."""
+    """Conversations: ``machines`` is the probability with which two who wait get ``agent`` each, of ``server``.
+
+    In a burst dialogue the agent is asked after ``quiet_s`` seconds without a message. ``guess`` asks afterwards
+    whether the partner was a machine.
+    """
 
     agent: Name = ""
     server: Server = "http://127.0.0.1:8001/"
@@ -150,7 +158,7 @@ class Talk(_Table):
 
 
 class _Study(_Table):
-    """What all kinds of ``study.toml`` have. ``judges`` are those who take part, whatever they are asked."""
+    """What all kinds of ``study.toml`` have; ``judges`` are the people who take part."""
 
     schema_: Annotated[Literal["turinglike.study/1"], Field(alias="schema")]
     task: Asked
@@ -169,7 +177,7 @@ class _Study(_Table):
 
 
 class JudgesSettings(_Study):
-    """All of ``study.toml`` where people judge the trials of ``trial_set``."""
+    """Of people who judge the trials of ``trial_set``."""
 
     source: Annotated[str, Field(alias="trial_set", min_length=1)]
     trials: Trials
@@ -194,7 +202,7 @@ class JudgesSettings(_Study):
 
 
 class AnswersSettings(_Study):
-    """All of ``study.toml`` where people answer the stimuli of ``stimulus_set``."""
+    """Of people who answer the stimuli of ``stimulus_set``."""
 
     judges: Annotated[People, Field(alias="participants")]
     source: Annotated[str, Field(alias="stimulus_set", min_length=1)]
@@ -205,14 +213,14 @@ class AnswersSettings(_Study):
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
         if self.talk.machines and not self.talk.agent:
-            raise PydanticCustomError("agent", "talk.agent: name the one that a share of conversations is with")
+            raise PydanticCustomError("agent", "talk.agent: name the agent that a share of conversations is with")
         if self.task == "attention_prediction":
             raise PydanticCustomError("task", "task: people's answers to {task} are imported", {"task": self.task})
         return self
 
 
 class Roles(_Table):
-    """What each is told of their part before a test begins."""
+    """Texts about each part, before a test begins."""
 
     judge: Text
     person_deceives: Text
@@ -220,11 +228,12 @@ class Roles(_Table):
 
 
 class Tests(_Table):
-    """Online tests. ``wanted`` is how many are to be held to their end, ``each`` how many one participant may take part
-    in, one after the other. Of each number of ``exchanges`` there are equally many. ``person_deceives`` is the share in
-    which the person poses as a machine; in the others the machine poses as a person. ``two_machines`` and
-    ``two_people`` are shares in which both agents are of one kind. Answers have fewer than ``words_below`` words.
-    ``verdicts``: after ``each`` exchange, or at the ``end``."""
+    """Online tests: ``wanted`` are to be held to their end, a participant may take part in ``each`` of them.
+
+    Each number of ``exchanges`` is equally frequent. ``person_deceives`` is the share in which the person poses as a
+    machine; in the others the machine poses as a person. In ``two_machines`` and ``two_people`` both agents are of one
+    kind. Answers have fewer than ``words_below`` words. ``verdicts``: after ``each`` exchange, or at the ``end``.
+    """
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     each: Annotated[int, Field(ge=1, le=100)] = 1
@@ -251,8 +260,7 @@ class Tests(_Table):
 
 
 class MachineAgents(_Table):
-    """Who answers as the machine, by condition: the one that argues that it is one, while the person poses as one, and
-    the one that poses as a person. The ``server`` of `turinglike serve` answers for them."""
+    """The machines of ``server``, by condition: it argues that it is a machine, or it poses as a person."""
 
     server: Server = "http://127.0.0.1:8001/"
     machine_argues: Name = ""
@@ -260,8 +268,7 @@ class MachineAgents(_Table):
 
 
 class Batch(_Table):
-    """Who takes the people's parts where there are none (`turinglike study batch`): the judge's questions and verdicts,
-    and the person's answers by condition."""
+    """The agents that take the people's parts in `turinglike study batch`."""
 
     server: Server = "http://127.0.0.1:8001/"
     questions: Name = ""
@@ -271,7 +278,7 @@ class Batch(_Table):
 
 
 class OnlineSettings(_Study):
-    """All of ``study.toml`` where a judge asks two agents who do not see each other."""
+    """Of online tests: a judge asks two agents who do not see each other."""
 
     task: Literal["conversation"] = "conversation"
     judges: Annotated[People, Field(alias="participants")]
@@ -313,21 +320,20 @@ def read_settings(folder: Path) -> StudySettings:
 
 
 def _problems(error: ValidationError, path: Path) -> list[Problem]:
-    lines = path.read_text("utf-8").splitlines()
-    found = []
-    for one in as_problems(error, str(path)):
-        name = (one.field or "").rpartition(".")[2]
-        at = next((number for number, line in enumerate(lines, 1) if name and line.split("=")[0].strip() == name), None)
-        found.append(Problem(one.where, at, one.field, one.message))
-    return found
+    names = [line.split("=")[0].strip() for line in path.read_text("utf-8").splitlines()]
+    problems = []
+    for problem in as_problems(error, str(path)):
+        name = (problem.field or "").rpartition(".")[2]
+        line = names.index(name) + 1 if name in names and name else None
+        problems.append(Problem(problem.where, line, problem.field, problem.message))
+    return problems
 
 
 def source_of(folder: Path, settings: StudySettings) -> Path:
-    """The trial set, or the stimulus set, which may be told relative to the study's folder; the folder of online tests,
-    which have no set."""
+    """The trial set or stimulus set, which may be relative to the study's folder; of online tests the folder."""
     return (folder / settings.source).resolve()
 
 
-def told(settings: StudySettings) -> dict[str, Any]:
-    """The settings as they are kept among the events, without the texts of pages."""
+def kept_settings(settings: StudySettings) -> dict[str, Any]:
+    """The settings as the events have them, without the texts of pages."""
     return settings.model_dump(mode="json", by_alias=True, exclude={"texts"})

@@ -1,11 +1,8 @@
-"""What is known of a study's judges: read from its events, and from nothing else.
+"""The state of a study, read from its events and from nothing else.
 
-``events.jsonl`` has a line for each thing that happened, in order; ``personal.jsonl`` what judges said of themselves
-and the ids that a panel gave them, by the judge's code. Whoever reads the events anew, after whatever ended the server,
-knows what the server knew.
-
-A judge's way is a list of steps, drawn when they join and kept in that event: consent, questions, instructions, trials,
-closing questions. Each step is answered once, in order; how many are answered says where the judge is.
+``events.jsonl`` has a line for each event, in order; ``personal.jsonl`` has what judges said of themselves and panels'
+ids, by the judge's code. A judge's way is a list of steps, drawn when they join and kept in that event: consent,
+questions, instructions, trials, closing questions. Each step is answered once, in order.
 """
 
 from __future__ import annotations
@@ -29,8 +26,11 @@ Step = dict[str, Any]
 
 @dataclass(slots=True)
 class Judge:
-    """One judge. ``answers`` are those to the steps so far; ``former`` are (steps, answers) of attempts that were begun
-    anew, ``told`` answers that were to be given anew. ``ended``: finished, declined or blocked."""
+    """A judge or participant, with the ``answers`` to their steps so far.
+
+    ``former`` are (steps, answers) of attempts that were begun anew, ``told`` answers that were to be given anew;
+    ``ended``: finished, declined or blocked.
+    """
 
     code: str
     session: str
@@ -50,7 +50,7 @@ class Judge:
 
     @property
     def list(self) -> str:
-        """Names the list that the steps are of: another judge's and one that is begun anew have another."""
+        """The name of the list of steps; one that is begun anew has another."""
         return f"{self.code}-{len(self.former)}"
 
     @property
@@ -63,7 +63,6 @@ class Judge:
         return None if self.ended or self.step >= len(self.steps) else self.steps[self.step]
 
     def has_judged(self) -> bool:
-        """Whether a trial that counts has been answered."""
         return self.counted(self.step) > 0
 
     def counted(self, end: int | None = None) -> int:
@@ -71,7 +70,7 @@ class Judge:
         return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
 
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
-        """What each page of the list is of, from a step on, without practice and what comes again."""
+        """The trials of each page from a step on, without practice and repeats."""
         for step in self.steps[begin:]:
             if step["kind"] in ASKED and step["phase"] != "practice" and not step["again"]:
                 yield tuple(step["trials"])
@@ -79,7 +78,7 @@ class Judge:
 
 @dataclass(slots=True)
 class Talk:
-    """A conversation of two: ``speakers`` are A and B, each a participant's code or an agent's name."""
+    """A conversation; the ``speakers`` A and B are a participant's code or an agent's name each."""
 
     id: str
     stimulus: str
@@ -92,8 +91,7 @@ class Talk:
 
 @dataclass(slots=True)
 class State:
-    """All judges, and whether the study takes any more. ``talks`` are conversations by id, in the order in which they
-    began; ``talking`` is which one each participant is in, until they have ended it; ``tests`` are online tests."""
+    """All judges, conversations (``talks``, by id) and online tests; ``talking``: the talk that a participant is in."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
@@ -107,7 +105,7 @@ class State:
     closed: str | None = None
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Take one event in. Raises KeyError for what no server of ours has written."""
+        """Take an event in. Raises KeyError for what no server of ours has written."""
         kind = event["event"]
         if kind == "settings":
             self.settings, self.sha256 = event["settings"], event["sha256"]
@@ -151,16 +149,15 @@ class State:
                 raise KeyError(kind)
 
     def talk_of(self, code: str) -> Talk | None:
-        """The conversation that a participant is in."""
         return self.talks.get(self.talking.get(code, ""))
 
     def talks_by_stimulus(self) -> Counter[str]:
-        """How many conversations there were about each stimulus that are not void."""
+        """The number of conversations about each stimulus, without void ones."""
         return Counter(talk.stimulus for talk in self.talks.values() if talk.void is None)
 
     def has_finished(self, judge: Judge) -> bool:
-        """Whether a judge is one of those wanted: who took part in no online test that counts is not."""
-        tests = [one["test"] for one in judge.answers if one["kind"] == "test"]
+        """Whether a judge counts as finished: who took part in online tests that are all void does not."""
+        tests = [event["test"] for event in judge.answers if event["kind"] == "test"]
         counts = not tests or any(name is not None and self.tests.by_id[name].void is None for name in tests)
         return judge.ended == "finished" and counts
 
@@ -182,15 +179,14 @@ class State:
 
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events, or what is personal, without a person, who is nobody in their conversations and tests, which are
-    void."""
+    """The events, or personal lines, without a person, whose conversations and tests become void."""
     sides: dict[str, str] = {}
-    gone: set[str] = set()  # tests, of which what was said goes, too
+    gone: set[str] = set()  # tests whose words go, too
     for event in events:
         kind, talk = event.get("event"), str(event.get("talk"))
         if kind == "test" and code in (people := [event["judge"], *event["agents"]]):
             gone.add(event["test"])
-            judge, *agents = ["nobody" if one == code else one for one in people]
+            judge, *agents = ["nobody" if person == code else person for person in people]
             yield event | {"judge": judge, "agents": agents}
             yield {"event": "test_void", "test": event["test"], "why": "forgotten", "at": event["at"]}
             continue
@@ -200,7 +196,8 @@ def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
             continue
         if kind == "paired" and code in event["speakers"]:
             sides[talk] = "AB"[event["speakers"].index(code)]
-            yield event | {"speakers": ["nobody" if one == code else one for one in event["speakers"]]}
+            speakers = ["nobody" if speaker == code else speaker for speaker in event["speakers"]]
+            yield event | {"speakers": speakers}
             yield {"event": "void", "talk": talk, "why": "forgotten", "at": event["at"]}
         elif kind == "said" and event["speaker"] == sides.get(talk):
             yield event | {"text": ""}
@@ -220,11 +217,11 @@ def read_state(folder: Path) -> State:
 
 
 def read_personal(folder: Path) -> dict[str, dict[str, Any]]:
-    """By judge, what they said of themselves, and the id that a panel gave them as ``worker``."""
-    found: dict[str, dict[str, Any]] = {}
+    """By judge, what they said of themselves, and a panel's id as ``worker``."""
+    personal: dict[str, dict[str, Any]] = {}
     for _, line in _lines(folder / PERSONAL):
-        found.setdefault(str(line.get("judge")), {}).update(line.get("said", {}))
-    return found
+        personal.setdefault(str(line.get("judge")), {}).update(line.get("said", {}))
+    return personal
 
 
 def read_links(folder: Path) -> set[str]:
@@ -244,22 +241,20 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if number == len(lines):  # what follows the last newline was being written
             return
         try:
-            found = orjson.loads(line)
+            event = orjson.loads(line)
         except orjson.JSONDecodeError:
             if number == len(lines) - 1:
                 return  # a disk that lost power may leave such
             raise InputError(f"{path}:{number}: is damaged: no JSON") from None
-        if not isinstance(found, dict):
+        if not isinstance(event, dict):
             raise InputError(f"{path}:{number}: is damaged: no JSON object")
-        yield number, found
+        yield number, event
 
 
-def seen(judges: Sequence[Judge], released: set[str]) -> Counter[tuple[str, ...]]:
-    """By page, how many judges have judged it or have it before them. Those of ``released``, who have stayed away,
-    count by what they have judged."""
-    found: Counter[tuple[str, ...]] = Counter()
+def count_pages(judges: Sequence[Judge], released: set[str]) -> Counter[tuple[str, ...]]:
+    """By page, the judges who have judged it or have it before them; ``released`` ones have nothing before them."""
+    counts: Counter[tuple[str, ...]] = Counter()
     for judge in judges:
-        every = judge.pages()
         left = set(judge.pages(judge.step)) if judge.code in released or judge.ended else set()
-        found.update(page for page in every if page not in left)
-    return found
+        counts.update(page for page in judge.pages() if page not in left)
+    return counts

@@ -1,8 +1,7 @@
-"""A study while it is served: judges join, are shown a step, answer it. What is answered is on disk before anybody is
-told that it is.
+"""A study while it is served: judges join, see a step, answer it. An answer is on disk before its page goes on.
 
-Nothing here knows HTTP. All of it runs in one event loop; an event is taken into the state and given to the store in
-one go, so that two tabs that answer the same step give one verdict, the first.
+Nothing here knows HTTP. All of it runs in one event loop; an event is taken into the state and given to the store at
+once, so that two tabs that answer the same step give a single verdict, the first.
 """
 
 from __future__ import annotations
@@ -27,29 +26,49 @@ from judging.study.online.lobby import OnlineLobby
 from judging.study.online.material import OnlineMaterial
 from judging.study.online.tests import HeldTests
 from judging.study.page_answers import BadAnswer, panel_id, read_questions
-from judging.study.settings import JudgesSettings, told
-from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
-from judging.study.state import seen as seen_by
+from judging.study.pool import TrialPool
+from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings, kept_settings
+from judging.study.state import (
+    ASKED,
+    EVENTS,
+    PERSONAL,
+    Judge,
+    State,
+    Step,
+    count_pages,
+    read_links,
+    read_personal,
+    read_state,
+)
 from serving.runs.store import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 INTERVAL = 0.01  # seconds in which verdicts are collected into one write
 EARLY = 0.1  # seconds by which a browser's clock may be ahead in a trial
-CHECKED_EVERY = 60.0  # seconds after which it is looked again who has stayed away
+CHECKED_EVERY = 60.0  # seconds between two looks at who has stayed away
 
 
 class Refused(Exception):
-    """A judge cannot join or go on; ``why`` is a phrase's name."""
+    """A judge cannot join or go on; ``why`` is the name of a phrase."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
 
 
+def material_of(folder: Path, settings: StudySettings, source: Path) -> Material:
+    """What the study in ``folder`` shows. Raises InputError."""
+    if isinstance(settings, AnswersSettings):
+        return StimulusMaterial(source, settings)
+    if isinstance(settings, OnlineSettings):
+        return OnlineMaterial(settings)
+    return TrialMaterial(TrialPool(source, settings), folder)
+
+
 class Study:
     """The study in ``folder``, whose lock the caller holds (``check``). Raises InputError where anything that judges
-    will need is missing or has changed since they began."""
+    need is missing or has changed since they began."""
 
     def __init__(self, folder: Path, material: Material, check: Callable[[], None]) -> None:
         self.folder = folder
@@ -63,7 +82,7 @@ class Study:
         self._workers: dict[str, str] = {code: said["worker"] for code, said in known if "worker" in said}
         self._by_worker = {worker: code for code, worker in self._workers.items() if code in self.state.judges}
         self._released: set[str] = set()
-        self._seen = seen_by(list(self.state.judges.values()), self._released)
+        self._seen = count_pages(list(self.state.judges.values()), self._released)
         self._checked = 0.0
         self._turned: dict[str, float] = {}  # when each judge's step became the next one, as far as this server knows
         began_with = (self.state.settings or {}).get("task", self.settings.task)
@@ -79,15 +98,16 @@ class Study:
             held = HeldTests(material.settings, self.state, self._talked)
             self.online = OnlineLobby(held, self._written)
         if isinstance(material, StimulusMaterial):
-            talks = {name: one for name, one in material.stimuli.items() if isinstance(one, ConversationStimulus)}
+            talks = {name: row for name, row in material.stimuli.items() if isinstance(row, ConversationStimulus)}
             if talks:
                 self.lobby = Lobby(material.settings, talks, self.state, self._talked)
-        self._begin = {"event": "settings", "at": now(), "settings": told(self.settings), "sha256": material.sha256}
+        kept = kept_settings(self.settings)
+        self._begin = {"event": "settings", "at": now(), "settings": kept, "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
 
     def start(self) -> asyncio.Task[None]:
-        """Begin to write; the task ends with StorageError where nothing can be written any more."""
+        """Begin to write; the task ends with StorageError where nothing can be written."""
         for name in (EVENTS, PERSONAL):
             self.store.open(self.folder / name)
         if self._begin["settings"] != self.state.settings:
@@ -96,7 +116,6 @@ class Study:
         return self._writer
 
     async def close(self) -> None:
-        """Write what is left. Raises StorageError."""
         for lobby in (self.lobby, self.online):
             if lobby is not None:
                 await lobby.close()
@@ -107,27 +126,28 @@ class Study:
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie: a host's other studies, at other ports, have others."""
+        """The cookie's name, which differs between the studies of a host."""
         return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
 
     def find(self, token: str | None, link: str | None = None) -> Judge | None:
-        """The judge whose browser has this session, if there is one. Where links are one's own, the browser's last
-        judge is not who opens another's ``link`` in it."""
+        """The judge whose browser has this session; None for a personal ``link`` of somebody else."""
         judge = None if not token else self.state.by_session.get(hashed(token))
         is_other = link and judge is not None and judge.link not in (None, hashed(link))
         return None if is_other else judge
 
     async def join(self, link: str | None, worker: str | None) -> tuple[Judge, str]:
-        """A new judge, and the token of their session. ``link`` is the token of a link of their own, ``worker`` the id
-        that a panel has given: each always leads to the same judge, in whatever browser. Raises Refused."""
+        """A judge, and the token of their session. Raises Refused.
+
+        ``link`` is the token of a personal link, ``worker`` a panel's id: either always leads to the same judge.
+        """
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
         worker = panel_id(worker, settings.worker)
-        own = hashed(link) if link and settings.entry == "links" else None
-        if own is not None and own not in self._links:
+        personal = hashed(link) if link and settings.entry == "links" else None
+        if personal is not None and personal not in self._links:
             self._links = read_links(self.folder)  # more may have been made
-        if settings.entry == "links" and (own is None or own not in self._links):
+        if settings.entry == "links" and (personal is None or personal not in self._links):
             raise Refused("no_link")
-        judge = self.state.by_link.get(own or "") or self.state.judges.get(self._by_worker.get(worker, ""))
+        judge = self.state.by_link.get(personal or "") or self.state.judges.get(self._by_worker.get(worker, ""))
         if judge is not None:
             self._note({"event": "session", "judge": judge.code, "at": now(), "session": hashed(token)})
             await self.loaded(judge)
@@ -139,7 +159,7 @@ class Study:
             raise Refused("closed")
         if self._open() >= settings.most:
             raise Refused("full")
-        judge = self._enlist(hashed(token), link=own)
+        judge = self._enlist(hashed(token), link=personal)
         if worker:
             self._workers[judge.code], self._by_worker[worker] = worker, judge.code
             self._personal(judge.code, {"worker": worker})
@@ -169,27 +189,29 @@ class Study:
         return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
-        """The judge's page was loaded again: they go on, begin anew or are shut out, as the study says. Who has seen
-        too much for a whole new list goes on."""
+        """The judge's page was loaded again: they go on, begin anew or are shut out, as the settings say.
+
+        Who has seen too much for a new list goes on.
+        """
         policy = self.settings.judges.reload
         at_it = judge.current is not None and judge.has_judged()
         self._note({"event": "loaded", "judge": judge.code, "at": now()})
         if policy == "block" and at_it:
             self._note({"event": "blocked", "judge": judge.code, "at": now()})
         elif policy == "restart" and at_it:
-            steps, kinds = (
-                self._steps(random.Random(secrets.token_bytes(16)), self._had(judge)),
-                [step["kind"] for step in judge.steps],
-            )
+            steps = self._steps(random.Random(secrets.token_bytes(16)), self._had(judge))
+            kinds = [step["kind"] for step in judge.steps]
             if [step["kind"] for step in steps] == kinds:
                 first = next(at for at, kind in enumerate(kinds) if kind in ASKED)
                 self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
         await self._written()
 
-    async def answer(self, judge: Judge, step: int, said: Any, *, at: str | None = None) -> bool:
-        """Keep the answer to a step; returns whether it is new. On return it is on disk, as is the first answer to a
-        step that was answered before. Raises Refused where it is not this step's turn, BadAnswer, and
-        ToldError where it is to be given anew, which is kept as well. ``at``: when it was given, if not now."""
+    async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
+        """Keep the answer to a step, given now or ``at`` a time; returns whether it is new. On return it is on disk.
+
+        Raises Refused where it is not this step's turn, BadAnswer, and ToldError (which is kept) where it is to be
+        given anew.
+        """
         if step < judge.step:
             await self._written()
             return False
@@ -204,7 +226,7 @@ class Study:
                 raise BadAnswer("came sooner than a page lets anybody answer")
         event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
         try:
-            kept, personal = self.checked(judge, current, said)
+            kept, personal = self.checked(judge, current, answer)
             self._personal(judge.code, personal)
             self._note(event | kept)
         except ToldError as error:
@@ -215,38 +237,39 @@ class Study:
         await self._written()
         return True
 
-    def checked(self, judge: Judge, step: Step, said: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        """What is kept of an answer to a step, and apart from it what is personal. Raises as :meth:`answer` does."""
-        if not isinstance(said, dict):
+    def checked(self, judge: Judge, step: Step, answer: Any) -> tuple[dict[str, Any], dict[str, str]]:
+        """What is kept of an answer to a step, and what is personal of it. Raises as :meth:`answer` does."""
+        if not isinstance(answer, dict):
             raise BadAnswer("an answer is an object")
         match step["kind"]:
             case "consent":
-                if not isinstance(said.get("agree"), bool):
+                if not isinstance(answer.get("agree"), bool):
                     raise BadAnswer("agree: must be true or false")
-                return {"agree": said["agree"]}, {}
+                return {"agree": answer["agree"]}, {}
             case "questions" | "after":
                 questions = self.settings.questions
-                return {}, read_questions(questions.before if step["kind"] == "questions" else questions.after, said)
+                return {}, read_questions(questions.before if step["kind"] == "questions" else questions.after, answer)
             case "instructions":
                 return {}, {}
             case "talk":
                 talk = self.lobby.result(judge) if self.lobby is not None else None
-                is_in_one = self.state.talk_of(judge.code) is not None
-                if talk is None and (is_in_one or said.get("nobody") is not True):
-                    raise Refused("not_yet")
-                said = {name: value for name, value in said.items() if name != "nobody"}
-                return {"talk": talk, **self.material.read(judge, step, said)}, {}
+                return self._left(judge, step, talk, self.state.talk_of(judge.code) is not None, answer), {}
             case "test":
                 test = self.online.result(judge) if self.online is not None else None
-                is_in_one = self.state.tests.test_of(judge.code) is not None
-                if test is None and (is_in_one or said.get("nobody") is not True):
-                    raise Refused("not_yet")
-                said = {name: value for name, value in said.items() if name != "nobody"}
-                return {"test": test, **self.material.read(judge, step, said)}, {}
-        return self.material.read(judge, step, said), {}
+                return self._left(judge, step, test, self.state.tests.test_of(judge.code) is not None, answer), {}
+        return self.material.read(judge, step, answer), {}
+
+    def _left(
+        self, judge: Judge, step: Step, result: str | None, takes_part: bool, answer: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The end of a talk or test, or of the time in the lobby where nobody came."""
+        if result is None and (takes_part or answer.get("nobody") is not True):
+            raise Refused("not_yet")
+        about = {name: value for name, value in answer.items() if name != "nobody"}
+        return {step["kind"]: result, **self.material.read(judge, step, about)}
 
     def worker(self, code: str) -> str:
-        """The id that a panel has given the judge; "" without one."""
+        """A panel's id of the judge; "" without one."""
         return self._workers.get(code, "")
 
     # what is written
@@ -282,13 +305,11 @@ class Study:
         return [*before, {"kind": "instructions"}, *self.material.steps(self._seen, chance, known), *after]
 
     def _had(self, judge: Judge) -> set[str]:
-        """The stimuli that a judge has seen."""
         lists = [*judge.former, (judge.steps, judge.answers)]
         shown = [step for steps, answers in lists for step in steps[: len(answers) + 1]]
         return {self.material.stimulus_of(step) for step in shown if step["kind"] in ASKED}
 
     def _open(self) -> int:
-        """Judges who have finished or are at it."""
         return sum(
             1
             for judge in self.state.judges.values()
@@ -296,7 +317,7 @@ class Study:
         )
 
     def _release(self) -> None:
-        """Give the trials of those who have stayed away to others."""
+        # The trials of judges who have stayed away go to others.
         if time.monotonic() - self._checked < CHECKED_EVERY and self._checked:
             return
         self._checked = time.monotonic()
@@ -305,9 +326,8 @@ class Study:
         self._released = {
             judge.code for judge in judges if judge.ended is None and judge.kit is None and judge.at < oldest
         }
-        self._seen = seen_by(judges, self._released)
+        self._seen = count_pages(judges, self._released)
 
 
 def hashed(token: str) -> str:
-    """What is kept of a token."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()

@@ -1,40 +1,104 @@
-"""The bare agent, without scheduler, Ray or records: one process, in which threads prepare the next stimuli beside the
+"""The bare agent, without scheduler, Ray or records, in a fresh process: threads prepare the next stimuli beside the
 batch that is answered. Of an agent whose engine batches by itself, as many calls are kept under way."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import multiprocessing
+import os
 import resource
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from agents import seeds
 from agents.answers import CaptionAnswer, ScanpathAnswer
-from agents.contract import Agent, Draw, Reply
-from agents.entry import Entry
-from agents.errors import AnswerError, UnavailableError
-from agents.stimuli import Stimulus
-from agents.tasks import Mode, Task
-from serving.bench import stimuli as made_stimuli
-from serving.scheduling import machine, worker_process
+from agents.contract import Agent, Draw, Entry, Reply, derive_seed
+from agents.errors import AgentStoppedError, AnswerError, TuringlikeError, UnavailableError
+from agents.stimuli import Mode, Stimulus, Task
+from serving.bench import made_stimuli
+from serving.scheduling import machine
+from serving.scheduling.recovery import describe
 
 WARM_UP = 0.2  # of the measured seconds are warm-up at the least,
-WARM_UP_ROUNDS = 3  # and so many rounds: a fresh process finds memory and kernels for each new shape;
+WARM_UP_ROUNDS = 3  # and so many rounds: a fresh process gets memory and kernels for each new shape;
 LONGEST_WARM_UP = 10.0  # but not once they took so many times the measured seconds
 ROUNDS = 2  # that are measured at the least, however long they take
+PATIENCE = 10.0  # seconds in which a process may end after its last message
+
+
+class DiedError(AgentStoppedError):
+    """The process ended before it was done. ``killed``: by the system, or somebody."""
+
+    def __init__(self, code: int) -> None:
+        self.killed = code == -signal.SIGKILL
+        ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code} and no result"
+        super().__init__(f"its process {ended}" + ", as the system does where memory runs out" * self.killed)
+
+
+def in_child(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
+    """Call ``function(send, *arguments)`` in a fresh interpreter; yields what it sends, as it does.
+
+    Raises AgentStoppedError with what the function raised, in one sentence, and DiedError. What it prints goes to
+    stderr. The process is killed when the iterator is closed, and ends itself when its parent was killed.
+    """
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=_main, args=(function, arguments, writer))
+    process.start()
+    writer.close()
+    try:
+        while True:
+            try:
+                kind, value = reader.recv()
+            except EOFError:
+                process.join()
+                raise DiedError(process.exitcode or 0) from None
+            if kind == "error":
+                raise AgentStoppedError(value)
+            if kind == "end":
+                process.join(PATIENCE)
+                return
+            yield value
+    finally:
+        if process.is_alive():
+            process.kill()
+        process.join()
+        reader.close()
+
+
+def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends this process
+    os.dup2(sys.stderr.fileno(), 1)  # stdout is the command's result alone
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        function(lambda value: writer.send(("value", value)), *arguments)
+        writer.send(("end", None))
+    except BrokenPipeError:
+        return  # nobody listens any more
+    except Exception as error:
+        writer.send(("error", str(error) if isinstance(error, TuringlikeError) else describe(error)))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @dataclass
 class Window:
-    """The time in which a rate is measured: after a warm-up, whole rounds, for ``seconds``.
+    """The time in which a rate is measured: after a warm-up, all of the rounds in about ``seconds``.
 
     ``together`` ends of batches (or calls) make a round: what begins together ends together, and a window that cuts a
     round would have all of it or nothing. ``count`` of them lie between the times ``began`` and ``ended``.
@@ -63,7 +127,7 @@ class Window:
             self.warm, self.began, self._ends = True, at, 0
 
     def rate(self) -> float | None:
-        """Ends per second in the whole rounds so far; None if they are too few."""
+        """Ends per second in the rounds so far; None if they are too few."""
         if self.count < ROUNDS * self.together or self.ended <= self.began:
             return None
         return self.count / (self.ended - self.began)
@@ -81,7 +145,7 @@ class Tally:
     fixations: int | None = None
     latencies: list[float] = field(default_factory=list)
     responding: float = 0.0
-    failure: str = ""  # the first one's code and message
+    failure: str = ""  # code and message of the first
 
     @property
     def seconds(self) -> float:
@@ -109,7 +173,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Setup:
-    """One agent as it is measured: asked the stimuli in ``source`` on ``device`` ("cpu" or "cuda:0")."""
+    """One agent as it is measured: with the stimuli in ``source``, on ``device`` ("cpu" or "cuda:0")."""
 
     entry: Entry
     settings: Mapping[str, Any]
@@ -122,15 +186,6 @@ class Setup:
     def agent(self) -> Agent[Any]:
         return self.entry.make(self.settings)
 
-    def stimuli(self) -> list[Stimulus]:
-        return made_stimuli.read(self.source)
-
-
-def draw_for(agent: Agent[Any], stimulus: Stimulus) -> Draw:
-    """The draw that a run with the seed 0 has for a stimulus."""
-    seed = seeds.derive(0, agent.name, stimulus.id, 0, None, 0)
-    return Draw(seed, options=made_stimuli.options(stimulus))
-
 
 @dataclass
 class BareAgent:
@@ -142,7 +197,7 @@ class BareAgent:
 
     def __post_init__(self) -> None:
         self._runner = asyncio.Runner()  # the one event loop that an engine which batches by itself knows
-        self._preparers = ThreadPoolExecutor(self.threads, "prepare", initializer=worker_process.yield_to_device)
+        self._preparers = ThreadPoolExecutor(self.threads, "prepare", initializer=machine.yield_to_device)
 
     def close(self) -> None:
         """End the threads and the agent."""
@@ -155,9 +210,9 @@ class BareAgent:
         Raises what ``respond`` raises, and of a call what does not fail its stimulus alone."""
         return self._runner.run(self._measure(size, seconds))
 
-    def ask(self, batch: Sequence[Stimulus]) -> list[Reply | Exception]:
+    def answer(self, batch: Sequence[Stimulus]) -> list[Reply | Exception]:
         """The replies to one batch, or to as many calls at once."""
-        return self._runner.run(self._ask(batch))[0]
+        return self._runner.run(self._answer(batch))[0]
 
     async def _measure(self, size: int, seconds: float) -> Tally:
         source, continuous = cycle(self.stimuli), self.agent.continuous()
@@ -168,7 +223,7 @@ class BareAgent:
 
         async def keep_busy() -> None:
             while not tally.window.over:
-                replies, preparing, responding = await self._ask(list(islice(source, each)))
+                replies, preparing, responding = await self._answer(list(islice(source, each)))
                 if tally.window.warm and not tally.window.over:
                     tally.latencies.append(preparing + responding)
                     tally.responding += responding
@@ -187,7 +242,7 @@ class BareAgent:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask(self, batch: Sequence[Stimulus]) -> tuple[list[Reply | Exception], float, float]:
+    async def _answer(self, batch: Sequence[Stimulus]) -> tuple[list[Reply | Exception], float, float]:
         """The replies, and the seconds of preparing and of responding."""
         began = time.perf_counter()
         parts = [batch[start :: self.threads] for start in range(min(self.threads, len(batch)))]
@@ -199,7 +254,7 @@ class BareAgent:
             results[start :: self.threads] = part
         good = [number for number, value in enumerate(results) if not isinstance(value, AnswerError)]
         values = [results[number] for number in good]
-        draws = [draw_for(self.agent, batch[number]) for number in good]
+        draws = [self._draw(batch[number]) for number in good]
         began = time.perf_counter()
         if self.agent.continuous():
             replies: Sequence[Reply | Exception] = await asyncio.gather(*map(self._call, values, draws))
@@ -210,8 +265,12 @@ class BareAgent:
             results[number] = reply
         return results, preparing, responding
 
+    def _draw(self, stimulus: Stimulus) -> Draw:
+        seed = derive_seed(0, self.agent.name, stimulus.id, 0, None, 0)  # of a run with the seed 0
+        return Draw(seed, options=made_stimuli.options(stimulus))
+
     def _prepare(self, part: Sequence[Stimulus]) -> tuple[list[Any], float]:
-        """What was prepared (or why it could not be), and when that ended."""
+        """The prepared values, or errors, and when the last was ready."""
         prepared: list[Any] = []
         for stimulus in part:
             try:
@@ -229,11 +288,11 @@ class BareAgent:
 
 @contextmanager
 def loaded(setup: Setup) -> Iterator[tuple[BareAgent, float, float]]:
-    """The agent, loaded in this process and asked once, and the seconds until it was loaded, and until its first
-    answer. Raises UnavailableError, and whatever the agent raises."""
+    """The agent, loaded in this process, and the seconds until it was loaded, and until its first answer. Raises
+    UnavailableError, and whatever the agent raises."""
     began = time.perf_counter()
     agent = setup.agent()
-    worker_process.begin(continuous=agent.continuous())
+    machine.set_up_process(continuous=agent.continuous())
     if (missing := agent.missing()) is not None:
         raise UnavailableError(missing)
     free = machine.available()
@@ -246,15 +305,8 @@ def loaded(setup: Setup) -> Iterator[tuple[BareAgent, float, float]]:
     threads = machine.cores()
     if setup.device == "cpu" and (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads if agent.parallel else 1)
-    worker_process.freeze()
-    bare = BareAgent(agent, setup.stimuli(), threads)
-    bare.ask(bare.stimuli[:1])
+    machine.freeze()
+    bare = BareAgent(agent, made_stimuli.read(setup.source), threads)
+    bare.answer(bare.stimuli[:1])
     yield bare, load_s, time.perf_counter() - began
     bare.close()
-
-
-def measure_once(send: Callable[[object], None], setup: Setup, size: int) -> None:
-    """Sends the stimuli per second at one size; for a process of its own. Raises as :func:`loaded` does."""
-    with loaded(setup) as (bare, _, _):
-        tally = bare.measure(size, setup.seconds)
-        send(tally.answered / tally.seconds)

@@ -1,30 +1,34 @@
-"""What ``turinglike bench`` measured: the JSON object ``turinglike.bench/3``, as dataclasses.
+"""What ``turinglike bench`` measured: the JSON object ``turinglike.bench/3``, a table, and a picture.
 
-docs/bench.md says what each key means. Rates are per second of wall time, times are seconds, memory is bytes, shares
+docs/bench.md has what each key means. Rates are per second of wall time, times are seconds, memory is bytes, shares
 lie between 0 and 1; null stands for what there is not, or what could not be measured here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import orjson
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
 
 from agents import __version__
-from agents.tasks import Mode, Task
+from agents.contract import GIB, MIB
+from agents.errors import UnavailableError
+from agents.stimuli import Mode, Task
 from serving.scheduling.machine import Device, Host
 
-Part = Literal["device", "bare", "end_to_end"]
+Part = Literal["bare", "end_to_end"]
 StopReason = Literal["out_of_memory", "no_gain", "largest", "error"]
 
 
 @dataclass(frozen=True)
 class Size:
-    """One batch size in the steady state; of an agent whose engine batches by itself, so many calls at once.
-
-    ``stimuli`` were answered in ``seconds``, and ``failed`` more were not.
-    """
+    """One batch size (or so many calls at once) in the steady state: ``stimuli`` were answered in ``seconds``, and
+    ``failed`` more were not."""
 
     batch_size: int
     stimuli_s: float
@@ -42,8 +46,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Stopped:
-    """Why the sweep ended: ``batch_size`` is the first that was not measured, or the last that was (``no_gain``,
-    ``largest``)."""
+    """Why the sweep ended: ``batch_size`` is the first that was not measured, or the last that was."""
 
     batch_size: int
     why: StopReason
@@ -52,7 +55,7 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Differing:
-    """``count`` of ``of`` answers in batches of ``batch_size`` were not what the same stimuli get one at a time."""
+    """``count`` of ``of`` answers in batches of ``batch_size`` were not those to the same stimuli one at a time."""
 
     share: float
     count: int
@@ -62,7 +65,7 @@ class Differing:
 
 @dataclass(frozen=True)
 class EndToEnd:
-    """The whole of ``generate`` with so many workers, and what the bare agent did right before and right after."""
+    """All of ``generate`` with so many workers, and the bare agent right before and right after."""
 
     replicas: int
     batch_size: int
@@ -71,10 +74,14 @@ class EndToEnd:
     ratio: float
     bare: tuple[float, float]
 
+    def __str__(self) -> str:
+        workers = f"{self.replicas} worker{'s' * (self.replicas > 1)}"
+        return f"end to end, {workers}: {rate(self.stimuli_s)} stimuli/s, {self.ratio:.2f} of the bare agent"
+
 
 @dataclass
 class Measured:
-    """One agent, asked stimuli of one task (and mode). ``best`` is there as soon as one size was measured."""
+    """One agent with stimuli of one task (and mode). ``best`` is there as soon as one size was measured."""
 
     agent: str
     task: Task
@@ -99,7 +106,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Failed:
-    """The ``part`` that could not be measured of an agent or the device, and why."""
+    """The ``part`` that could not be measured of an agent, and why."""
 
     agent: str
     part: Part
@@ -108,7 +115,7 @@ class Failed:
 
 @dataclass
 class BenchResult:
-    """The whole result. ``complete`` is false until everything was measured."""
+    """``complete`` is false until everything was measured."""
 
     created: str
     host: Host
@@ -122,3 +129,124 @@ class BenchResult:
     def to_json(self) -> bytes:
         """One line of JSON, with its newline."""
         return orjson.dumps(self, option=orjson.OPT_APPEND_NEWLINE)
+
+
+COLUMNS: tuple[tuple[str, Callable[[Size], str]], ...] = (
+    ("stimuli/s", lambda size: rate(size.stimuli_s)),
+    ("tokens/s", lambda size: _optional(size.tokens_s, rate)),
+    ("fix/s", lambda size: _optional(size.fixations_s, rate)),
+    ("p50", lambda size: _seconds(size.p50_s)),
+    ("p95", lambda size: _seconds(size.p95_s)),
+    ("busy", lambda size: _optional(size.busy, _share)),
+    ("host", lambda size: _memory(size.peak_host_bytes)),
+    ("device", lambda size: _optional(size.peak_device_bytes, _memory)),
+)
+
+
+def print_result(console: Console, result: BenchResult) -> None:
+    """Print the table of each agent, and sentences."""
+    for part in _parts(result):
+        console.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
+
+
+def _parts(result: BenchResult) -> Iterator[RenderableType]:
+    host, device = result.host, result.device
+    yield f"{host.name}: {host.cpu}, {host.cores} cores, {host.memory / GIB:.0f} GiB; Turinglike {result.version}"
+    yield f"{device.name}, {device.memory / GIB:.0f} GiB"
+    for measured in result.agents:
+        yield from _agent(measured)
+    for failed in result.failed:
+        yield f"{failed.agent} failed ({failed.part.replace('_', ' ')}): {failed.message}"
+    if not result.complete:
+        yield "ended before everything was measured"
+
+
+def _agent(measured: Measured) -> Iterator[RenderableType]:
+    kind = measured.task if measured.mode is None else f"{measured.task}, {measured.mode}"
+    weights = ", random weights" if measured.random_weights else ""
+    times = f"loaded in {_seconds(measured.load_s)}, first answer after {_seconds(measured.first_answer_s)}"
+    yield f"\n{measured.agent} ({kind}; {measured.device}{weights}): {times}"
+    rows = [
+        (f"{size.batch_size}{'*' * (size == measured.best)}", *(cell(size) for _, cell in COLUMNS))
+        for size in measured.sizes
+    ]
+    yield _table(("calls" if measured.continuous else "batch", *(head for head, _ in COLUMNS)), rows)
+    if measured.stopped is not None:
+        yield f"  {measured.stopped.message}"
+    best = measured.at_best()
+    yield f"  best: {best.batch_size}, {rate(best.stimuli_s)} stimuli/s"
+    if (differing := measured.differing) is not None:
+        share = _share(differing.share)
+        yield f"  {differing.count} of {differing.of} answers differ between 1 and {differing.batch_size} ({share})"
+    yield from (f"  {rates}" for rates in measured.end_to_end)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """The columns that have a value in at least one row."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=True)
+    filled = [at for at in range(len(heads)) if any(row[at] != "-" for row in rows)]
+    for at in filled:
+        table.add_column(heads[at], justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[at] for at in filled))
+    return table
+
+
+def _optional(value: float | None, formatted: Callable[[float], str]) -> str:
+    return "-" if value is None else formatted(value)
+
+
+def rate(value: float) -> str:
+    """A number per second: four digits, and never a power of ten."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %" if value >= 0.1 or value == 0 else f"{100 * value:.2g} %"
+
+
+def _seconds(value: float) -> str:
+    if value >= 1:
+        return f"{value:.3g} s"
+    return f"{1000 * value:.3g} ms" if value >= 0.001 else f"{1e6 * value:.3g} µs"
+
+
+def _memory(value: float) -> str:
+    return f"{value / GIB:.1f} GiB" if value >= GIB else f"{value / MIB:.0f} MiB"
+
+
+def plot(result: BenchResult, file: BinaryIO) -> None:
+    """Write a PNG of throughput, latency and busy time by batch size. Raises UnavailableError without matplotlib."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UnavailableError(
+            "no plot was written: matplotlib is not installed; pip install 'turinglike[bench]'"
+        ) from None
+    figure = Figure(figsize=(15, 5.2 + 0.25 * -(-len(result.agents) // 3)), layout="constrained")
+    FigureCanvasAgg(figure)
+    throughput, latency, busy = figure.subplots(1, 3)
+    for number, measured in enumerate(result.agents):
+        style = {"color": f"C{number % 10}", "marker": "osD^"[number // 10 % 4], "markersize": 5}
+        name = f"{measured.agent} (random weights)" if measured.random_weights else measured.agent
+        sizes = [size.batch_size for size in measured.sizes]
+        throughput.plot(sizes, [size.stimuli_s for size in measured.sizes], label=name, **style)
+        throughput.plot([measured.at_best().batch_size], [measured.at_best().stimuli_s], "ko", ms=13, mfc="none")
+        latency.plot(sizes, [size.p50_s for size in measured.sizes], **style)
+        latency.plot(sizes, [size.p95_s for size in measured.sizes], linestyle=":", **style)
+        if not measured.continuous:
+            busy.plot(sizes, [size.busy for size in measured.sizes], **style)
+    throughput.set(title="throughput (ringed: the best batch size)", ylabel="stimuli per second", yscale="log")
+    latency.set(title="latency of a batch: median, 95th percentile (dotted)", ylabel="seconds", yscale="log")
+    busy.set(title="share of the time in which the agent answers", ylabel="share", ylim=(0, 1.05))
+    ticks = sorted({size.batch_size for measured in result.agents for size in measured.sizes})
+    for axes in (throughput, latency, busy):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [str(size) for size in ticks])
+        axes.set_xlabel("batch size, or calls at once")
+        axes.grid(which="both", alpha=0.3)
+    if result.agents:
+        figure.legend(*throughput.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle(f"{result.device.name} · {result.host.name} · Turinglike {result.version} · {result.created[:10]}")
+    figure.savefig(file, format="png", dpi=110)

@@ -1,35 +1,40 @@
-"""The bare agent over batch sizes: 1, 2, 4, … until memory runs out, or more brings nothing.
-
-:func:`measure_sizes` runs in a process of its own, which has the agent; :func:`measure` is the command's side of it.
-"""
+"""One agent: bare over batch sizes 1, 2, 4, … until memory runs out or more brings nothing, and then all of
+``turinglike generate`` at the best size with 1, 2 and 4 workers."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import orjson
 
 from agents.contract import Reply
 from agents.errors import AgentStoppedError
-from serving.bench import child_process
-from serving.bench.bare import BareAgent, Setup, loaded
-from serving.bench.output import rate
-from serving.bench.results import Differing, Measured, Size, Stopped, StopReason
-from serving.runs.run import digest
+from serving.bench import made_stimuli
+from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child, loaded
+from serving.bench.results import Differing, EndToEnd, Measured, Size, Stopped, StopReason, rate
+from serving.runs.run_json import digest
 from serving.scheduling import machine
-from serving.scheduling.device_errors import is_out_of_memory, release_memory
-from serving.scheduling.worker import describe
+from serving.scheduling.recovery import describe, is_out_of_memory, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
 ABOUT = 0.9  # is good enough, where a batch of what is better takes hardly any time
-LONG = 0.05  # seconds of a batch beside which the few milliseconds that a scheduler needs for one do not count
+LONG = 0.05  # seconds of a batch beside which the few milliseconds that a scheduler needs for it do not count
 COMPARED, FEWEST = 64, 8  # answers that are compared with those one at a time; fewer where that takes too long
+REPLICAS = (1, 2, 4)
+MOST = 200_000  # stimuli of a set for ``generate``, unless these are too few rounds
+ROUNDS = 10  # of batches that it has at the least for each worker
+STARTING = 2.0  # seconds in which Ray's own processes are still busy
 
 
-def measure(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None]) -> Iterator[Measured]:
+def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None]) -> Iterator[Measured]:
     """Measure an agent in another process: ``sizes``, or None for doubling. Yields what is known of it, each time more.
 
     Raises AgentStoppedError with what kept anything from being measured.
@@ -48,14 +53,14 @@ def measure(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None
     log(f"{name}: loading")
     logged = 0
     try:
-        for message in child_process.run(measure_sizes, setup, measured, sizes):
+        for message in in_child(measure_sizes, setup, measured, sizes):
             measured = message
             for size in measured.sizes[logged:]:
                 log(f"{name}: {_unit(measured)} {size.batch_size}: {rate(size.stimuli_s)} stimuli/s")
             logged = len(measured.sizes)
             if measured.sizes:
                 yield measured
-    except child_process.DiedError as error:
+    except DiedError as error:
         # Killed while it tried a size, it had too little memory for that.
         if not error.killed or not measured.sizes or measured.stopped is not None:
             raise
@@ -68,26 +73,14 @@ def measure(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None
         log(f"{name}: {measured.stopped.message}")
 
 
-def best(sizes: Sequence[Size], long: float = LONG) -> Size:
-    """The smallest size whose throughput is :data:`NEARLY` the highest and of which a batch takes ``long`` at least; if
-    none takes so long, the same with :data:`ABOUT`; if there is none either, the largest of that throughput."""
-    highest = max(size.stimuli_s for size in sizes)
-    for share in (NEARLY, ABOUT):
-        good = sorted((size for size in sizes if size.stimuli_s >= share * highest), key=lambda size: size.batch_size)
-        slow = [size for size in good if size.p50_s >= long]
-        if slow:
-            return slow[0]
-    return good[-1]
-
-
 def measure_sizes(
     send: Callable[[Measured], None], setup: Setup, measured: Measured, sizes: Sequence[int] | None
 ) -> None:
     """Measure the sizes in turn; sends ``measured`` each time that there is more in it. Raises what the agent raises
-    while it is loaded or first asked."""
+    while it is loaded or makes its first answer."""
     with loaded(setup) as (bare, measured.load_s, measured.first_answer_s):
         measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
-        for size in doubling(bare) if sizes is None else sizes:
+        for size in _doubling(bare) if sizes is None else sizes:
             measured.stopped = _measure(setup, bare, size, measured)
             if measured.stopped is None and sizes is None and gained_nothing(measured.sizes, _long(measured)):
                 message = f"{_unit(measured)} {size}: nothing gained by two doublings"
@@ -103,8 +96,19 @@ def measure_sizes(
         send(measured)
 
 
-def doubling(bare: BareAgent) -> Iterator[int]:
-    """The sizes to try, up to the most calls that the engine takes at once."""
+def best(sizes: Sequence[Size], long: float = LONG) -> Size:
+    """The smallest size whose throughput is :data:`NEARLY` the highest and of which a batch takes ``long`` at least; if
+    none takes so long, the same with :data:`ABOUT`; if there is none either, the largest of that throughput."""
+    highest = max(size.stimuli_s for size in sizes)
+    for share in (NEARLY, ABOUT):
+        good = sorted((size for size in sizes if size.stimuli_s >= share * highest), key=lambda size: size.batch_size)
+        slow = [size for size in good if size.p50_s >= long]
+        if slow:
+            return slow[0]
+    return good[-1]
+
+
+def _doubling(bare: BareAgent) -> Iterator[int]:
     most = max(1, bare.agent.max_in_flight) if bare.agent.continuous() else LARGEST
     size = 1
     while size < most:
@@ -114,8 +118,7 @@ def doubling(bare: BareAgent) -> Iterator[int]:
 
 
 def gained_nothing(sizes: Sequence[Size], long: float) -> bool:
-    """Whether the last two sizes brought nothing, and larger ones would not help a scheduler either (see
-    :func:`best`)."""
+    """Whether the last two sizes brought nothing, and larger ones would not help a scheduler either."""
     rates = [size.stimuli_s for size in sizes]
     return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2]) and sizes[-1].p50_s >= long
 
@@ -125,15 +128,14 @@ def _unit(measured: Measured) -> str:
 
 
 def _long(measured: Measured) -> float:
-    """See :func:`best`; calls are not handed over together."""
-    return 0.0 if measured.continuous else LONG
+    return 0.0 if measured.continuous else LONG  # calls are not handed over together
 
 
 def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> Stopped | None:
     """Add a size in the steady state to ``measured``; returns why it cannot be measured."""
 
     def stop(why: StopReason, message: str) -> Stopped:
-        return Stopped(size, why, f"{_unit(measured)} {size}{message}")
+        return Stopped(size, why, f"{_unit(measured)} {size}: {message}")
 
     release_memory()
     torch: Any = sys.modules.get("torch")
@@ -144,10 +146,10 @@ def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> St
         tally = bare.measure(size, setup.seconds)
     except Exception as error:
         if is_out_of_memory(error):
-            return stop("out_of_memory", f": out of memory ({describe(error)})")
-        return stop("error", f": {describe(error)}")
+            return stop("out_of_memory", f"out of memory ({describe(error)})")
+        return stop("error", describe(error))
     if not tally.answered:
-        return stop("error", f": no stimulus is answered: {tally.failure}")
+        return stop("error", f"no stimulus is answered: {tally.failure}")
     seconds = tally.seconds
     measured.sizes.append(
         Size(
@@ -172,20 +174,99 @@ def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> St
 def _compare(bare: BareAgent, size: int, seconds: float) -> Differing:
     """How many answers in batches of ``size`` are not those made singly, for which there are ``seconds``."""
     release_memory()
-    count, until = max(COMPARED, size), time.perf_counter() + seconds
-    alone: list[Reply | Exception] = []
-    for stimulus in islice(cycle(bare.stimuli), count):
+    until = time.perf_counter() + seconds
+    alone: list[str] = []
+    for stimulus in islice(cycle(bare.stimuli), max(COMPARED, size)):
         if len(alone) >= FEWEST and time.perf_counter() > until:
             break
-        alone += bare.ask([stimulus])
-    source, count = cycle(bare.stimuli), len(alone)
-    batched: list[Reply | Exception] = []
-    while len(batched) < count:
-        batched += bare.ask(list(islice(source, size)))
-    differ = sum(_text(first) != _text(second) for first, second in zip(alone, batched, strict=False))
-    return Differing(differ / count, differ, count, size)
+        alone += map(_text, bare.answer([stimulus]))
+    source, batched = cycle(bare.stimuli), list[str]()
+    while len(batched) < len(alone):
+        batched += map(_text, bare.answer(list(islice(source, size))))
+    count = sum(single != other for single, other in zip(alone, batched, strict=False))
+    return Differing(count / len(alone), count, len(alone), size)
 
 
 def _text(reply: Reply | Exception) -> str:
-    """An answer as text: everything that is in it, or why there is none."""
     return reply.answer.model_dump_json() if isinstance(reply, Reply) else str(getattr(reply, "code", repr(reply)))
+
+
+def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
+    """An agent behind all of ``generate`` at its best batch size (or with its own limit of calls at once), with 1, 2
+    and 4 workers, as far as there are cores or GPUs.
+
+    The ratio is to the mean of the bare agent right before and right after: no machine is as fast all the time. Raises
+    AgentStoppedError.
+    """
+    size = setup.agent().max_in_flight if measured.continuous else measured.at_best().batch_size
+    [after] = in_child(measure_bare, setup, size)
+    for replicas in replica_counts(measured):
+        before = after
+        [stimuli_s] = in_child(_measure_generate, measured, setup, size, replicas, folder)
+        [after] = in_child(measure_bare, setup, size)
+        mean = (before + after) / 2
+        yield EndToEnd(replicas, size, stimuli_s, mean, stimuli_s / mean, (before, after))
+
+
+def measure_bare(send: Callable[[object], None], setup: Setup, size: int) -> None:
+    """Sends the stimuli per second at one size."""
+    with loaded(setup) as (bare, _, _):
+        tally = bare.measure(size, setup.seconds)
+        send(tally.answered / tally.seconds)
+
+
+def replica_counts(measured: Measured) -> list[int]:
+    """The numbers of workers to measure: just one of an engine that batches by itself without a GPU, as its limit of
+    calls at once is for all its workers."""
+    if measured.device == "cpu":
+        most = 1 if measured.continuous else machine.cores()
+    else:
+        import torch
+
+        most = torch.cuda.device_count()
+    return [count for count in REPLICAS if count <= max(1, most)]
+
+
+def _measure_generate(
+    send: Callable[[object], None], measured: Measured, setup: Setup, size: int, replicas: int, folder: Path
+) -> None:
+    """Call ``generate`` over a set that lasts about twice as long as is measured; sends answers per second."""
+    from serving.generate import GenerateOptions, generate
+
+    agent, is_pair = measured.agent, measured.task == "conversation"
+    name = f"{agent}~{agent}" if is_pair else agent
+    count = round(replicas * measured.at_best().stimuli_s * (2 * setup.seconds + STARTING))
+    count = max(min(count, MOST), ROUNDS * replicas * size)
+    source = made_stimuli.write(folder / "end-to-end.jsonl", {(measured.task, measured.mode): count})
+    messages: list[str] = []
+    with TemporaryDirectory(dir=folder) as out:
+        options = GenerateOptions(
+            source,
+            [name],
+            Path(out) / "run",
+            {agent: setup.entry},
+            settings={agent: setup.settings} | ({name: {"attempts": 1}} if is_pair else {}),
+            seed=0,
+            replicas=replicas,
+            batch_size=size,
+            device="cpu" if measured.device == "cpu" else "cuda",
+            quiet=True,
+        )
+        generate(options, messages.append)
+        records = Path(out) / "run" / "records" / f"{name}.jsonl"
+        if (stimuli_s := record_rate(records, replicas * size, setup.seconds)) is None:
+            raise AgentStoppedError(f"`turinglike generate` wrote too few records for a rate: {'; '.join(messages)}")
+    send(stimuli_s)
+
+
+def record_rate(records: Path, together: int, seconds: float) -> float | None:
+    """Answers per second by the times in records, of which ``together`` come at once; None if they are too few."""
+    lines = [orjson.loads(line) for line in records.read_bytes().splitlines()]
+    ends = sorted(datetime.fromisoformat(line["created"]).timestamp() for line in lines)
+    window = Window(seconds, ends[0] + STARTING, together)
+    for end in ends:
+        if end >= window.began and not window.over:
+            window.add(end)
+    answered = sum(line["status"] != "failed" for line in lines) / len(lines)
+    stimuli_s = window.rate()
+    return None if stimuli_s is None else stimuli_s * answered

@@ -39,7 +39,7 @@ from serving.conversations.pair_settings import QUIET_S, DelaySettings
 from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.conversations.transcript import Transcript, blank_fault_of, lines_of, no_instructions
-from serving.runs.record_lines import RecordHeader
+from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 

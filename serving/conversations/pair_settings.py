@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from agents.contract import Agent, Settings
 from agents.errors import InputError, bad_settings
 from agents.language.filters.policies import FilterSettings, Policy, papers_policy
-from agents.tasks import ConversationType
+from agents.stimuli import ConversationType
 
 QUIET_S = 5.0  # X-Turing's t1 is not in the texts that are known here: a guess
 

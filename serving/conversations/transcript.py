@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, Withdrawn, is_blank
 from agents.contract import Draw
 from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation, judge_turn
-from agents.language.labels import leading_label, short_names
+from agents.language.sent_messages import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations.pair_settings import QUIET_S, DelaySettings
 from serving.conversations.scenario import SIDES

@@ -119,14 +119,14 @@ def _converter(column: Column) -> Converter | None:
     names = PARTS.get(column.name)
     if names is None:
         return _convert(column.shape)
-    return lambda value: [dict(zip(names, map(float, one), strict=True)) for one in value]
+    return lambda value: [dict(zip(names, map(float, numbers), strict=True)) for numbers in value]
 
 
 def _convert(shape: Any) -> Converter:
     inner = _inner(shape)
     if get_origin(inner) in (list, tuple):
         each = _convert(get_args(inner)[0])
-        return lambda value: [None if one is None else each(one) for one in _checked(value, list)]
+        return lambda value: [None if item is None else each(item) for item in _checked(value, list)]
     if isinstance(inner, type) and issubclass(inner, BaseModel):
         parts = {field.alias or name: _convert(field.annotation) for name, field in inner.model_fields.items()}
         return lambda value: {name: None if value[name] is None else part(value[name]) for name, part in parts.items()}

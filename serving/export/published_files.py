@@ -25,7 +25,6 @@ from serving.export.selection import MALFORMED, Selection, misfit
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.published_benchmark import UNKNOWN
-from serving.runs.stimulus_lookup import StimulusLookup
 
 FILES: dict[str, str] = {
     "image_captioning": "caption.json",
@@ -65,7 +64,7 @@ def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) ->
             notes["remarks"].append(f"{name}: nothing of its tasks is in this benchmark")
             continue
         counts: Counter[str] = Counter()
-        plain = name in [one.strip() for one in options.plain_captions.split(",")]
+        plain = name in [agent.strip() for agent in options.plain_captions.split(",")]
         responses, reasons = _responses(chosen, name, ids, counts, plain)
         for task in tasks:
             gaps += [
@@ -75,10 +74,10 @@ def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) ->
                 for stimulus in ids[task]
                 if (task, stimulus) not in responses
             ]
-            given = {ids[task][key]: responses[task, key] for key in ids[task] if (task, key) in responses}
-            if given:
-                _write_json(out / name / FILES[task], given)
-            missing = len(ids[task]) - len(given)
+            answers = {ids[task][key]: responses[task, key] for key in ids[task] if (task, key) in responses}
+            if answers:
+                _write_json(out / name / FILES[task], answers)
+            missing = len(ids[task]) - len(answers)
             if missing:
                 notes["missing"].setdefault(name, {})[task] = missing
                 notes["remarks"].append(f"{name}: {missing:,} of {len(ids[task]):,} {task} answers are missing")
@@ -94,24 +93,24 @@ def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) ->
 def _without_place(chosen: Selection) -> str:
     """What the exported agents were asked that this benchmark does not have, and the formats that do; maybe nothing."""
     agents = [chosen.folder.meta["agents"].get(name, {}) for name in chosen.machines()]
-    kinds = {kind_of(row) for _, row in chosen.folder.stimuli()}
+    kinds = {kind_of(row) for row in chosen.folder.stimuli()}
     here = [kind for kind in ELSEWHERE if kind in kinds and any(is_asked(about, kind) for about in agents)]
-    asked = dict.fromkeys(ELSEWHERE[kind] for kind in here)
-    return f", which has no place for {' and '.join(asked)}" if asked else ""
+    kinds_elsewhere = dict.fromkeys(ELSEWHERE[kind] for kind in here)
+    return f", which has no place for {' and '.join(kinds_elsewhere)}" if kinds_elsewhere else ""
 
 
 def _ids(chosen: Selection) -> dict[str, Ids]:
     """By task: the stimuli of the benchmark in the order of the set, and the ids they are exported under."""
-    found: dict[str, Ids] = {}
-    for _, row in chosen.folder.stimuli():
+    by_task: dict[str, Ids] = {}
+    for row in chosen.folder.stimuli():
         task, stimulus, public = row.get("task"), row.get("id"), row.get("benchmark_id")
         if task in FILES and isinstance(stimulus, str) and row.get("mode", "free") == "free":
-            found.setdefault(task, {})[stimulus] = public if isinstance(public, str) else stimulus
+            by_task.setdefault(task, {})[stimulus] = public if isinstance(public, str) else stimulus
     problems = [
         Problem(
             str(chosen.folder.path / "stimuli.jsonl"), None, "benchmark_id", f"{count} stimuli of {task} have {name!r}"
         )
-        for task, ids in found.items()
+        for task, ids in by_task.items()
         for name, count in Counter(ids.values()).items()
         if count > 1
     ]
@@ -119,7 +118,7 @@ def _ids(chosen: Selection) -> dict[str, Ids]:
         raise InputError(
             "the benchmark has one answer for each id; export a run of a set in which ids differ", problems
         )
-    return found
+    return by_task
 
 
 def _responses(
@@ -209,31 +208,30 @@ IMPORTED = {"human": "human", "published": "machine"}
 
 def write_ground_truth(chosen: Selection, out: Path, options: FormatOptions) -> dict[str, Any]:
     """Fill the folder ``out``; returns notes for the side-car. Raises InputError where there is nothing to export."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    by_task: dict[str, dict[str, list[dict[str, Any]]]] = {}
     counts: Counter[str] = Counter()
-    with StimulusLookup(chosen.folder) as stimuli:
-        for record in chosen.everything():
-            task, row = record["task"], stimuli.get(record) or {}
-            is_search = row.get("mode", "free") == "search" or (
-                not row and isinstance(record["raw"], dict) and "X" in record["raw"]
-            )
-            if task not in FILES or (task == "attention_prediction" and is_search):
-                chosen.leave_out(record, "of tasks that the benchmark does not have")
-            elif record["status"] == "failed" or record["answer"] is None:
-                chosen.leave_out(record, "failed")
-            else:
-                name = row.get("benchmark_id") or record["stimulus"]
-                found.setdefault(task, {}).setdefault(name, []).append(_entry(record, counts))
-    if not found:
+    for record in chosen.everything():
+        task, row = record["task"], chosen.folder.stimulus_of(record) or {}
+        is_search = row.get("mode", "free") == "search" or (
+            not row and isinstance(record["raw"], dict) and "X" in record["raw"]
+        )
+        if task not in FILES or (task == "attention_prediction" and is_search):
+            chosen.leave_out(record, "of tasks that the benchmark does not have")
+        elif record["status"] == "failed" or record["answer"] is None:
+            chosen.leave_out(record, "failed")
+        else:
+            name = row.get("benchmark_id") or record["stimulus"]
+            by_task.setdefault(task, {}).setdefault(name, []).append(_entry(record, counts))
+    if not by_task:
         raise InputError(f"{chosen.folder.path}: there is nothing to export in this format{chosen.left_out_told()}")
-    for task, answers in found.items():
+    for task, answers in by_task.items():
         (out / FILES[task]).write_bytes(orjson.dumps(answers))
     return {"noticed": dict(+counts)}
 
 
 def _entry(record: dict[str, Any], counts: Counter[str]) -> dict[str, Any]:
     """A record as the benchmark has an answer."""
-    said_by = IMPORTED.get(record["kind"], "machine")
+    truth = IMPORTED.get(record["kind"], "machine")
     prefix, _, name = record["agent"].partition(":")
     who = "" if name == UNKNOWN else name if prefix == record["kind"] else record["agent"]
     try:
@@ -241,8 +239,8 @@ def _entry(record: dict[str, Any], counts: Counter[str]) -> dict[str, Any]:
         response = record["raw"] if kept else RESPONSES[record["task"]](record["answer"], counts)
     except MALFORMED as error:
         raise misfit(record, "answer", f"not an answer to {record['task']}: {error!r}") from None
-    names = {f"{kind}_groundtruth": who if kind == said_by else "" for kind in ("human", "machine")}
-    return {"response": response, "groundtruth": said_by, **names}
+    names = {f"{kind}_groundtruth": who if kind == truth else "" for kind in ("human", "machine")}
+    return {"response": response, "groundtruth": truth, **names}
 
 
 GROUND_TRUTH = FolderFormat(write_ground_truth, one_sample=False)

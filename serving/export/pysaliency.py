@@ -34,8 +34,7 @@ from serving.export.registry import FileFormat, FormatOptions
 from serving.export.scanpaths import TASK, condition_of, image_of, numbered, on_image, scanpaths, target_name
 from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
 from serving.runs.display_text import count
-from serving.runs.reader import RunFolder
-from serving.runs.stimulus_lookup import StimulusLookup
+from serving.runs.run import Run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,27 +105,26 @@ def _gather(
     Agents come before imports, so that an image that cannot be read has the frame of an agent if any answered it.
     """
     trains, sizes, unread = _Trains(), dict[str, tuple[int, int]](), list[str]()
-    with StimulusLookup(chosen.folder) as stimuli:
-        for record in scanpaths(chosen, imported=True):
-            row = stimuli.get(record) or {}
-            try:
-                if not record["answer"]["fixations"]:
-                    chosen.leave_out(record, "without fixations")
-                    continue
-                image = image_of(record, row)
-                if image not in sizes:
-                    read = _size(chosen.folder, image)
-                    if read is None:
-                        unread.append(image)
-                    sizes[image] = read or (record["answer"]["frame"][0], record["answer"]["frame"][1])
-                subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects))
-                _add(trains, record, row, image, sizes[image], subject)
-            except MALFORMED as error:
-                raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
+    for record in scanpaths(chosen, imported=True):
+        row = chosen.folder.stimulus_of(record) or {}
+        try:
+            if not record["answer"]["fixations"]:
+                chosen.leave_out(record, "without fixations")
+                continue
+            image = image_of(record, row)
+            if image not in sizes:
+                read = _size(chosen.folder, image)
+                if read is None:
+                    unread.append(image)
+                sizes[image] = read or (record["answer"]["frame"][0], record["answer"]["frame"][1])
+            subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects))
+            _add(trains, record, row, image, sizes[image], subject)
+        except MALFORMED as error:
+            raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
     return trains, sizes, unread
 
 
-def _size(folder: RunFolder, image: str) -> tuple[int, int] | None:
+def _size(folder: Run, image: str) -> tuple[int, int] | None:
     try:
         header = Image(image, root=folder.root or folder.path).header()
     except ImageError:
@@ -155,9 +153,9 @@ def _add(trains: _Trains, record: Record, row: Row, image: str, size: tuple[int,
     trains.seconds.extend([math.nan] * len(points) if durations is None else [time / 1000 for time in durations])
 
 
-def _in_order(folder: RunFolder, images: dict[str, tuple[int, int]]) -> dict[str, int]:
+def _in_order(folder: Run, images: dict[str, tuple[int, int]]) -> dict[str, int]:
     """The number of each image: in the order of the set, then those that only imports name."""
-    shown = (row.get("image") for _, row in folder.stimuli() if row.get("task") == TASK)
+    shown = (row.get("image") for row in folder.stimuli() if row.get("task") == TASK)
     names = dict.fromkeys([*(name for name in shown if name in images), *images])
     return {name: number for number, name in enumerate(names)}
 

@@ -30,7 +30,7 @@ from serving.export.selection import Selection
 from serving.runs.atomic_files import replacing
 from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing, refuse_own_files
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 
 GROUP = "turinglike.exports"
 FORMATS = {
@@ -89,14 +89,14 @@ def load(name: str) -> Format:
     """The format called ``name``. Raises InputError if there is none, or its package cannot be imported."""
     if name in FORMATS:
         module, attribute = FORMATS[name].split(":")
-        found: Format = getattr(import_module(module), attribute)
-        return found
+        builtin: Format = getattr(import_module(module), attribute)
+        return builtin
     for point in metadata.entry_points(group=GROUP, name=name):
         try:
-            found = point.load()
+            loaded: Format = point.load()
         except (Exception, SystemExit) as error:
             raise InputError(f"the export format {name!r} ({point.value}) cannot be imported: {error}") from error
-        return found
+        return loaded
     raise InputError(f"there is no export format {name!r}; there are {', '.join(names())}")
 
 
@@ -119,10 +119,10 @@ def export(
     needs is not installed) and StorageError.
     """
     kind = load(format)
-    given = _options(kind, format, options)
+    format_options = _options(kind, format, options)
     if sample is not None and sample < 0:
         raise InputError(f"sample {sample}: samples are numbered from 0")
-    folder, out = RunFolder(path), Path(out)
+    folder, out = Run(path), Path(out)
     refuse_own_files([out], folder.path)
     if out.name in ("", ".."):
         raise InputError(f"{out} has no name of its own; give the name of the file or folder to make")
@@ -130,26 +130,26 @@ def export(
         sample = 0
     chosen = Selection(folder, sample, include_rejected, include_control)
     if isinstance(kind, FolderFormat):
-        notes = _folder(chosen, kind, given, format, out, force)
+        notes = _folder(chosen, kind, format_options, format, out, force)
     else:
-        notes = _file(chosen, kind, given, format, out, force)
+        notes = _file(chosen, kind, format_options, format, out, force)
     _summarise(chosen, out, notes)
     return 0
 
 
-def _options(kind: Format, name: str, given: dict[str, Any]) -> FormatOptions:
-    for option in given:
+def _options(kind: Format, name: str, options: dict[str, Any]) -> FormatOptions:
+    for option in options:
         if option not in kind.options.model_fields:
             owners = [other for other in FORMATS if option in load(other).options.model_fields]
             raise InputError(f"--{option.replace('_', '-')} is for the format {' or '.join(owners)}, not for {name}")
     try:
-        return kind.options(**given)
+        return kind.options(**options)
     except ValidationError as error:
-        told = [
-            f"{''.join(f'--{part}'.replace('_', '-') for part in one['loc'])} {one['input']!r}: {one['msg']}"
-            for one in error.errors()
+        faults = [
+            f"{''.join(f'--{part}'.replace('_', '-') for part in fault['loc'])} {fault['input']!r}: {fault['msg']}"
+            for fault in error.errors()
         ]
-        raise InputError("; ".join(told)) from None
+        raise InputError("; ".join(faults)) from None
 
 
 def _folder(
@@ -171,14 +171,14 @@ def _file(
 ) -> dict[str, Any]:
     with_stimuli = kind.with_stimuli and chosen.folder.has_stimuli()
     about, stimuli = _beside(out, "export.json"), _beside(out, "stimuli.jsonl")
-    own = [out, *(_beside(out, end) for end in kind.beside)]
-    paths = [*own, about, *([stimuli] if with_stimuli else [])]
+    files_out = [out, *(_beside(out, end) for end in kind.beside)]
+    paths = [*files_out, about, *([stimuli] if with_stimuli else [])]
     refuse_own_files(paths, chosen.folder.path)
     refuse_existing(paths, force=force)
     make_parent(out)
     with ExitStack() as files:
         # The first to be opened is the last to be put in place.
-        written = [files.enter_context(replacing(path)) for path in own]
+        written = [files.enter_context(replacing(path)) for path in files_out]
         notes = kind.write(chosen, written, options, out.parent)
         if not chosen.taken.total():
             raise InputError(f"{chosen.folder.path}: there is nothing to export{chosen.left_out_told()}")
@@ -196,9 +196,9 @@ def _beside(out: Path, end: str) -> Path:
     return out.with_name(f"{out.name}.{end}")
 
 
-def _copy_stimuli(folder: RunFolder, to: BinaryIO) -> None:
+def _copy_stimuli(folder: Run, to: BinaryIO) -> None:
     """Copy the set's rows, once it is known that they are whole."""
-    for _ in folder.located_stimuli():
+    for _ in folder.stimuli():
         pass
     with (folder.path / "stimuli.jsonl").open("rb") as source:
         shutil.copyfileobj(source, to)

@@ -27,7 +27,6 @@ import orjson
 from agents.stimuli import Task
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
-from serving.runs.stimulus_lookup import StimulusLookup
 
 TASK: Task = "attention_prediction"
 
@@ -87,18 +86,17 @@ def write_coco_search18(
     frames: dict[str, list[int]] = {}
     others: list[dict[str, Any]] = []
     separator = b"["
-    with StimulusLookup(chosen.folder) as stimuli:
-        for record in scanpaths(chosen, imported=False):
-            row = stimuli.get(record) or {}
-            subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
-            try:
-                item, frame = _coco_item(record, row, subject, whole_names), record["answer"]["frame"]
-            except MALFORMED as error:
-                raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
-            if frames.setdefault(item["name"], frame) != frame:
-                others.append({"name": item["name"], "subject": subject, "frame": frame})
-            files[0].write(separator + orjson.dumps(item))
-            separator = b",\n"
+    for record in scanpaths(chosen, imported=False):
+        row = chosen.folder.stimulus_of(record) or {}
+        subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
+        try:
+            item, frame = _coco_item(record, row, subject, whole_names), record["answer"]["frame"]
+        except MALFORMED as error:
+            raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
+        if frames.setdefault(item["name"], frame) != frame:
+            others.append({"name": item["name"], "subject": subject, "frame": frame})
+        files[0].write(separator + orjson.dumps(item))
+        separator = b",\n"
     files[0].write(b"]\n")
     return {"subjects": numbered(subjects), "frames": frames, "other_frames": others}
 
@@ -117,11 +115,11 @@ def _coco_item(record: Record, row: Row, subject: int, whole_names: bool) -> dic
         "length": len(answer["fixations"]),
     }
     if condition != "freeview":
-        present, box, found = condition == "present", row.get("target_box"), answer["found"]
+        present, box, was_found = condition == "present", row.get("target_box"), answer["found"]
         lands = None if box is None else any(_inside(point, box) for point in answer["fixations"])
         item["bbox"] = box if present else None
         item["fixOnTarget"] = False if condition == "absent" else lands
-        item["correct"] = int(found) if present and found is not None else None
+        item["correct"] = int(was_found) if present and was_found is not None else None
     return item
 
 
@@ -133,7 +131,7 @@ def _inside(point: list[float], box: list[float]) -> bool:
 def _shared_file_names(chosen: Selection) -> bool:
     """Whether two different images have the same file name."""
     seen: dict[str, set[str]] = {}
-    for _, row in chosen.folder.stimuli():
+    for row in chosen.folder.stimuli():
         image = row.get("image")
         if row.get("task") == TASK and isinstance(image, str):
             seen.setdefault(PurePosixPath(image).name, set()).add(image)

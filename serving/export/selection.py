@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 
 SCHEMA = "turinglike.export/1"
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError)  # what an answer of no form makes
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 class Selection:
     """The records of a run that an export is about, and a count of those it leaves out."""
 
-    def __init__(self, folder: RunFolder, sample: int | None, include_rejected: bool, include_control: bool) -> None:
+    def __init__(self, folder: Run, sample: int | None, include_rejected: bool, include_control: bool) -> None:
         self.folder = folder
         self.sample = sample
         self.include_rejected = include_rejected

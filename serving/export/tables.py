@@ -25,7 +25,6 @@ from serving.export.registry import FileFormat, FormatOptions
 from serving.export.selection import Record, Row, Selection, misfit
 from serving.runs.csv_tables import write_rows
 from serving.runs.records import Attempt
-from serving.runs.stimulus_lookup import StimulusLookup
 
 Pair = tuple[Record, Row]
 Type = Literal["text", "int", "float", "bool", "time", "json"]
@@ -101,7 +100,7 @@ def export_columns(chosen: Selection) -> list[Column]:
     tasks = {task for name in chosen.folder.agents() for task in chosen.tasks(name)}
     for name in chosen.folder.imports():
         tasks |= {record["task"] for record in chosen.folder.records(name)}
-    return columns_of(tasks, (row for _, row in chosen.folder.stimuli()))
+    return columns_of(tasks, chosen.folder.stimuli())
 
 
 def columns_of(tasks: Collection[str], stimuli: Iterable[Row]) -> list[Column]:
@@ -169,11 +168,11 @@ def _stimulus_fields(stimuli: Iterable[Row]) -> tuple[dict[str, Known], dict[str
     fields: dict[str, Known] = {}
     meta: dict[str, Known] = {}
     for row in stimuli:
-        for found, values in ((fields, row), (meta, _meta(row))):
+        for kinds, values in ((fields, row), (meta, _meta(row))):
             for name, value in values.items():
-                if value is not None and (found is meta or name not in ("id", "task", "meta")):
+                if value is not None and (kinds is meta or name not in ("id", "task", "meta")):
                     now = _kind(value), _shape(value)
-                    found[name] = _common(found[name], now) if name in found else now
+                    kinds[name] = _common(kinds[name], now) if name in kinds else now
     order = {name: number for number, name in enumerate(_FIRST)}
     return (
         dict(sorted(fields.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))),
@@ -193,7 +192,7 @@ def _shape(value: Any) -> Any:
     """``list[str]``, ``list[float]`` or lists of these for a value of that form; None for any other."""
     if not isinstance(value, list) or not value:
         return None
-    shapes = {str if isinstance(one, str) else float if type(one) in (int, float) else _shape(one) for one in value}
+    shapes = {str if isinstance(item, str) else float if type(item) in (int, float) else _shape(item) for item in value}
     inner = shapes.pop()
     return None if shapes or inner is None else list[inner]  # type: ignore[valid-type]
 
@@ -207,9 +206,8 @@ def _common(known: Known, now: Known) -> Known:
 
 def selected(chosen: Selection) -> Iterator[Pair]:
     """The selected records, each with its stimulus; of one that is not in the set it has nothing."""
-    with StimulusLookup(chosen.folder) as stimuli:
-        for record in chosen.everything():
-            yield record, stimuli.get(record) or {}
+    for record in chosen.everything():
+        yield record, chosen.folder.stimulus_of(record) or {}
 
 
 def rows(

@@ -1,32 +1,164 @@
-"""Chat histories of people, made of what messengers export."""
+"""``turinglike history``: a person's chat history, made of a messenger's exports, and how the person writes."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
 
+import orjson
+
+from agents.errors import InputError, Problem, printable
+from agents.language.person import HistoryMessage, Style, history_lines, measure, read_bytes, read_history
 from serving.command_line import Commands, path
+from serving.histories.chat import Chat, ChatMessage, read_telegram, same_name
+from serving.histories.whatsapp import Order, is_whatsapp, read_whatsapp
+from serving.runs.atomic_files import replacing
+from serving.runs.display_text import count
+from serving.runs.output_paths import refuse_existing
+
+MOST_BYTES = 256 * 1024 * 1024
+MOST_NAMES = 20  # that an error lists
 
 
 def register(commands: Commands) -> None:
     """Add the command ``history``."""
-    history = commands.add(
+    command = commands.add(
         "history",
-        _history,
+        history,
         "a messenger's export as the chat history of a person, for an agent that writes as the person does",
         commands.as_json,
         example="_chat.txt --person Ann -o ann.jsonl",
     )
-    history.add_argument("files", nargs="+", type=path, metavar="FILE", help="of WhatsApp, Telegram, or a history")
-    history.add_argument("--person", required=True, metavar="NAME", help="whose it is: the name, or Telegram's from_id")
-    history.add_argument("-o", "--out", required=True, type=path, metavar="OUT.jsonl", help="the history")
-    history.add_argument(
+    command.add_argument("files", nargs="+", type=path, metavar="FILE", help="of WhatsApp, Telegram, or a history")
+    command.add_argument("--person", required=True, metavar="NAME", help="whose it is: the name, or Telegram's from_id")
+    command.add_argument("-o", "--out", required=True, type=path, metavar="OUT.jsonl", help="the history")
+    command.add_argument(
         "--dates", choices=("dmy", "mdy", "ymd"), help="how dates stand in WhatsApp's, if they do not say"
     )
-    history.add_argument("--show-dropped", action="store_true", help="list each message that is left out, and why")
-    history.add_argument("--force", action="store_true", help="replace what is at --out")
+    command.add_argument("--show-dropped", action="store_true", help="list each message that is left out, and why")
+    command.add_argument("--force", action="store_true", help="replace what is at --out")
 
 
-def _history(options: argparse.Namespace) -> int:
-    from serving.histories.command import history
+def history(options: argparse.Namespace) -> int:
+    """Run the command; returns its exit code. Raises InputError, StorageError."""
+    refuse_existing([options.out], force=options.force)
+    chats = [read_chat(path, options.dates, options.person) for path in options.files]
+    problems = [problem for chat in chats for problem in chat.problems]
+    if problems:
+        raise InputError(f"{count(len(problems), 'message')} cannot be read", problems)
+    if not any(chat.messages for chat in chats):
+        raise InputError(f"{options.files[0]}: holds no message")
+    person = choose_person(chats, options.person)
+    messages = join(chats, person)
+    with replacing(options.out) as file:
+        os.fchmod(file.fileno(), 0o600)  # for nobody else's eyes
+        file.write(history_lines(messages))
+    dropped = Counter(kind for chat in chats for kind, _ in chat.dropped)
+    listed = [problem for chat in chats for _, problem in chat.dropped]
+    others = {message.id or message.name for chat in chats for message in chat.messages if not person.wrote(message)}
+    styles = {speaker: measure(messages, speaker) for speaker in ("person", "other")}
+    if options.json:
+        row: dict[str, Any] = {speaker: asdict(style) for speaker, style in styles.items()}
+        row |= {"others": len(others), "dropped": dropped}
+        row |= {"lines": list(map(str, listed))} if options.show_dropped else {}
+        print(orjson.dumps(row, option=orjson.OPT_INDENT_2).decode())
+        return 0
+    _print(styles, len(others), dropped, options.out)
+    for problem in listed if options.show_dropped else ():
+        print(problem)
+    return 0
 
-    return history(options)
+
+def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
+    """The messages in a file, whichever of the three forms it has. Raises InputError."""
+    content = read_bytes(path, MOST_BYTES)
+    if content[:2] == b"PK":
+        raise InputError(f"{path}: is an archive; give the text that is in it")
+    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] == b"{":
+        row = _json(start.split(b"\n", 1)[0])
+        if isinstance(row, dict) and "speaker" in row:
+            return Chat([ChatMessage(line.speaker, line.at, line.text) for line in read_history(path)])
+        export = _json(start)
+        if not isinstance(export, dict):
+            raise InputError(f"{path}: is no JSON, or not all of it")
+        return read_telegram(export, path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text in UTF-8") from None
+    if not is_whatsapp(text):
+        raise InputError(
+            f"{path}: is neither WhatsApp's export of a chat, nor Telegram's result.json, nor a history",
+            [Problem(str(path), 1, None, "begins with no date in numbers and time, as a message of WhatsApp's does")],
+        )
+    return read_whatsapp(text, path, order, person)
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whose history is made: the names in the files, and the account, if any file has it."""
+
+    names: frozenset[str]
+    account: str | None
+
+    def wrote(self, message: ChatMessage) -> bool:
+        return message.id == self.account if message.id and self.account else message.name in self.names
+
+
+def choose_person(chats: Sequence[Chat], person: str) -> Person:
+    """Who has the name ``person``, or this account. Raises InputError if nobody has, or several have."""
+    messages = [message for chat in chats for message in chat.messages]
+    name = same_name(person)
+    accounts = Counter(message.id for message in messages if message.name == name and message.id)
+    if len(accounts) > 1:
+        choices = " or ".join(f"{account} (messages: {number:,})" for account, number in accounts.items())
+        raise InputError(f"--person: {len(accounts)} people are called {name}: say --person {choices}")
+    if any(message.name == name for message in messages):
+        return Person(frozenset({name}), next(iter(accounts), None))
+    names = frozenset(message.name for message in messages if message.id == person)
+    if not names:
+        there = list(dict.fromkeys(message.name for message in messages if message.name))
+        there = [*there[:MOST_NAMES], *(["…"] if len(there) > MOST_NAMES else [])]
+        raise InputError(f"--person: no message is from {person}; there are messages from {', '.join(there)}")
+    return Person(names - {""}, person)
+
+
+def join(chats: Sequence[Chat], person: Person) -> list[HistoryMessage]:
+    """The history of ``person`` in ``chats``: one chat after the other, the chat of the newest message last. Raises
+    InputError."""
+    times = [[message.at for message in chat.messages if message.at is not None] for chat in chats]
+    if len({at.tzinfo is None for row in times for at in row}) > 1:
+        raise InputError("some times of these files have an offset and some have none")
+    if all(times):
+        chats = [chat for _, chat in sorted(zip(map(max, times), chats, strict=True), key=lambda pair: pair[0])]
+    return [
+        HistoryMessage(message.at, "person" if person.wrote(message) else "other", message.text)
+        for chat in chats
+        for message in chat.messages
+    ]
+
+
+def _print(styles: dict[str, Style], others: int, dropped: Counter[str], out: Path) -> None:
+    from serving.terminal import plain_table, print_table  # imports rich, which other commands need not wait for
+
+    table = plain_table("", *styles)
+    for field in fields(Style):
+        values = [getattr(style, field.name) for style in styles.values()]
+        table.add_row(field.name.replace("_", " "), *("-" if value is None else f"{value:,.4g}" for value in values))
+    print_table(table)
+    left = ", ".join(f"{number:,} {kind}" for kind, number in sorted(dropped.items())) or "nothing"
+    print(printable(f"left out: {left}; the other: {others} {'name' if others == 1 else 'names'}"))
+    print(printable(f"{out}: what stands in it is personal; only you may read the file"))

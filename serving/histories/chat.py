@@ -1,9 +1,8 @@
-"""What is read of a messenger's export, whichever it is."""
+"""A messenger's export as messages, and Telegram's."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +24,7 @@ _NO_UNSEEN = dict.fromkeys(map(ord, UNSEEN))
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message: by whom, when in the exporter's own time, its text, and who that is where the export has ids."""
+    """One message: by whom, when in the exporter's own time, its text, and the account where the export has ids."""
 
     name: str
     at: datetime | None
@@ -35,34 +34,26 @@ class ChatMessage:
 
 @dataclass(slots=True)
 class Chat:
-    """The messages of one file, oldest first.
-
-    ``dropped`` is what is no message of anybody's, as (kind, where), ``doubtful`` where messages stand that were kept
-    and look as if they were none; ``problems`` are of what cannot be read.
-    """
+    """The messages of one file, oldest first. ``dropped`` is what is no message of anybody's, as (kind, where);
+    ``problems`` are of what cannot be read."""
 
     messages: list[ChatMessage] = field(default_factory=list)
     dropped: list[tuple[str, Problem]] = field(default_factory=list)
-    doubtful: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     def drop(self, kind: str, path: str, line: int | None, text: str, place: str | None = None) -> None:
         """Leave out the message at ``line`` or ``place``."""
         self.dropped.append((kind, Problem(path, line, place, f"{kind}: {shortened(text)}")))
 
-    def counts(self) -> Counter[str]:
-        """How much was dropped, by kind."""
-        return Counter(kind for kind, _ in self.dropped)
-
 
 def shortened(text: str) -> str:
-    """The beginning of a message, on one line."""
+    """The beginning of a message, on a line."""
     line = " ".join(text.translate(_NO_UNSEEN).split())
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
 def same_name(name: str) -> str:
-    """A name as names are compared: composed (NFC), with plain spaces, without marks that nobody sees."""
+    """A name as names are compared: composed (NFC), with plain spaces, without unseen marks."""
     return " ".join(unicodedata.normalize("NFC", name).translate(_NO_UNSEEN).split())
 
 
@@ -71,16 +62,14 @@ class _Part(BaseModel):
 
 
 class _Message(BaseModel):
-    """As much of an entry as is needed; ``text`` is a string, or a list of strings and of parts in some form."""
-
     type: str
     date: datetime | None = None
     text: str | list[str | _Part] = ""
 
 
 def read_telegram(content: dict[str, Any], path: Path) -> Chat:
-    """The messages of an export. What is no message, has no text, or has the words of somebody else or of a bot is
-    dropped. Raises InputError if it is no export of one chat."""
+    """The messages of an export. Dropped are notices, and messages without a text, of somebody else or of a bot.
+    Raises InputError if it is no export of one chat."""
     if "chats" in content:
         raise InputError(f"{path}: is an export of all chats; export the one chat alone")
     entries = content.get("messages")
@@ -92,27 +81,21 @@ def read_telegram(content: dict[str, Any], path: Path) -> Chat:
         try:
             message = _Message.model_validate(entry)
         except ValidationError as error:
-            fields = sorted({str(one["loc"][0]) for one in error.errors() if one["loc"]})
+            fields = sorted({str(fault["loc"][0]) for fault in error.errors() if fault["loc"]})
             wrong = f"{' and '.join(fields)}: missing or of another form" if fields else "is no object"
             chat.problems.append(Problem(str(path), None, place, wrong))
             continue
-        text = message.text if isinstance(message.text, str) else "".join(map(_plain, message.text))
-        kind = None
-        if message.type != "message" or not text.strip():
-            kind = NOTICES
+        parts = [message.text] if isinstance(message.text, str) else message.text
+        text = "".join(part if isinstance(part, str) else part.text for part in parts).strip()
+        if message.type != "message" or not text:
+            chat.drop(NOTICES, str(path), None, text, place)
         elif entry.keys() & {"forwarded_from", "forwarded_from_id"}:  # null where the sender's account is gone
-            kind = FORWARDED
+            chat.drop(FORWARDED, str(path), None, text, place)
         elif "via_bot" in entry:
-            kind = OF_BOTS
-        if kind is not None:
-            chat.drop(kind, str(path), None, text, place)
-            continue
-        at = None if message.date is None else message.date.replace(tzinfo=None)
-        name, account = entry.get("from"), entry.get("from_id")  # a number in older exports
-        author = same_name(name) if isinstance(name, str) else ""
-        chat.messages.append(ChatMessage(author, at, text.strip(), None if account is None else str(account)))
+            chat.drop(OF_BOTS, str(path), None, text, place)
+        else:
+            at = None if message.date is None else message.date.replace(tzinfo=None)
+            name, account = entry.get("from"), entry.get("from_id")  # a number in older exports
+            author = same_name(name) if isinstance(name, str) else ""
+            chat.messages.append(ChatMessage(author, at, text, None if account is None else str(account)))
     return chat
-
-
-def _plain(part: str | _Part) -> str:
-    return part if isinstance(part, str) else part.text

@@ -2,267 +2,309 @@
 
     31/12/23, 21:05 - Ann: on my way
     [31.12.23, 21:05:12] Ann: on my way
+    2023년 12월 31일 오후 9:05, Ann : on my way
 
-A message goes on in the lines that do not begin so. What the messenger puts in place of a message, or behind it, is
-told from a person's words by words that are known or stand again and again in the file, and by unseen marks.
+A message goes on in the lines that do not begin so. Numbers may be of any script; years are of the Gregorian or the
+Buddhist calendar. A date or time that cannot be read for sure is a problem of its line: nothing is guessed.
+
+The messenger's own words, in place of a message or behind it, are known (``whatsapp_words.json``), stand again in the
+file, or have an unseen mark.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cache
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, Literal
 
-from agents.errors import Problem
-from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name, shortened
-from serving.histories.whatsapp_stamps import (
-    ATTACHED,
-    DELETED,
-    EDITED,
-    ENCRYPTED,
-    OMITTED,
-    REMOVAL,
-    Order,
-    read_stamp,
-    times,
-    usual_form,
-)
+from agents.errors import InputError, Problem
+from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name
 
+Order = Literal["dmy", "mdy", "ymd"]
+
+WORDS = Path(__file__).parent / "whatsapp_words.json"
+FIRST_YEAR = 2009  # of WhatsApp
+BUDDHIST = 543
 MARK = "\u200e"  # stands before what the messenger writes, and before a mention
 BLANK = UNSEEN + "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 AROUND = f"{BLANK}~"  # a name
 QUOTES = '"“”„«»「」『』״'
-FIRST = 3  # messages, among which the notice of encryption stands
 LONGEST_NAME = 100
 LONGEST_NOTICE = 80
 
-_OPEN = re.compile(r"(?:^|\s)'[^']*$")  # a quotation that has no end
+_ANY_HOUR = range(24)
 _FILE = re.compile(r"\.\w{2,5}$")
-_OWN_FILE = re.compile(r"[A-Z]{3,5}-\d{8}-WA\d{4}|\d{6,8}-[A-Z]{3,9}-\d{4}-")  # as Android or iOS names it
+_PHONES_FILE = re.compile(r"[A-Z]{3,5}-\d{8}-WA\d{4}|\d{6,8}-[A-Z]{3,9}-\d{4}-")  # as Android or iOS names it
+
+# No part repeats without a limit, so that a line takes a time that its length does not change.
+_U = rf"[{UNSEEN}]{{0,4}}"
+_S = rf"[\s{UNSEEN}]{{0,4}}"
+_BESIDE = r"[^\d\[\]<>@/\n–—-]{%s,24}?"
+_MARKS = rf"(?P<mark>[./年년-]){_S}(?P<b>\d{{1,2}}){_S}(?:(?P=mark)|月|월)"
+_DATE = rf"(?P<a>\d{{1,4}}){_S}{_MARKS}{_S}(?P<c>\d{{1,4}}){_U}[.日일]?"
+_TIME = r"(?P<hour>\d{1,2})\s?[:.٫h]\s?(?P<minute>\d\d)(?:[:.٫](?P<second>\d\d))?(?!\d)"
+_END = rf"{_S}(?P<end>\]|\s{_U}[-–—]|:|,){_U}\s(?P<rest>.*)"
+_DATE_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_DATE}(?P<gap>{_BESIDE % 1}){_TIME}(?P<after>{_BESIDE % 0}){_END}")
+_TIME_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_TIME}(?P<gap>{_BESIDE % 1}){_DATE}(?P<after>{_BESIDE % 0}){_END}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A date and time as written, and the words beside them. ``form`` is the same in all lines of a phone."""
+
+    date: tuple[str, str, str]
+    mark: str
+    clock: tuple[int, int, int]
+    words: tuple[str, ...]
+    form: tuple[object, ...]
+    rest: str
 
 
 @dataclass(slots=True)
 class _Entry:
-    """What stands under one stamp, as far as a name was told from a text; ``name`` is None in a notice."""
+    """The lines under one stamp; ``name`` is None in a notice."""
 
     line: int
+    stamp: Stamp
     lines: list[str]
     name: str | None = None
     text: str = ""
 
 
-@dataclass(slots=True)
-class _Repeated:
-    """What a file has again: whole texts in ``<>``, such at the end, what stands behind an unseen mark, and the words
-    beside names of files."""
-
-    alone: Counter[str] = field(default_factory=Counter)
-    behind: Counter[str] = field(default_factory=Counter)
-    marked: Counter[str] = field(default_factory=Counter)
-    beside_files: set[str] = field(default_factory=set)
-
-
 def is_whatsapp(text: str) -> bool:
-    """Whether one of the first lines begins as a message of such an export does."""
-    return any(read_stamp(line) for line in text.split("\n", 20)[:20])
+    """Whether any of the first lines begins as a message of such an export does."""
+    return any(_read_stamp(line) for line in text.split("\n", 20)[:20])
 
 
 def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str = "") -> Chat:
-    """The messages in ``text``, the content of ``path``. Without an ``order`` the dates must say which it is.
-    A name ends at the first colon, but for that of ``person``.
+    """The messages in ``text``, the content of ``path``. A name ends at the first colon, but for that of ``person``.
 
-    Notices of the messenger, media and deleted messages are dropped. Raises InputError where the order of days and
-    months cannot be told.
+    Raises InputError where there is no ``order`` and the dates do not show whether days or months stand first.
     """
     chat = Chat()
     lines = text.replace("\r\n", "\n").split("\n")
-    stamps = {number: stamp for number, line in enumerate(lines, 1) if (stamp := read_stamp(line)) is not None}
-    form = usual_form(list(stamps.values()))
-    heads = {number: stamp for number, stamp in stamps.items() if stamp.form == form}
-    quoted = [number for number in stamps if number not in heads]
-    chat.doubtful += [Problem(str(path), number, None, shortened(lines[number - 1])) for number in quoted]
+    stamps = {number: stamp for number, line in enumerate(lines, 1) if (stamp := _read_stamp(line)) is not None}
+    form = Counter(stamp.form for stamp in stamps.values()).most_common(1)[0][0]
     entries: list[_Entry] = []
     for number, line in enumerate(lines, 1):
-        if number in heads:
-            entries.append(_Entry(number, [heads[number].rest]))
+        stamp = stamps.get(number)
+        if stamp is not None and stamp.form == form:  # of another form it is a quotation in a message
+            entries.append(_Entry(number, stamp, [stamp.rest]))
         elif entries:
             entries[-1].lines.append(line)
         elif line.strip(BLANK):
             chat.problems.append(Problem(str(path), number, None, "stands before the first message"))
-    at = times(list(heads.items()), path, order)
+    order = order or _order([entry.stamp for entry in entries], path)
+    # A word that stands beside an hour from 13 on does not say which half of the day it is.
+    plain = {word for entry in entries if entry.stamp.clock[0] > 12 for word in entry.stamp.words}
     for entry in entries:
-        _part(entry, same_name(person))
-    _tell_notices(entries, same_name(person))
-    repeated = _repeated(entries)
+        entry.name, entry.text = _name_and_text(entry.lines, same_name(person))
+    tails = Counter(_tail(entry.text)[1] for entry in entries if entry.name is not None)
     for entry in entries:
-        when = at[entry.line]
-        if isinstance(when, str):
-            chat.problems.append(Problem(str(path), entry.line, None, when))
+        try:
+            at = datetime.combine(_date(entry.stamp, order), time(_hour(entry.stamp, plain), *entry.stamp.clock[1:]))
+        except ValueError as error:
+            chat.problems.append(Problem(str(path), entry.line, None, f"has a date or time that is none: {error}"))
         else:
-            _add(chat, str(path), entry, when, repeated)
+            _add(chat, str(path), entry, at, tails)
     return chat
 
 
-def _part(entry: _Entry, person: str) -> None:
-    """Tell the name that the entry begins with from its text."""
-    whole = "\n".join(entry.lines).rstrip()
-    places = [place.start() for place in re.finditer(r":(?=\s|$)", whole[: LONGEST_NAME + 2])]
-    names = [same_name(whole[:place].strip(AROUND)) for place in places if "\n" not in whole[:place]]
-    entry.text = whole
-    if names:
-        number = names.index(person) if person in names else 0
-        entry.name, entry.text = names[number], whole[places[number] + 1 :].removeprefix(" ")
+# Dates and times.
 
 
-def _tell_notices(entries: Sequence[_Entry], person: str) -> None:
-    """Take the name off each entry that is a notice, though it has a colon: of a group, as which a chat of iOS speaks,
-    or with a quotation that has one."""
-    counts = Counter(entry.name for entry in entries if entry.name)
-    for entry in entries:
-        if entry.name and entry.name != person and _is_sentence(entry, counts):
-            entry.name = None
-    speakers = {entry.name for entry in entries if entry.name}
-    encrypted = [entry for entry in entries[:FIRST] if entry.name and _tells_of_encryption(entry.text)]
-    for group in {entry.name for entry in encrypted} - {person}:
-        names_it = [entry for entry in entries if entry.name and _names_group(entry, group or "")]
-        is_group = len(speakers) > 2 or names_it
-        for entry in [*names_it, *(entry for entry in entries if is_group and entry.name == group)]:
-            entry.name = None
-    for entry in encrypted:
-        entry.name = None
+def _read_stamp(line: str) -> Stamp | None:
+    head = _DATE_FIRST.match(line) or _TIME_FIRST.match(line)
+    if head is None:
+        return None
+    end = head["end"].strip(f"{UNSEEN} \u00a0\u202f")
+    date_first = head.start("a") < head.start("hour")
+    if (head["bracket"] is not None) != (end == "]") or (end == "," and not (head["mark"] in ".년" and date_first)):
+        return None
+    gap, after = (_known_or_apart(head[part]) for part in ("gap", "after"))
+    return Stamp(
+        (head["a"], head["b"], head["c"]),
+        head["mark"],
+        (int(head["hour"]), int(head["minute"]), int(head["second"] or 0)),
+        (*gap, *after),
+        (end, head["mark"], date_first, bool(gap), bool(after)),
+        head["rest"],
+    )
 
 
-def _is_sentence(entry: _Entry, counts: Counter[str]) -> bool:
-    """Whether what stands before the colon is no name but how a notice begins: a quotation has the colon, or it is
-    what somebody does, stands there once and begins with that name."""
-    name, line = entry.name or "", entry.lines[0]
-    in_name, in_line = (sum(text.count(mark) for mark in QUOTES) for text in (name, line))
-    if (in_name % 2 and not in_line % 2) or _OPEN.search(name):
-        return True
-    words = name.split(" ")
-    does = any(" ".join(words[:count]) in counts and words[count].islower() for count in range(1, len(words) - 2))
-    return does and counts[name] == 1
+@lru_cache(1000)
+def _known_or_apart(text: str) -> tuple[str, ...]:
+    """The words in ``text`` without dots and spaces: joined where that is known, each alone where not."""
+    joined = _compact(text)
+    if not joined or joined in _hours():
+        return (joined,) if joined else ()
+    return tuple(word for part in re.split(r"[\s,،]", text) if (word := _compact(part)))
 
 
-def _names_group(entry: _Entry, group: str) -> bool:
-    """Whether somebody does something, by the entry, with the group of this name."""
-    text = entry.text.lstrip(AROUND)
-    return text.startswith(f"{entry.name} ") and any(f"{mark}{group}" in text for mark in QUOTES)
-
-
-def _tells_of_encryption(text: str) -> bool:
-    plain = _plain(text)
-    return any(all(part in plain for part in row.split("+")) for row in _rows(ENCRYPTED))
-
-
-def _repeated(entries: Iterable[_Entry]) -> _Repeated:
-    repeated = _Repeated()
-    for entry in entries:
-        if entry.name is None:
-            continue
-        before, words = _behind(entry.text)
-        (repeated.behind if before.strip(BLANK) else repeated.alone)[words] += 1
-        repeated.marked[entry.text.rpartition(MARK)[2]] += 1
-        file, words = _beside_file(entry.text)
-        if file and (file.startswith(MARK) or _OWN_FILE.match(file)):
-            repeated.beside_files.add(words)
-    return repeated
-
-
-def _add(chat: Chat, path: str, entry: _Entry, at: datetime, repeated: _Repeated) -> None:
-    """Add the message that the entry is, or leave it out as what else it is."""
-    text, kind = entry.text.strip("\n"), None
-    if entry.name is None:
-        text, kind = "", NOTICES
-    elif _plain(text) in _rows(DELETED):
-        text = ""
-    else:
-        text, kind = _without_media(text, repeated)
-        before, words = _behind(text)
-        if before.strip(BLANK) and _is_marker(before, words, EDITED, repeated.behind, 3):
-            text = before
-        text = text.strip(BLANK)
-    if kind or not text:
-        chat.drop(kind or EMPTY, path, entry.line, entry.text if entry.name else "\n".join(entry.lines))
-    if not text:
-        return
-    if _looks_like_a_notice(text):
-        chat.doubtful.append(Problem(path, entry.line, None, shortened(text)))
-    chat.messages.append(ChatMessage(entry.name or "", at, text))
-
-
-def _without_media(text: str, repeated: _Repeated) -> tuple[str, str | None]:
-    """The text that stands with a picture or a file, and what was there, or the text as it is."""
-    first, _, rest = text.partition("\n")
-    before, words = _behind(first)
-    file, beside = _beside_file(first)
-    if file and (file.startswith(MARK) or _OWN_FILE.match(file) or beside in _rows(ATTACHED) | repeated.beside_files):
-        return rest, NOTICES
-    if words and not before.strip(BLANK) and _is_marker(before, words, OMITTED, repeated.alone, 2):
-        return ("" if _FILE.search(rest) and "\n" not in rest else rest), NOTICES
-    if words and (before.endswith(MARK) or _OWN_FILE.search(words)) and _FILE.search(words):
-        return f"{before}\n{rest}", NOTICES
-    if text.startswith(MARK) and not text.lstrip(UNSEEN).startswith("@"):
-        return "", NOTICES
-    before, _, words = text.rpartition(MARK)
-    if before[-1:].isspace() and repeated.marked[words] > 1 and not words.startswith("@"):
-        return before, NOTICES
-    return text, None
-
-
-def _behind(text: str) -> tuple[str, str]:
-    """What stands before the words in ``<>`` that a text ends with, and these words; all and none without such."""
-    text = text.rstrip(BLANK)
-    place = text.rfind("<", -LONGEST_NOTICE - 2)
-    if place < 0 or not text.endswith(">") or "\n" in text[place:] or ">" in text[place:-1]:
-        return text, ""
-    return text[:place], _plain(text[place + 1 : -1], lower=False)
-
-
-def _beside_file(text: str) -> tuple[str, str]:
-    """The file that the first line of a text names, and the words in brackets behind it; nothing without such."""
-    first = text.split("\n", 1)[0].rstrip(AROUND)
-    file, bracket, words = first.rpartition(" (")
-    is_file = bracket and words.endswith(")") and _FILE.search(file)
-    return (file, _plain(words[:-1])) if is_file else ("", "")
-
-
-def _is_marker(before: str, words: str, known: str, counts: Counter[str], least: int) -> bool:
-    """Whether ``words`` in ``<>`` are the messenger's: known, marked, or a sentence of ``least`` words that stands so
-    more than once in the file."""
-    if words.lower() in _rows(known):
-        return True
-    if before[-1:].strip(BLANK):  # a letter stands right before it
-        return False
-    return before.endswith(MARK) or (counts[words] > 1 and _is_like_a_marker(words, least))
-
-
-def _is_like_a_marker(words: str, least: int) -> bool:
-    count = len(words.split()) if words.isascii() or " " in words else len(words)
-    return count >= least and not words[:1].islower() and not any(sign in words for sign in "@/=:;\"'<>{}_")
-
-
-def _looks_like_a_notice(text: str) -> bool:
-    """Whether a short text may be the messenger's: in ``<>`` as a sentence, or of something deleted."""
-    if "\n" in text or len(text) > LONGEST_NOTICE:
-        return False
-    before, words = _behind(text)
-    if words and not before and _is_like_a_marker(words, 2):
-        return True
-    plain = _plain(text)
-    return "?" not in plain and any(word in plain for word in REMOVAL.split())
-
-
-def _plain(text: str, *, lower: bool = True) -> str:
-    """Words of the messenger as the tables have them."""
-    text = same_name(text).strip(" .。")
-    return text.lower() if lower else text
+def _compact(text: str) -> str:
+    return "".join(
+        letter
+        for letter in unicodedata.normalize("NFC", text).casefold()
+        if letter not in UNSEEN and not letter.isspace() and letter not in ".,،'’\u200c"
+    )
 
 
 @cache
-def _rows(table: str) -> frozenset[str]:
-    return frozenset(row for line in table.strip().split("\n") for row in line.strip().split("|"))
+def _hours() -> dict[str, range]:
+    """The hours of the day that each known word beside a time can mean."""
+    spans: dict[str, range] = {_compact(word): _ANY_HOUR for word in _table()["beside"]}
+    for span, words in _table()["hours"].items():
+        first, end = map(int, span.split("-"))
+        spans |= {_compact(word): range(first, end) for word in words}
+    return spans
+
+
+def _date(stamp: Stamp, order: Order) -> date:
+    first, second, third = map(int, stamp.date)
+    if order == "ymd" or len(stamp.date[0]) > 2:
+        year, month, day, digits = first, second, third, len(stamp.date[0])
+    else:
+        year, digits = third, len(stamp.date[2])
+        day, month = (first, second) if order == "dmy" else (second, first)
+    for shift in (0, BUDDHIST):
+        century = 0 if digits > 2 else 2500 if shift else 2000
+        gregorian = century + year - shift
+        if FIRST_YEAR <= gregorian <= datetime.now().year + 1:
+            return date(gregorian, month, day)
+    raise ValueError(f"the year {year} is none of WhatsApp's in the Gregorian or the Buddhist calendar")
+
+
+def _hour(stamp: Stamp, plain: Collection[str]) -> int:
+    hour = stamp.clock[0]
+    spans = []
+    for word in stamp.words:
+        span = _hours().get(word)
+        if span is None and word not in plain:
+            raise ValueError(f'which half of the day "{word}" beside the time means is not known')
+        if span is not None and span != _ANY_HOUR:
+            spans.append(span)
+    if not spans:
+        return hour
+    hours = [value for value in (hour % 12, hour % 12 + 12) if all(value in span for span in spans)]
+    if hour > 12 or len(hours) != 1:
+        raise ValueError(f"no hour {hour} of {' '.join(stamp.words)}")
+    return hours[0]
+
+
+def _order(stamps: Sequence[Stamp], path: Path) -> Order:
+    """The order of days, months and years that fits the most dates and goes back least in time."""
+    dates = [stamp for stamp in stamps if len(stamp.date[0]) < 3]
+    if not dates:
+        return "ymd"
+    orders: tuple[Order, ...] = ("dmy", "ymd") if dates[0].mark == "." else ("dmy", "mdy", "ymd")
+    misfits = {order: _misfit(dates, order) for order in orders}
+    best = [order for order in orders if misfits[order] == min(misfits.values())]
+    if best[1:] == ["ymd"]:  # two digits of a year seldom stand first
+        best.pop()
+    if len(best) != 1:
+        raise InputError(f"{path}: its dates may be day/month or month/day; say which they are with --dates")
+    return best[0]
+
+
+def _misfit(stamps: Sequence[Stamp], order: Order) -> tuple[int, int]:
+    """How many dates are none in this order, and how often they go back in time."""
+    days = []
+    for stamp in stamps:
+        try:
+            days.append(_date(stamp, order))
+        except ValueError:
+            continue
+    return len(stamps) - len(days), sum(second < first for first, second in pairwise(days))
+
+
+# Names and texts.
+
+
+def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
+    """A notice has no name, even if a quotation in it has a colon."""
+    entry = "\n".join(lines).rstrip()
+    places = [place.start() for place in re.finditer(r":(?=\s|$)", entry[: LONGEST_NAME + 2])]
+    names = [same_name(entry[:place].strip(AROUND)) for place in places if "\n" not in entry[:place]]
+    if not names:
+        return None, entry
+    number = names.index(person) if person in names else 0
+    in_name, in_line = (sum(text.count(mark) for mark in QUOTES) for text in (names[number], lines[0]))
+    if names[number] != person and in_name % 2 and not in_line % 2:
+        return None, entry
+    return names[number], entry[places[number] + 1 :].removeprefix(" ")
+
+
+def _add(chat: Chat, path: str, entry: _Entry, at: datetime, tails: Counter[str]) -> None:
+    if entry.name is None:
+        chat.drop(NOTICES, path, entry.line, entry.text)
+        return
+    text, kind = _persons_words(entry.text.strip("\n"), tails)
+    text = text.strip(BLANK)
+    if kind or not text:
+        chat.drop(kind or EMPTY, path, entry.line, entry.text)
+    if text:
+        chat.messages.append(ChatMessage(entry.name, at, text))
+
+
+def _persons_words(text: str, tails: Counter[str]) -> tuple[str, str | None]:
+    """A person's words in a text, and what else is there, if that is more than the mark of an edited message."""
+    if _plain(text).lower() in _table()["deleted"]:
+        return "", None
+    first, _, rest = text.partition("\n")
+    file, bracket, words = first.rstrip(AROUND).rpartition(" (")
+    is_phones = file.startswith(MARK) or _PHONES_FILE.match(file)
+    if bracket and _FILE.search(file) and (is_phones or _plain(words[:-1]).lower() in _table()["attached"]):
+        return rest, NOTICES
+    for part, after in ((first, rest), (text, "")):
+        before, words = _tail(part)
+        if _is_messengers(part, before, words, tails):
+            is_document = not before.strip(BLANK) and "\n" not in after and _FILE.search(after)
+            kind = None if words.lower() in _table()["edited"] else NOTICES
+            return (before if is_document else f"{before}\n{after}"), kind
+    if text.startswith(MARK) and not text.lstrip(UNSEEN).startswith("@"):
+        return "", NOTICES
+    return text, None
+
+
+def _tail(text: str) -> tuple[str, str]:
+    """The words in ``<>`` or behind an unseen mark that a text ends with, after the text before them."""
+    text = text.rstrip(BLANK)
+    place = text.rfind("<", -LONGEST_NOTICE - 2)
+    if place >= 0 and text.endswith(">") and "\n" not in text[place:] and ">" not in text[place:-1]:
+        return text[:place], _plain(text[place + 1 : -1])
+    before, _, words = text.rpartition(MARK)
+    if before[-1:].isspace() and not words.startswith("@"):
+        return before, _plain(words)
+    return text, ""
+
+
+def _is_messengers(text: str, before: str, words: str, tails: Counter[str]) -> bool:
+    if not words or words.lower() in _table()["omitted"] + _table()["edited"]:
+        return bool(words)
+    if not text.rstrip(BLANK).endswith(">"):
+        return tails[words] > 1
+    if before[-1:].strip(BLANK):  # a letter stands right before it
+        return False
+    if before.endswith(MARK) or (_PHONES_FILE.search(words) and _FILE.search(words)):
+        return True
+    number = len(words.split()) if words.isascii() or " " in words else len(words)
+    is_sentence = number >= (3 if before.strip(BLANK) else 2) and not words[:1].islower()
+    return tails[words] > 1 and is_sentence and not any(sign in words for sign in "@/=:;\"'<>{}_")
+
+
+def _plain(text: str) -> str:
+    return same_name(text).strip(" .。")
+
+
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(WORDS.read_text("utf-8"))
+    return table

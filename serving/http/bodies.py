@@ -33,8 +33,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, from_json
 
-from agents.stimuli import ADAPTER, WHOLE, Stimulus, parse_row
-from agents.tasks import ALL_TASKS
+from agents.stimuli import ADAPTER, ALL_TASKS, WHOLE, Stimulus, parse_row
 from serving.http.errors import ApiError, invalid
 
 ImageField = Literal["image", "target_image", "target_mask"]

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents.errors import InputError, StorageError
+from agents.errors import StorageError
 from serving.http.errors import ApiError
 from serving.runs.atomic_files import lock
 from serving.runs.output_paths import make_parent
-from serving.runs.run import is_ours, open_served
+from serving.runs.run import refuse_other_folder
+from serving.runs.run_opening import open_served
 from serving.runs.store import Store
 
 log = logging.getLogger("turinglike.http")
@@ -66,9 +67,7 @@ def kept_records(folder: Path, seed: int, described: Mapping[str, dict[str, Any]
     Raises InputError (another kind of folder), IdentityError (another seed, another agent of the same name),
     StorageError and LockedError.
     """
-    begun = (folder / "run.json").exists() or not folder.is_dir()
-    if not begun and not all(is_ours(path.name) for path in folder.iterdir()):
-        raise InputError(f"{folder} is not empty and not a run folder; choose another --out")
+    refuse_other_folder(folder)
     make_parent(folder / "records" / "x")
     with lock(folder) as check:
-        yield KeptRecords(folder, open_served(folder, seed, described), Store(check))
+        yield KeptRecords(folder, open_served(folder, seed, described).meta["run"], Store(check))

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
-from agents import seeds
+from agents.contract import derive_seed
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.http.bodies import aside, body_of, checked_stimulus, documented_body, from_base64
@@ -142,7 +142,7 @@ def _conversation(service: Service, asking: AnswerRequest, said: Sequence[tuple[
     stimulus = checked_stimulus(row, {})
     assert isinstance(stimulus, ConversationStimulus)
     run_seed = service.options.seed if asking.seed is None else asking.seed
-    names = draw_scenario(stimulus, seeds.derive(run_seed, asking.model, stimulus.id, 0, None, 0)).names
+    names = draw_scenario(stimulus, derive_seed(run_seed, asking.model, stimulus.id, 0, None, 0)).names
     assert names is not None
     history = [{"speaker": names[SIDES.index(side)], "text": text} for side, text in said]
     return checked_stimulus({**row, "names": names, "who_starts": said[0][0], "history": history}, {})

@@ -19,7 +19,7 @@ from serving.http.guard import LOOPBACK, Rules
 from serving.http.kept_records import KeptRecords
 from serving.http.logs import ServerLog
 from serving.http.service import ServeOptions, Service
-from serving.scheduling import worker_process
+from serving.scheduling import machine
 from serving.scheduling.interrupts import started
 
 # Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
@@ -83,7 +83,7 @@ async def serve(
     server = UvicornServer(config(create_app(service, rules, log.request)))
     try:
         await started(service.start(log.progress), take_signals)
-        worker_process.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
+        machine.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
         where = _address(*sockets[0].getsockname()[:2])
         log.say(f"serving {', '.join(agents)} at http://{where}/ (Ctrl-C ends it)")
         serving = asyncio.create_task(server.serve(list(sockets)))

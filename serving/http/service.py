@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.answers import ConversationAnswer, Message
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
@@ -24,16 +23,17 @@ from serving.http.errors import ApiError, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.metrics import Metrics
 from serving.runs.eligibility import task_of
-from serving.runs.record_lines import RecordHeader
-from serving.runs.run import PERSON, digest
+from serving.runs.records import RecordHeader
+from serving.runs.run import PERSON
+from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.guardian import answers_here
 from serving.scheduling.placement import Device
+from serving.scheduling.recovery import describe
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import ThisProcess
-from serving.scheduling.worker import describe
 
 log = logging.getLogger("turinglike.http")
 LOGGED = "the server's log says why"
@@ -98,7 +98,7 @@ class Service:
         here = options.address is None and all(agent.is_elsewhere() for agent in self._usable.values())
         self._cluster = ThisProcess.of(agents, options.device) if here else Cluster(options.address)
         if here:
-            answers_here(go_on=False)
+            answers_here()
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
         self.files = tempfile.TemporaryDirectory(prefix="turinglike-files-")  # what clients leave here
         self.background: set[asyncio.Task[None]] = set()  # what goes on between requests

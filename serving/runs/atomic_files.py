@@ -42,8 +42,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove what killed processes left beside ``path`` of files and folders that were to take its place. What a live
-    process writes there is locked, and stays."""
+    """Remove what killed processes left of files and folders that were to take the place of ``path``. Those of live
+    processes are locked, and stay."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{{2 * TOKEN}}}")
     with contextlib.suppress(OSError):  # whoever writes to this folder next will hear of it
         for item in path.parent.iterdir():
@@ -80,12 +80,8 @@ def write_json(path: Path, value: object) -> None:
 
 
 def repair_tail(path: Path) -> int:
-    """Cut a torn end off a JSONL file: what follows the last newline, and the last line if it does not parse (a disk
-    that lost power may leave such). Raises StorageError.
-
-    Returns the size in bytes that remains; a missing file is 0. A torn line would otherwise swallow the next one. No
-    more than these two are cut: other lines that do not parse are no torn end.
-    """
+    """Cut a torn end off a JSONL file: all after the last newline, and the last line if it does not parse, as a power
+    failure may leave it. Returns the bytes that remain, 0 for a missing file. Raises StorageError."""
     try:
         file = path.open("r+b")
     except FileNotFoundError:
@@ -109,14 +105,13 @@ def repair_tail(path: Path) -> int:
 
 
 def _after_last_newline(file: BinaryIO, end: int) -> int:
-    """The place after the last newline before ``end``; 0 if there is none."""
     step = 1 << 16
     while end > 0:
         start = max(0, end - step)
         file.seek(start)
-        found = file.read(end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        newline = file.read(end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
         end = start
     return 0
 
@@ -125,9 +120,8 @@ def _after_last_newline(file: BinaryIO, end: int) -> int:
 def lock(folder: Path) -> Iterator[Callable[[], None]]:
     """Hold the folder's lock, so that it has one writer. Raises LockedError with the holder's name.
 
-    The lock is the operating system's (``flock``): it ends with the process that holds it, however that ends. It is
-    worth nothing once its file was removed, for then another writer locks another file: what the block is given raises
-    LockedError in that case, and is to be called before anything is written.
+    The lock is the operating system's (``flock``) and ends with its process. Once its file is removed another writer
+    may lock a new file: the function that the block gets raises LockedError then; call it before each write.
     """
     path = folder / "lock"
     try:

@@ -1,8 +1,4 @@
-"""Checking a stimulus set: every row, every image's header, and that no id stands twice, in one pass over the set.
-
-The set is streamed. Beside what is under way, 13 bytes are held per row: the key of its id, its line, and whether it
-is good.
-"""
+"""Checking a stimulus set in one pass: every row, every image's header, and that no id stands twice."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import hashlib
 import logging
 import os
 import time
-from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,37 +14,30 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import orjson
 
 from agents.attention.scanpath import misplaced
 from agents.errors import ImageError, Problem, printable
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
-from serving.runs.columns import PICTURE_TASKS, Choose
 from serving.runs.display_text import count
-from serving.runs.positions import Positions, id_key, task_key
-from serving.runs.set_rows import Row
+from serving.runs.set_rows import PICTURE_TASKS, Choose, Row
 from serving.runs.stimulus_set import read_rows
 
 log = logging.getLogger("turinglike.sets")
-UNTOLD = "of no task yet"
+NO_TASK_YET = "of no task yet"
 KEPT = 10_000  # problems that a result holds; more are only counted
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
 
 Inspected = tuple[Row, bytes | None, int]
 OnRow = Callable[[Row, bytes | None, int], None]
-Known = Callable[[int, int], bytes | None]
+KnownContent = Callable[[str, str, int], bytes | None]
 
 
 @dataclass(slots=True)
 class CheckResult:
-    """What a check found.
-
-    ``count`` rows, of them ``invalid`` with problems; ``total_problems`` in all, of which ``problems`` holds the first
-    KEPT in the order of the rows; ``duplicates`` rows whose id an earlier row has (they are invalid too); ``tasks``
-    counts the rows of each task, as far as the row says one; ``notes`` are sentences on columns; ``seconds`` taken.
-    """
+    """``count`` rows, ``invalid`` of them with problems; ``total_problems``, of which ``problems`` are the first KEPT;
+    ``duplicates``: rows whose id an earlier row has (invalid, too); the rows of each task; ``notes`` on columns."""
 
     count: int = 0
     invalid: int = 0
@@ -59,6 +47,23 @@ class CheckResult:
     tasks: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+
+    def add(self, row: Row, first_line: int | None) -> None:
+        """Count a row, and its problems; ``first_line`` has its id already."""
+        problems = [*row.problems]
+        if first_line is not None:
+            self.duplicates += 1
+            message = f"a duplicate: it stands at line {first_line} already"
+            problems.append(Problem(row.where, row.line, "id", message))
+        self.count += 1
+        self.invalid += bool(problems)
+        self.total_problems += len(problems)
+        self.problems += problems[: KEPT - len(self.problems)]
+        if row.task is not None:
+            self.tasks[row.task] += 1
+        for note in row.notes:
+            self.notes.append(note)
+            log.warning("%s", printable(note))
 
 
 def check_set(
@@ -70,93 +75,58 @@ def check_set(
     deep: bool = False,
     hash_images: bool = False,
     on_row: OnRow | None = None,
-    known: Known | None = None,
+    known: KnownContent | None = None,
 ) -> CheckResult:
-    """Read and check the whole set at ``path`` (``task``, ``choose`` and ``root`` as for :func:`read_rows`); notes on
-    its columns go to the log.
+    """Read and check the set at ``path`` (``task``, ``choose`` and ``root`` as for :func:`read_rows`).
 
-    Images are looked at in threads: their headers, or with ``deep`` all their pixels. ``on_row(row, content,
-    signature)`` is called for every row in file order, with the problems of its images in ``row.problems``;
-    duplicate ids are known only at the end. For a row without problems ``content`` is a 16-byte digest of the
-    canonical JSON and, with ``hash_images``, of the SHA-256 of each image's bytes (None for a row with images
-    otherwise); ``signature`` is a 64-bit hash of the canonical JSON and of each image's name, size, mtime and inode,
-    and 0 for a row without images. If ``known(id_key(id) ^ task_key(task), signature)`` returns a content digest, that
-    is taken and the bytes are not read (it is called from several threads).
+    Threads read the headers of images, or with ``deep`` all pixels. ``on_row(row, content, signature)`` gets every row
+    in file order, with the problems of its images. Of a row without problems ``content`` is a 16-byte digest of its
+    canonical JSON and, with ``hash_images``, of its images' bytes (else None for a row with images); ``signature`` is
+    a 64-bit hash of the JSON and of each image's name, size, mtime and inode, 0 without images. If
+    ``known(task, id, signature)`` returns a content digest, the bytes are not read; threads call it.
 
-    Raises InputError where there is no set to read.
+    Raises InputError if there is no set to read.
     """
     rows = read_rows(path, task, choose=choose, root=root)
-    return check_rows(rows, str(path), deep=deep, hash_images=hash_images, on_row=on_row, known=known)
+    return check_rows(rows, deep=deep, hash_images=hash_images, on_row=on_row, known=known)
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
-    """As :func:`check_set`; what names no task, as a folder of pictures, is checked for any task that may be asked."""
-    untold = set[str]()
+    """As :func:`check_set`; pictures that name no task are checked for any task that may be asked."""
+    chosen = set[str]()
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
-        untold.update(PICTURE_TASKS.intersection(tasks[:1]))
+        chosen.update(PICTURE_TASKS.intersection(tasks[:1]))
         return tasks[:1]
 
     result = check_set(path, task=task, choose=choose, deep=deep)
-    if untold and len(result.tasks) == 1:
-        result.tasks = Counter({UNTOLD: result.tasks.total()})
+    if chosen and len(result.tasks) == 1:
+        result.tasks = Counter({NO_TASK_YET: result.tasks.total()})
     return result
 
 
 def check_rows(
     rows: Iterator[Row],
-    where: str,
     *,
     deep: bool = False,
     hash_images: bool = False,
     on_row: OnRow | None = None,
-    known: Known | None = None,
+    known: KnownContent | None = None,
 ) -> CheckResult:
-    """As :func:`check_set`, of rows that are read already; ``where`` they stand, for a person."""
+    """As :func:`check_set`, of rows that are read already."""
     began = time.monotonic()
     result = CheckResult()
-    keys, lines, bad = array("Q"), array("I"), bytearray()  # of the rows that have an id
+    lines: dict[str, int] = {}  # the first of each id; a line that is asked several tasks has an id once
     with closing(_inspected(rows, _Inspector(deep, hash_images, known))) as inspected:
         for row, content, signature in inspected:
-            if row.problems:
-                result.invalid += 1
-                result.total_problems += len(row.problems)
-                result.problems += row.problems[: KEPT - len(result.problems)]
-            if row.task is not None:
-                result.tasks[row.task] += 1
-            if row.id is not None:
-                row.key = id_key(row.id)
-                if row.line is not None:  # no two files of a folder share a name
-                    keys.append(row.key)
-                    lines.append(row.line)
-                    bad.append(bool(row.problems))
-            result.count += 1
-            for sentence in row.notes:
-                result.notes.append(sentence)
-                log.warning("%s", printable(sentence))
+            first = None
+            if row.id is not None and row.line is not None and lines.setdefault(row.id, row.line) != row.line:
+                first = lines[row.id]
+            result.add(row, first)
             if on_row is not None:
                 on_row(row, content, signature)
-    _find_duplicates(result, where, keys, lines, bad)
     result.seconds = time.monotonic() - began
     return result
-
-
-def _find_duplicates(result: CheckResult, where: str, keys: array[int], lines: array[int], bad: bytearray) -> None:
-    """Add a problem for every row whose id stands in an earlier one."""
-    ordered = np.sort(np.asarray(keys))
-    if not (ordered[1:] == ordered[:-1]).any():
-        return
-    first = Positions(keys).find(keys)
-    places = np.asarray(lines)
-    later = np.flatnonzero(places[first] != places).tolist()  # a line that is asked several tasks has an id once
-    result.duplicates = len(later)
-    result.total_problems += len(later)
-    result.invalid += sum(not bad[at] for at in later)
-    result.problems += [
-        Problem(where, lines[at], "id", f"a duplicate: it stands at line {lines[first[at]]} already")
-        for at in later[:KEPT]
-    ]
-    result.problems = sorted(result.problems, key=lambda problem: problem.line or 0)[:KEPT]
 
 
 def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[Inspected, None, None]:
@@ -178,7 +148,7 @@ def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[Inspecte
 class _Inspector:
     """Looks at the images of rows, from several threads."""
 
-    def __init__(self, deep: bool, hash_images: bool, known: Known | None) -> None:
+    def __init__(self, deep: bool, hash_images: bool, known: KnownContent | None) -> None:
         self._deep = deep
         self._hash = hash_images
         self._known = known
@@ -199,7 +169,7 @@ class _Inspector:
         signature = int.from_bytes(_digest(row.canonical, *states)[:8], "big") or 1
         content = None
         if self._hash and self._known is not None:
-            content = self._known(id_key(row.stimulus.id) ^ task_key(row.stimulus.task), signature)
+            content = self._known(row.stimulus.task, row.stimulus.id, signature)
         hashes: list[bytes] = []
         sizes: dict[str, tuple[int, int]] = {}
         for name, image in images.items():
@@ -233,11 +203,10 @@ class _Inspector:
 def _state(image: Image) -> bytes:
     """Name, size, time and inode of the file."""
     try:
-        found = os.stat(image.path) if image.path is not None else None
+        state = os.stat(image.path) if image.path is not None else None
     except (OSError, ValueError):
-        found = None
-    about = None if found is None else [found.st_size, found.st_mtime_ns, found.st_ino]
-    return orjson.dumps([image.name, about])
+        state = None
+    return orjson.dumps([image.name, None if state is None else [state.st_size, state.st_mtime_ns, state.st_ino]])
 
 
 def _digest(*parts: bytes) -> bytes:
@@ -255,7 +224,7 @@ def print_report(result: CheckResult, json: bool = False) -> int:
         if result.total_problems > len(result.problems):
             print(f"… and {count(result.total_problems - len(result.problems), 'more problem')}")
         tasks = ", ".join(f"{name} {number:,}" for name, number in sorted(result.tasks.items())) or "no task"
-        found = f"{count(result.total_problems, 'problem')} in {count(result.invalid, 'row')}"
-        said = found if result.total_problems else "no problems"
-        print(f"{count(result.count, 'stimulus', 'stimuli')} ({tasks}): {said}.")
+        problems = f"{count(result.total_problems, 'problem')} in {count(result.invalid, 'row')}"
+        verdict = problems if result.total_problems else "no problems"
+        print(f"{count(result.count, 'stimulus', 'stimuli')} ({tasks}): {verdict}.")
     return 2 if result.total_problems else 0

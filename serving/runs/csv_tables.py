@@ -1,7 +1,7 @@
-"""CSV tables, row by row: the one reader of sets, imports, control questions and keys of trials.
+"""CSV tables: the reader of sets, imports, control questions and keys of trials, and the writer.
 
-Text is UTF-8, with or without a byte-order mark. A column's name has no spaces around it. Rows of empty cells are
-passed over. A row whose cells are not as many as the header's has none, so that no cell stands under another's name.
+Text is UTF-8, with or without a byte-order mark. Rows of empty cells are passed over. A row with more or fewer cells
+than the header has a problem instead of cells.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO
 
 from agents.errors import InputError, Problem
 from serving.runs.display_text import count
-from serving.runs.row_problems import Found, shown
+from serving.runs.row_problems import FieldProblem, shown
 
 MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
 SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
@@ -24,7 +24,7 @@ SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """A row whose first line is ``line``: its cells by column, or none and the ``problem``."""
+    """A row that begins on ``line``: its cells by column, or the ``problem``."""
 
     line: int
     cells: dict[str, str]
@@ -33,7 +33,7 @@ class CsvRow:
 
 @dataclass(slots=True)
 class Table:
-    """A whole table: its columns, the line and cells of its rows, and the problems of rows that cannot be read."""
+    """A table: its columns, the line and cells of its rows, and the problems of rows that cannot be read."""
 
     names: Sequence[str]
     rows: list[tuple[int, dict[str, str]]]
@@ -41,11 +41,8 @@ class Table:
 
 
 class CsvReader:
-    """The rows of a file that is open after its byte-order mark. ``where`` names it in problems; ``names`` are its
-    columns, which stand on ``line``; an empty file has none.
-
-    Raises InputError for a header that cannot be read, and a line that is too long.
-    """
+    """The rows of an open file, which problems call ``where``. ``names`` are its columns, which stand on ``line``; an
+    empty file has none. Raises InputError for a header that cannot be read, and a line that is too long."""
 
     def __init__(self, file: BinaryIO, where: str) -> None:
         csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
@@ -96,7 +93,7 @@ class CsvReader:
     def _lines(self) -> Iterator[str]:
         for number, line in enumerate(lines(self._file), start=1):
             if line is None:
-                problem = Problem(self._where, number, None, f"longer than {MAX_LINE:,} bytes")
+                problem = Problem(self._where, number, None, too_long())
                 raise InputError(f"{self._where}: cannot be read on", [problem])
             # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
             text = line.decode("utf-8", "surrogateescape")
@@ -108,24 +105,23 @@ class CsvReader:
 
 
 def read_table(data: bytes, where: str) -> Table:
-    """The whole table of a file's bytes. Raises InputError where its header cannot be used."""
+    """The table of a file's bytes. Raises InputError if its header cannot be used."""
     file = io.BytesIO(data)
     skip_mark(file, where)
     reader = CsvReader(file, where)
-    twice = [Problem(where, reader.line, *found) for found in repeated_columns(reader.names)]
-    if twice:
+    if twice := [Problem(where, reader.line, *problem) for problem in repeated_columns(reader.names)]:
         raise InputError(f"{where}: the header cannot be used", twice)
     table = Table(reader.names, [])
     for row in reader:
-        wrong: list[Found] = [(None, row.problem)] if row.problem is not None else _undecoded(row)
-        table.problems += [Problem(where, row.line, *found) for found in wrong]
+        wrong: list[FieldProblem] = [(None, row.problem)] if row.problem is not None else _undecoded(row)
+        table.problems += [Problem(where, row.line, *problem) for problem in wrong]
         if not wrong:
             table.rows.append((row.line, row.cells))
     return table
 
 
 def load_table(path: Path) -> Table:
-    """The whole table of a file. Raises InputError."""
+    """The table of a file. Raises InputError."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -138,8 +134,8 @@ def by_line(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-def repeated_columns(names: Sequence[str]) -> list[Found]:
-    """The problem of each column whose name an earlier column has; columns without a name have none."""
+def repeated_columns(names: Sequence[str]) -> list[FieldProblem]:
+    """A problem for each column whose name an earlier column has."""
     first: dict[str, int] = {}
     return [
         (shown(name), f"two columns of this name, {first[name]} and {at}")
@@ -157,7 +153,7 @@ def skip_mark(file: BinaryIO, where: str) -> None:
 
 
 def lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Lines with their ends; None for one that is longer than MAX_LINE, of which no more than that is ever held."""
+    """Lines with their ends; None for a line longer than MAX_LINE, which is never held."""
     while line := file.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
             yield line
@@ -167,25 +163,29 @@ def lines(file: BinaryIO) -> Iterator[bytes | None]:
         yield None
 
 
+def too_long() -> str:
+    """The problem of a line that is longer than MAX_LINE."""
+    return f"longer than {MAX_LINE:,} bytes; left out unread"
+
+
 def _not_csv(error: csv.Error) -> str:
     return f"not CSV: {str(error).partition(' - ')[0]}"  # the rest is about Python
 
 
 def _other_separator(header: str) -> str | None:
-    """What parts a header's cells instead of commas, for a person."""
     outside = re.sub(r'"[^"]*("|$)', "", header)
     most = max(SEPARATORS, key=outside.count)
     return SEPARATORS[most] if outside.count(most) > outside.count(",") else None
 
 
-def _undecoded(row: CsvRow) -> list[Found]:
-    found: list[Found] = []
+def _undecoded(row: CsvRow) -> list[FieldProblem]:
+    problems: list[FieldProblem] = []
     for name, cell in row.cells.items():
         try:
             cell.encode()
         except UnicodeEncodeError:
-            found.append((shown(name) or None, "is not UTF-8"))
-    return found
+            problems.append((shown(name) or None, "is not UTF-8"))
+    return problems
 
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # the last four as East Asian keyboards type them

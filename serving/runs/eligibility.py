@@ -1,8 +1,4 @@
-"""Which stimuli of a set an agent is asked: those of its tasks, in attention prediction those of its modes, of trials
-those whose answers are to the tasks that it judges, and no conversations with a person.
-
-What an agent answers stands in its entry of ``run.json``: ``task``, and ``modes`` where it has not all of them.
-"""
+"""Which stimuli of a set an agent is asked, by ``task`` and ``modes`` of its entry in ``run.json``."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ Kind = tuple[str, str | None]
 
 
 def kind_of(row: Mapping[str, Any]) -> Kind:
-    """The kind of a stimulus's row."""
+    """The kind of a stimulus, of its row or its fields."""
     task = str(row.get("task"))
     if task == "conversation":
         kind = str(row.get("type", "MM"))
@@ -31,12 +27,12 @@ def task_of(row: bytes) -> str:
     return str(orjson.loads(row)["task"])
 
 
-def is_asked(about: Mapping[str, Any], kind: Kind) -> bool:
+def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:
     """Whether the agent of an entry of ``run.json`` is asked stimuli of that kind."""
     task, mode = kind
-    if task == "conversation" and mode is not None:  # one with a person, whom no pair of machines stands for
-        return not about.get("members") and task in about.get("task", ())
-    return task in about.get("task", ()) and (mode is None or mode in about.get("modes", (mode,)))
+    if task == "conversation" and mode is not None:  # with a person, whom no pair of machines stands for
+        return not entry.get("members") and task in entry.get("task", ())
+    return task in entry.get("task", ()) and (mode is None or mode in entry.get("modes", (mode,)))
 
 
 def named(kinds: Iterable[Kind]) -> str:

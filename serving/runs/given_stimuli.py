@@ -16,18 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from agents.errors import InputError
-from agents.stimuli import IMAGES, Stimulus, as_dict, parse_row
-from agents.tasks import SHORT
+from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
-from serving.runs.columns import PICTURE_TASKS, Choose, repeated_names
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.set_rows import ID_DIGITS, Row, RowReader, with_free_fields
-from serving.runs.stimulus_set import read_rows
-from serving.runs.table_sets import present
+from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, repeated_names, with_free_fields
+from serving.runs.stimulus_set import present, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +127,9 @@ def image_tasks(asked: Mapping[str, Sequence[str]]) -> list[str]:
 def _check(found: GivenStimuli, rows: Iterator[Row]) -> None:
     def keep(row: Row, *_: object) -> None:
         if row.canonical is not None and row.id is not None:
-            found.stimuli.append(GivenStimulus(row.id, row.canonical, kind_of(orjson.loads(row.canonical))))
+            found.stimuli.append(GivenStimulus(row.id, row.canonical, kind_of(vars(row.stimulus))))
 
-    result = check_rows(rows, found.where, on_row=keep)
+    result = check_rows(rows, on_row=keep)
     if result.total_problems:
         said = count(result.total_problems, "problem")
         raise InputError(f"{found.where}: {said}; nothing was started", result.problems)

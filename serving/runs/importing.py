@@ -28,10 +28,11 @@ from serving.runs.import_forms import read_file
 from serving.runs.output_paths import make_parent
 from serving.runs.people_tables import Responses
 from serving.runs.published_benchmark import Source
-from serving.runs.reader import RunFolder
+from serving.runs.records import schema_mismatch
+from serving.runs.run import Run
 from serving.runs.run_json import new_run_json
-from serving.runs.schemas import IMPORT, mismatch
 
+IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}
 Rows = list[dict[str, Any]]
 
@@ -97,12 +98,12 @@ def _refuse_other_folders(out: Path) -> None:
         raise InputError(f"{out} exists and is not a run folder; give a run folder or a new one")
 
 
-def _open_run(out: Path, sources: Sequence[Source]) -> RunFolder:
+def _open_run(out: Path, sources: Sequence[Source]) -> Run:
     """The run folder; a new one gets a ``run.json`` that says that it holds imports only."""
     if not (out / "run.json").exists():
         run = min(source.sha256 for source in sources)[:12]  # the same files make the same records in any folder
         write_json(out / "run.json", new_run_json(run, seed=0, samples=0) | {"imports_only": True})
-    return RunFolder(out)
+    return Run(out)
 
 
 def _load_about(path: Path) -> Rows:
@@ -113,7 +114,7 @@ def _load_about(path: Path) -> Rows:
         return []
     except (orjson.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    is_ours = isinstance(about, dict) and not mismatch(about.get("schema"), IMPORT)
+    is_ours = isinstance(about, dict) and not schema_mismatch(about.get("schema"), IMPORT)
     if not is_ours or not isinstance(about.get("sources"), list):
         raise InputError(f"{path} is not of this version ({IMPORT})")
     return list(about["sources"])
@@ -123,7 +124,7 @@ def _identity(entry: dict[str, Any]) -> tuple[Any, ...]:
     return entry["sha256"], entry["task"], entry["name"]
 
 
-def _merged(folder: RunFolder, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
+def _merged(folder: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
     """What ``import.json`` lists, and the records by kind, when ``sources`` have taken the place of what came from
     them before, of the same file or of the same content; samples are counted anew."""
     listed = list(before)

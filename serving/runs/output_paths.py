@@ -1,7 +1,4 @@
-"""Where an export or an import may write: never over something by accident, and a folder whole or not at all.
-
-Single files are written by :func:`serving.runs.atomic_files.replacing`; this is the same for a folder.
-"""
+"""Where an export or an import may write: never over something by accident, and a folder completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,14 +11,14 @@ from pathlib import Path
 
 from agents.errors import InputError, Problem, StorageError
 from serving.runs.atomic_files import TOKEN, hold, remove_abandoned, sync_folder
-from serving.runs.run_json import OWN
+from serving.runs.run import OWN
 
 MODIFIED = 946_684_800  # 2000-01-01, for every file that judges see: a time that archives of all kinds can hold
 
 
 def refuse_own_files(paths: Iterable[Path], run: Path) -> None:
-    """Raise InputError if one of the paths is, or leads to, a file that a run folder keeps for itself: of ``run`` or
-    of any other run; or if it is a folder that ``run`` is in."""
+    """Raise InputError if one of the paths leads to a file that a run folder keeps for itself, or is a folder that
+    ``run`` is in."""
     for path in paths:
         real = path.resolve()
         if run.resolve().is_relative_to(real):
@@ -32,14 +29,13 @@ def refuse_own_files(paths: Iterable[Path], run: Path) -> None:
 
 
 def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
-    """Raise InputError, naming each, if one of the paths exists and ``force`` is not given. What is no plain file (a
-    folder, a device, a link) is refused either way."""
-    found = [path for path in paths if os.path.lexists(path)]
-    for path in found:
+    """Raise InputError if paths exist and ``force`` is not set, or if they are no plain files."""
+    existing = [path for path in paths if os.path.lexists(path)]
+    for path in existing:
         refuse_irregular(path)
-    if found and not force:
-        problems = [Problem(str(path), None, None, "already exists") for path in found]
-        raise InputError(f"{found[0]} already exists; give another name, or --force to replace it", problems)
+    if existing and not force:
+        problems = [Problem(str(path), None, None, "already exists") for path in existing]
+        raise InputError(f"{existing[0]} already exists; give another name, or --force to replace it", problems)
 
 
 def refuse_irregular(path: Path) -> None:
@@ -61,9 +57,8 @@ def make_parent(path: Path) -> None:
 def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
     """A folder to fill, which takes ``path``'s place when the block ends without an exception.
 
-    An existing folder is replaced only with ``force``, and only if it holds the file ``marker``, which says that it
-    was made by us: a slip of the pen must not remove somebody's folder. An empty folder may always be replaced.
-    Raises InputError and StorageError; then nothing has changed.
+    An existing folder is replaced only with ``force``, and only if it is empty or holds the file ``marker``, which
+    says that this command has made it. Raises InputError and StorageError; then nothing has changed.
     """
     if os.path.lexists(path):
         if not path.is_dir() or path.is_symlink():

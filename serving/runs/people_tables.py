@@ -18,11 +18,11 @@ from typing import Any
 from agents.answers import ScanpathAnswer, VerdictAnswer, plain
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
-from serving.runs.columns import meant
 from serving.runs.csv_tables import by_line, read_table
 from serving.runs.display_text import count
 from serving.runs.published_benchmark import Answered, Source, answer_to, notice, person
-from serving.runs.row_problems import Found, strict_json
+from serving.runs.row_problems import FieldProblem, strict_json
+from serving.runs.set_rows import meant
 
 JSPSYCH = ("trial_type", "trial_index")  # columns that every row of it has
 SUBJECTS = ("subject", "participant", "subject_id", "participant_id", "worker", "worker_id")
@@ -160,10 +160,12 @@ def add_table(source: Source, data: bytes, frame: Size | None, responses: Respon
     source.noticed["human_answers_without_a_name"] = sum(one.agent == person("") for one in source.answers)
 
 
-def _add_row(source: Source, row: _Answered, time: str | None, frame: Size | None, responses: Responses) -> list[Found]:
+def _add_row(
+    source: Source, row: _Answered, time: str | None, frame: Size | None, responses: Responses
+) -> list[FieldProblem]:
     """Add the answer of one row, which took ``time`` in milliseconds; what is wrong with it, if anything is."""
     said: Any = row.response
-    found: list[Found] = [(name, "is empty") for name in ("stimulus", "response") if not getattr(row, name)]
+    found: list[FieldProblem] = [(name, "is empty") for name in ("stimulus", "response") if not getattr(row, name)]
     if found:
         return found
     fields: dict[str, Any] = {}

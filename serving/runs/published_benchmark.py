@@ -26,8 +26,8 @@ from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAns
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.display_text import count
+from serving.runs.records import RECORD
 from serving.runs.row_problems import shown, strict_json
-from serving.runs.schemas import RECORD
 
 SHORT: dict[str, Task] = {
     "caption": "image_captioning",

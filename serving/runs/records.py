@@ -1,23 +1,46 @@
-"""The record: one answer, or one failure, with its provenance. The same keys for every task and for people's answers.
+"""The record: one answer or one failure, with its provenance, as one JSON object on one line.
 
-A record is one JSON object on one line. Its keys and types are :class:`Record`; the type of ``answer`` depends on
-``task`` (:data:`agents.answers.BY_TASK`), and every key of an answer is always there. :func:`json_schema` is the same
-for readers in other languages and is kept in ``docs/record.schema.json``.
+Its keys and types are :class:`Record`; the type of ``answer`` depends on ``task`` (:data:`agents.answers.BY_TASK`).
+``docs/record.schema.json`` is :func:`json_schema`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from agents.answers import BY_TASK, LATER, ConversationAnswer, TurnAnswer
 from agents.errors import Problem
 from agents.stimuli import ADAPTER, Task
-from serving.runs import schemas
 from serving.runs.row_problems import as_problems
+from serving.timestamps import now
+
+if TYPE_CHECKING:
+    from serving.scheduling.request import AgentRequest
+
+RECORD = "turinglike.record/1"
+
+
+def schema_names(schema: str) -> tuple[str, str]:
+    """The name of a form, and the name from when the project was called Understudy."""
+    return schema, schema.replace("turinglike.", "understudy.")
+
+
+def schema_mismatch(name: object, schema: str) -> str | None:
+    """Why a file whose schema is ``name`` is not read as ``schema``, or None."""
+    if name in schema_names(schema):
+        return None
+    if isinstance(name, str) and re.fullmatch(schema.rstrip("0123456789") + r"\d+", name):
+        return f"made by a newer version of Turinglike: {name}; this one reads {schema}"
+    return f"does not say {schema}"
+
 
 Kind = Literal["machine", "human", "published", "control"]
 Status = Literal["ok", "rejected", "failed"]
@@ -35,7 +58,7 @@ class _Strict(BaseModel):
 
 
 class RecordedVerdict(_Strict):
-    """What one filter found in an attempt."""
+    """What one filter says of an attempt."""
 
     filter: str
     rejected: bool
@@ -43,8 +66,8 @@ class RecordedVerdict(_Strict):
 
 
 class Attempt(_Strict):
-    """An attempt at an answer, or at one turn of a conversation (then ``turn`` is its number), about which filters had
-    something to say: a rejected one, or an accepted one in which they only noted something (no verdict rejects)."""
+    """An attempt at an answer, or at turn ``turn`` of a conversation, with the verdicts of filters. One that no verdict
+    rejects was accepted."""
 
     attempt: Count
     turn: Count | None
@@ -62,8 +85,8 @@ class Failure(_Strict):
 
 
 class Provenance(_Strict):
-    """What made the answer. ``digest`` stands for settings and checkpoint, which ``run.json`` spells out; for imported
-    answers it is the SHA-256 of the file they came from, which ``import.json`` names."""
+    """What made the answer. ``digest`` is of settings and checkpoint, as in ``run.json``; of imported answers it is the
+    SHA-256 of their file, as in ``import.json``."""
 
     digest: Digest | None
     checkpoint: str | None
@@ -87,14 +110,10 @@ class Where(_Strict):
 
 
 class Record(_Strict):
-    """One record.
+    """One record. ``raw`` is the agent's output before anything was cleaned; ``attempts`` are those with verdicts of
+    filters. Imported answers (kinds human and published) may lack seed, timing, worker and time of creation."""
 
-    ``raw`` is what the agent said before anything was cleaned. ``attempts`` are those about which filters had
-    something to say, in order. Imported answers (kinds human and published) have no seed, timing, worker or time of
-    creation where nobody recorded them.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=schemas.RECORD)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=RECORD)
 
     schema_: Annotated[Literal["turinglike.record/1", "understudy.record/1"], Field(alias="schema")]
     run: RunId
@@ -134,14 +153,14 @@ class Record(_Strict):
 
 KEYS: tuple[str, ...] = tuple(field.alias or name for name, field in Record.model_fields.items())
 _KEY_SET = frozenset(KEYS)
-_SCHEMAS = schemas.names(schemas.RECORD)
+_SCHEMAS = schema_names(RECORD)
 _STATUSES = get_args(Status)
 _OBJECT_OR_NONE = (dict, NoneType)
 
 
 def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
-    """Raise PydanticCustomError unless ``answer`` has all the keys of ``model``, no others, and values of its types.
-    Older answers lack what came later."""
+    """Raise PydanticCustomError unless ``answer`` has exactly the keys of ``model``, with values of its types. Answers
+    of old versions lack the keys LATER."""
     if model is ConversationAnswer:
         answer = {**{name: [] for name in LATER}, **answer}
     absent = ", ".join(name for name in model.model_fields if name not in answer)
@@ -167,15 +186,12 @@ def problems(row: Any, where: str = "record", line: int | None = None) -> list[P
 
 
 def structural_fault(row: Any) -> str | None:
-    """What readers could not bear in ``row`` (parsed JSON), or None.
-
-    It sees to the keys and to the types of those that readers look into, at a fiftieth of the cost of
-    :func:`problems`.
-    """
+    """What makes ``row`` (parsed JSON) unreadable as a record, or None: wrong keys, or wrong types of those that
+    readers use. A fiftieth of the cost of :func:`problems`."""
     if not isinstance(row, dict):
         return "not a JSON object"
     if row.get("schema") not in _SCHEMAS:
-        return f"not a record: {schemas.mismatch(row.get('schema'), schemas.RECORD)}"
+        return f"not a record: {schema_mismatch(row.get('schema'), RECORD)}"
     if row.keys() != _KEY_SET:
         return f"not a record: {', '.join(sorted(_KEY_SET ^ row.keys()))} lack or are unknown"
     good = (
@@ -206,6 +222,68 @@ def _is_attempt(attempt: Any) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RecordHeader:
+    """The part of a record that all records of one agent in a run share."""
+
+    run: str
+    kind: str
+    digest: str
+    checkpoint: str | None
+    revision: str | None
+    _provenance: orjson.Fragment = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        provenance = {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision}
+        object.__setattr__(self, "_provenance", orjson.Fragment(orjson.dumps(provenance)))
+
+    def line(self, request: AgentRequest, task: str) -> bytes:
+        """The request's record: one line of JSON with its newline."""
+        return orjson.dumps(
+            {
+                "schema": RECORD,
+                "run": self.run,
+                "task": task,
+                "stimulus": request.stimulus,
+                "stimulus_sha256": request.sha256,
+                "agent": request.name or request.agent,
+                "kind": self.kind,
+                "sample": request.sample,
+                "seed": request.seed,
+                "status": request.status,
+                "answer": None if request.answer is None else orjson.Fragment(request.answer),
+                "raw": None if request.raw is None else orjson.Fragment(request.raw),
+                "attempts": request.attempts,
+                "error": None if request.error is None else {"code": request.error[0], "message": request.error[1]},
+                "provenance": self._provenance,
+                "timing": {
+                    "waiting": round(request.waiting, 6),
+                    "preparing": round(request.preparing, 6),
+                    "responding": request.responding,
+                },
+                "worker": request.worker,
+                "created": request.created or now(),
+            },
+            option=orjson.OPT_APPEND_NEWLINE,
+        )
+
+
+def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of an answer that no agent of the run gave: a person's, or an imported one. ``fields`` are its task,
+    stimulus, agent, answer, raw, and others that are known."""
+    unknown = {
+        **dict.fromkeys(KEYS),
+        "schema": RECORD,
+        "run": run,
+        "kind": "human",
+        "sample": 0,
+        "status": "ok",
+        "attempts": [],
+        "provenance": {"digest": None, "checkpoint": None, "revision": None},
+    }
+    return {**unknown, **fields}
+
+
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a record: :class:`Record`, with the type of ``answer`` by task."""
     from pydantic.json_schema import models_json_schema
@@ -214,7 +292,7 @@ def json_schema() -> dict[str, Any]:
     _, definitions = models_json_schema([(model, "serialization") for model in models])
     parts: dict[str, Any] = definitions["$defs"]
     for part in parts.values():
-        # No key is ever left out, whether or not it has a default, but for those that older records lack.
+        # No key is ever left out, with or without a default, apart from those that old records lack.
         part["required"] = [name for name in part["properties"] if name not in LATER]
     record: dict[str, Any] = parts.pop("Record")
     reference = {task: {"$ref": f"#/$defs/{model.__name__}"} for task, model in BY_TASK.items()}

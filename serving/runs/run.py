@@ -1,201 +1,189 @@
-"""A run's identity: what a run folder was made from, and whether it may go on with what is given now.
+"""One run folder: the class :class:`Run` reads it, finds records and stimuli, and knows where its files are.
 
-``run.json`` fixes the seed and, per agent, the digest of its settings and checkpoint. The folder keeps the set's rows
-(``stimuli.jsonl``) and an index of them (:mod:`serving.runs.index`).
+A folder holds ``run.json``, ``stimuli.jsonl`` (the set's rows) and ``records/AGENT.jsonl``. It may be read while it is
+written: a file counts as it was when it was opened, and a last line that is torn does not count. Any other line that is
+no record is damage. A key is (task, agent, stimulus, sample); its last line counts.
 """
 
 from __future__ import annotations
 
-import hashlib
+import os
 import re
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
-from agents.catalogue import Entry
-from agents.contract import Agent
-from agents.errors import IdentityError, InputError, Problem, StorageError
-from agents.tasks import MODES
-from serving.runs.atomic_files import replacing, sync_folder, write_json
-from serving.runs.checking import check_set
-from serving.runs.columns import Choose
-from serving.runs.display_text import count
-from serving.runs.index import Builder, Index, Reasons, rebuild, without_repeats
-from serving.runs.run_json import new_run_json, read_run_json
-from serving.runs.stimulus_set import is_image_folder
+from agents.errors import InputError, Problem
+from serving.runs.atomic_files import replacing, write_json
+from serving.runs.eligibility import Kind, kind_of
+from serving.runs.records import people_record, structural_fault
+from serving.runs.run_json import read_run_json
+from serving.runs.stimulus_lookup import StimulusLookup
 
-# what a folder may have in which no run has begun yet, or one is just beginning
+IMPORTS = ("humans", "published")
 PERSON = "human"
-OURS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
+FOLDERS = ("records", "turns")
+OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
+# what a folder may have in which no run has begun yet, or one is just beginning
+OF_NEW_RUNS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
 LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
+
+NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
 
 
 @dataclass(slots=True)
+class Damage:
+    """The lines of one file that are not records: how many, and the first."""
+
+    lines: int = 0
+    first: Problem | None = None
+
+    def add(self, problem: Problem) -> None:
+        self.lines += 1
+        self.first = self.first or problem
+
+    def summary(self) -> dict[str, Any] | None:
+        return None if self.first is None else {"lines": self.lines, "first": str(self.first)}
+
+
 class Run:
-    """An open run folder. ``invalid`` maps positions in ``stimuli.jsonl`` to (code, message)."""
+    """The run folder at ``path``. ``meta`` is its ``run.json``, read from there if it is left out.
 
-    folder: Path
-    meta: dict[str, Any]
-    index: Index
-    invalid: Reasons = field(default_factory=dict)
-    skipped: int = 0
+    ``invalid`` maps positions in ``stimuli.jsonl`` to (code, message) and ``skipped`` counts rows without a record;
+    both are known only to who has checked the set. Raises InputError if ``path`` is no run folder, is damaged, or was
+    made by a newer version.
+    """
+
+    def __init__(self, path: Path | str, meta: dict[str, Any] | None = None) -> None:
+        self.path = Path(path)
+        self.meta = read_run_json(self.path) if meta is None else meta
+        self.invalid: Mapping[int, tuple[str, str]] = {}
+        self.skipped = 0
 
     @property
-    def stimuli(self) -> Path:
-        return self.folder / "stimuli.jsonl"
+    def root(self) -> Path | None:
+        """The folder that the set's image paths are relative to."""
+        root = self.meta["set"].get("root")
+        return None if root is None else Path(root)
 
-    @property
-    def root(self) -> str:
-        """The folder that image paths are relative to."""
-        return str(self.meta["set"]["root"])
+    def image_path(self, name: str) -> Path:
+        """Where the image is that a stimulus of this run calls ``name``."""
+        return (self.root or self.path) / name
 
-    def records(self, agent: str) -> Path:
-        return self.folder / "records" / f"{agent}.jsonl"
+    def records_path(self, name: str) -> Path:
+        """The record file of an agent, a pair or an import."""
+        return self.path / "records" / f"{name}.jsonl"
 
-    def journal(self, pair: str) -> Path:
-        return self.folder / "turns" / f"{pair}.jsonl"
+    def journal_path(self, pair: str) -> Path:
+        return self.path / "turns" / f"{pair}.jsonl"
+
+    def save(self) -> None:
+        """Write ``run.json``."""
+        write_json(self.path / "run.json", self.meta)
+
+    # records
+
+    def agents(self) -> list[str]:
+        """The agents and pairs that have a record file: those of ``run.json`` first, in its order."""
+        names = [name for name in self._record_files() if name not in IMPORTS]
+        known = [name for name in self.meta["agents"] if name in names]
+        return known + [name for name in names if name not in known]
+
+    def imports(self) -> list[str]:
+        """Which of "humans" and "published" have a record file."""
+        return [name for name in IMPORTS if name in self._record_files()]
+
+    def _record_files(self) -> list[str]:
+        return sorted(path.stem for path in (self.path / "records").glob("[!.]*.jsonl"))
+
+    def records(self, name: str, damage: Damage | None = None) -> Iterator[dict[str, Any]]:
+        """Every record of an agent, a pair or an import, superseded ones too, in file order.
+
+        A damaged line raises InputError with file and line, or is counted in ``damage`` and passed over.
+        """
+        path = self.records_path(name)
+        with _open(path) as file:
+            yield from (record for _, _, record in numbered_records(file, path, damage))
+
+    def latest(self, name: str, damage: Damage | None = None) -> Iterator[dict[str, Any]]:
+        """The last record of every key, in file order; otherwise as :meth:`records`."""
+        path = self.records_path(name)
+        with _open(path) as file:
+            last: dict[tuple[Any, ...], int] = {}
+            for number, _, record in numbered_records(file, path, damage):
+                last[record["task"], record["agent"], record["stimulus"], record["sample"]] = number
+            numbers = set(last.values())
+            del last
+            file.seek(0)
+            for number, line in zip(range(1, max(numbers, default=0) + 1), file, strict=False):
+                if number in numbers:
+                    yield orjson.loads(line)
+
+    def write_records(self, name: str, records: Iterable[Mapping[str, Any]]) -> None:
+        """Replace the record file ``name`` by people's or imported ``records``; keys that they lack are filled in."""
+        with replacing(self.records_path(name)) as file:
+            for record in records:
+                file.write(orjson.dumps(people_record(self.meta["run"], record), option=orjson.OPT_APPEND_NEWLINE))
+
+    # stimuli
+
+    def has_stimuli(self) -> bool:
+        """Whether the folder keeps a set's rows, or should; a folder of imports alone does not."""
+        return bool(self.meta["set"]) or (self.path / "stimuli.jsonl").exists()
 
     def rows(self) -> Iterator[bytes]:
         """The set's rows in order, without their newlines."""
-        with self.stimuli.open("rb") as file:
+        with (self.path / "stimuli.jsonl").open("rb") as file:
             for line in file:
                 yield line[:-1]
 
-    def save(self) -> None:
-        write_json(self.folder / "run.json", self.meta)
+    def stimuli(self) -> Iterator[dict[str, Any]]:
+        """The set's rows; an invalid row is what it was in the set. Raises InputError with file and line where one is
+        damaged, and if there are fewer than ``run.json`` says."""
+        path = self.path / "stimuli.jsonl"
+        if not self.has_stimuli():
+            return
+        number = 0
+        with _open(path) as file:
+            for number, line in enumerate(file, start=1):
+                yield _stimulus(path, number, line)
+        expected = self.meta["set"].get("count")
+        if expected is not None and number < expected:
+            message = f"the rows end here, but the set has {expected:,}"
+            raise InputError(f"damaged: {Problem(str(path), max(number, 1), None, message)}")
 
-
-def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What ``run.json`` keeps of an agent, or of the two of a pair with the settings ``pair``."""
-    about = []
-    for entry, agent in members:
-        checkpoint, revision = agent.checkpoint()
-        kinds = set[str](agent.judges or agent.modes)
-        settings = agent.settings.model_dump(mode="json")
-        identity = {
-            "agent": entry.identity,
-            "settings": agent.settings.identity(),
-            "checkpoint": checkpoint,
-            "revision": revision,
+    @cached_property
+    def kinds(self) -> dict[tuple[str, str], Kind]:
+        """The kind of every stimulus by (task, id), in the set's order; rows without task or id are left out."""
+        return {
+            (row["task"], row["id"]): kind_of(row)
+            for row in self.stimuli()
+            if isinstance(row.get("task"), str) and isinstance(row.get("id"), str)
         }
-        sha256 = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        about.append(
-            {
-                "task": list(entry.tasks),
-                **({} if kinds == set(MODES) else {"modes": sorted(kinds)}),
-                "kind": entry.role,
-                "digest": sha256,
-                "settings": settings,
-                "checkpoint": checkpoint,
-                "revision": revision,
-            }
-        )
-    if len(about) == 1:
-        return about[0]
-    parts = [*(one["digest"] for one in about), pair]
-    both = hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    names = [agent.name for _, agent in members]
-    return {
-        "task": ["conversation"],
-        "kind": "control" if "control" in {one["kind"] for one in about} else "machine",
-        "digest": both,
-        "settings": pair,
-        "checkpoint": None,
-        "revision": None,
-        "members": dict(zip(names, about, strict=True)),
-    }
+
+    @cached_property
+    def _lookup(self) -> StimulusLookup:
+        return StimulusLookup(self)
+
+    def stimulus_of(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The row of the stimulus that a record answers, by the rule of :class:`StimulusLookup`; or None."""
+        return self._lookup.get(record)
 
 
-def open_run(
-    folder: Path,
-    source: Path,
-    *,
-    task: str | None,
-    choose: Choose | None = None,
-    seed: int | None,
-    samples: int,
-    described: Mapping[str, dict[str, Any]],
-    skip_invalid: bool = False,
-) -> Run:
-    """Check the set (``task`` and ``choose`` as of :func:`serving.runs.stimulus_set.read_rows`), and make or continue
-    the run folder, which the caller has locked. What is asked about pictures that name no task is asked beside what the
-    run asked about them before.
-
-    Raises InputError with every problem of the set, IdentityError if the folder was made from something else,
-    StorageError if it cannot be written.
-    """
-    _remove_leftovers(folder)
-    meta, old = _load_meta(folder), None
-    if meta is not None and not meta["set"]:
-        raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
-    if meta is not None:
-        _same_seed_and_agents(folder, meta, seed, described)
-        old = Index.load(folder / "stimuli.index", folder / "stimuli.jsonl")
-    asked = _Asked(meta, described, choose)
-    if task is not None and is_image_folder(source):
-        asked.task, task = task, None
-    try:
-        builder = _check_into(folder / "stimuli.new", source, task, asked, old, skip_invalid)
-        index = builder.index()
-        if meta is not None and old is None and index.sha256 != meta["set"].get("sha256"):
-            old = rebuild(folder, Path(meta["set"].get("root") or source.parent))
-        if old is not None:
-            index.carry_over(folder, old)
-        # An index must never stand beside rows in another order, whenever the process is killed.
-        try:
-            (folder / "stimuli.index").unlink(missing_ok=True)
-            sync_folder(folder)
-            (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
-        except OSError as error:
-            raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
-    finally:
-        (folder / "stimuli.new").unlink(missing_ok=True)
-    index.save(folder / "stimuli.index", folder / "stimuli.jsonl")
-    if meta is None:
-        meta = new_run_json(secrets.token_hex(6), seed or 0, samples)
-    meta["set"] = {
-        "source": str(source),
-        "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
-        "count": len(index.key),
-        "sha256": index.sha256,
-        **({"tasks": asked.tasks} if asked.tasks else {}),
-    }
-    _note_agents(folder, meta, described, samples)
-    run = Run(folder, meta, index, builder.invalid, builder.skipped)
-    run.save()
-    return run
+def refuse_other_folder(path: Path) -> None:
+    """Raise InputError for a folder that holds something else than a run, or than the beginnings of one."""
+    if path.is_dir() and not (path / "run.json").exists():
+        names = [entry.name for entry in path.iterdir()]
+        if not all(name in OF_NEW_RUNS or LEFTOVER.fullmatch(name) for name in names):
+            raise InputError(f"{path} is not empty and not a run folder; choose another --out")
 
 
-def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> str:
-    """Make or continue the folder of a server that keeps records, which the caller has locked; returns the run's id.
-
-    Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
-    """
-    _remove_leftovers(folder)
-    meta = _load_meta(folder)
-    if meta is None:
-        meta = new_run_json(secrets.token_hex(6), seed, 0)
-    elif meta["set"]:
-        raise InputError(f"{folder} is the run of a set; what a server keeps has a folder of its own")
-    else:
-        _same_seed_and_agents(folder, meta, seed, described)
-    for name, about in described.items():
-        meta["agents"][name] = {**about, "samples": 0}
-    write_json(folder / "run.json", meta)
-    return str(meta["run"])
-
-
-def is_ours(name: str) -> bool:
-    """Whether a file in a folder without ``run.json`` is of a run that has not begun."""
-    return name in OURS or LEFTOVER.fullmatch(name) is not None
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what :func:`serving.runs.atomic_files.replacing` could not when its process was killed."""
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes left of files that were to take another's place."""
     for part in (folder, folder / "records"):
         for path in part.glob(".*"):
             if LEFTOVER.fullmatch(path.name):
@@ -203,123 +191,53 @@ def _remove_leftovers(folder: Path) -> None:
     (folder / "stimuli.new").unlink(missing_ok=True)
 
 
-class _Asked:
-    """What is asked of stimuli that name no task and that several tasks may be asked about: what the run asked before,
-    and the ``task`` or what ``choose`` says. ``tasks`` are all that were asked."""
+def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:
+    """Every record of an open file, with its line and the line's number.
 
-    def __init__(
-        self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None
-    ) -> None:
-        self.task: str | None = None
-        self.tasks: list[str] = []
-        self._before: list[str] = [] if meta is None else meta["set"].get("tasks", [])
-        self._agents = {**({} if meta is None else meta["agents"]), **described}
-        self._choose = choose
-        self._known: dict[Sequence[str], list[str]] = {}
-
-    def __call__(self, tasks: Sequence[str]) -> list[str]:
-        if tasks not in self._known:
-            before = [task for task in self._before if task in tasks]
-            more: Sequence[str] = [self.task] if self.task is not None else ()
-            if self.task is None and self._choose is not None:
-                more = self._choose(tasks)
-            self._known[tasks] = [*dict.fromkeys([*before, *more])]
-            self.tasks = [*dict.fromkeys([*self.tasks, *self._known[tasks]])]
-            _one_task_each(self.tasks, self._agents)
-        return self._known[tasks]
-
-
-def _one_task_each(tasks: Sequence[str], agents: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise InputError for an agent that would answer one picture, which has one id, in two tasks: its answers could
-    not be told apart."""
-    problems = [
-        Problem(
-            "--agents", None, name, f"answers {' and '.join(asked)}; ask it one of them in a run of its own (--task)"
-        )
-        for name, about in agents.items()
-        if len(asked := [task for task in tasks if task in about["task"]]) > 1
-    ]
-    if problems:
-        raise InputError("in one run an agent is asked one task about the same pictures", problems)
+    Only complete lines within the file's present size count, and a last one that does not parse does not. Any other
+    line that is no record raises InputError with file and line, or is counted in ``damage`` and passed over.
+    """
+    left = os.fstat(file.fileno()).st_size
+    unparsed: Problem | None = None
+    for number, line in enumerate(file, start=1):
+        left -= len(line)
+        if left < 0 or not line.endswith(b"\n"):
+            break
+        if unparsed is not None:
+            _damaged(unparsed, damage)
+            unparsed = None
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            unparsed = Problem(str(path), number, None, f"not JSON: {error}")
+            continue
+        fault = structural_fault(record)
+        if fault is None:
+            yield number, line, record
+        else:
+            _damaged(Problem(str(path), number, None, fault), damage)
 
 
-def _check_into(
-    path: Path, source: Path, task: str | None, choose: Choose, old: Index | None, skip_invalid: bool
-) -> Builder:
-    """Check the set and write its rows to ``path``. Raises InputError for problems that may not be skipped."""
-    with replacing(path) as rows:
-        builder = Builder(rows, old)
-        result = check_set(source, task=task, choose=choose, hash_images=True, on_row=builder.add, known=builder.known)
-        if result.total_problems and not skip_invalid:
-            problems = [*dict.fromkeys(result.problems)]  # those of a picture are its own, whatever is asked about it
-            total = result.total_problems - len(result.problems) + len(problems)
-            raise InputError(
-                f"{source}: {count(total, 'problem')}; nothing was started (--skip-invalid goes on without them)",
-                problems,
-            )
-    return without_repeats(path, builder) if result.duplicates else builder
+def _damaged(problem: Problem, damage: Damage | None) -> None:
+    if damage is None:
+        raise InputError(f"damaged: {problem}", [problem])
+    damage.add(problem)
 
 
-def _load_meta(folder: Path) -> dict[str, Any] | None:
-    """``run.json``; None for a folder in which no run has begun. Raises InputError if it cannot be trusted."""
-    if not (folder / "run.json").exists():
-        orphans = [file.name for file in sorted((folder / "records").glob("*.jsonl")) if file.stat().st_size]
-        if orphans:
-            raise InputError(
-                f"{folder} has records ({', '.join(orphans[:3])}) but no run.json that says what made them; "
-                "choose another --out"
-            )
-        return None
-    meta = read_run_json(folder)
-    return None if meta.get("imports_only") else meta  # a folder of imports has no set and no seed yet
+def _open(path: Path) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _has_begun(folder: Path, name: str) -> bool:
-    """Whether the agent has answered anything in this run, or said anything to a person."""
-    names = (name, f"{PERSON}~{name}", f"{name}~{PERSON}")
-    files = (folder / kind / f"{each}.jsonl" for kind in ("records", "turns") for each in names)
-    return any(path.exists() and path.stat().st_size for path in files)
-
-
-def _same_seed_and_agents(
-    folder: Path, meta: dict[str, Any], seed: int | None, described: Mapping[str, dict[str, Any]]
-) -> None:
-    where = str(folder / "run.json")
-    problems = []
-    if seed is not None and seed != meta["seed"]:
-        problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, given is {seed}"))
-    for name, about in described.items():
-        begun = meta["agents"].get(name)
-        if begun is not None and begun["digest"] != about["digest"] and _has_begun(folder, name):
-            problems.append(Problem(where, None, f"agents.{name}", _difference(begun, about)))
-    if problems:
-        raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
-
-
-def _difference(begun: dict[str, Any], about: dict[str, Any]) -> str:
-    if "members" in begun:
-        parts = [
-            f"{name}: {_difference(begun['members'][name], about['members'][name])}"
-            for name in begun["members"]
-            if begun["members"][name]["digest"] != about["members"][name]["digest"]
-        ]
-        return "; ".join(parts)
-    found = [
-        f"{key} was {begun[key]!r}, is {about[key]!r}" for key in ("checkpoint", "revision") if begun[key] != about[key]
-    ]
-    was, given = begun["settings"], about["settings"]
-    found += [
-        f"setting {key} was {was.get(key)!r}, is {given.get(key)!r}"
-        for key in sorted({*was, *given})
-        if was.get(key) != given.get(key)
-    ]
-    return "; ".join(found) or "another implementation, or a file that its settings name has changed"
-
-
-def _note_agents(folder: Path, meta: dict[str, Any], described: Mapping[str, dict[str, Any]], samples: int) -> None:
-    for name, about in described.items():
-        begun = meta["agents"].get(name)
-        if begun is None or not _has_begun(folder, name):
-            begun = meta["agents"][name] = {**about, "samples": samples}
-        begun["samples"] = max(samples, begun.get("samples", 1))
-    meta["samples"] = max(samples, meta["samples"])
+def _stimulus(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"damaged: {Problem(str(path), number, None, f'not JSON: {error}')}") from None
+    if not isinstance(row, dict):
+        raise InputError(f"damaged: {Problem(str(path), number, None, 'not a JSON object')}")
+    return row

@@ -1,10 +1,9 @@
-"""What a run folder must be to be relied on, checked in one place for all that read or continue a run: its files, and
-what ``run.json`` holds."""
+"""``run.json``: what a run folder was made from, read and checked in one place for all that use it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,29 +11,30 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents import __version__
-from agents.catalogue import NAME
+from agents.catalogue import NAME, Entry
+from agents.contract import Agent
 from agents.errors import InputError
-from serving.runs import schemas
+from agents.stimuli import MODES
+from serving.runs.records import schema_mismatch
 from serving.runs.row_problems import as_problems
 from serving.timestamps import now
 
-# What a run folder holds that is nobody else's to write. The page of the report is not among it.
-FOLDERS = ("records", "turns")
-OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
+RUN = "turinglike.run/1"
 ONE_OR_TWO = rf"{NAME.pattern}(~{NAME.pattern})?"  # an agent, or a pair
-Whole = Annotated[int, Field(ge=0)]
+Natural = Annotated[int, Field(ge=0)]
+PIECE = 1 << 20
 
 
 class _Lenient(BaseModel):
-    """Strict about the types of what readers use; anything else may stand beside it."""
+    """Strict about the types that readers use; other keys are allowed."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
 
 class RecordsEntry(_Lenient):
-    """What a run keeps of an agent's records: how many bytes there were, and their SHA-256."""
+    """The size of an agent's record file and its SHA-256."""
 
-    bytes: Whole
+    bytes: Natural
     sha256: str
 
 
@@ -46,25 +46,25 @@ class AgentEntry(_Lenient):
     settings: dict[str, Any]
     checkpoint: str | None
     revision: str | None
-    samples: Whole
+    samples: Natural
     members: dict[str, dict[str, Any]] | None = None
     records: RecordsEntry | None = None
 
 
 class StimulusSetEntry(_Lenient):
-    """What a run keeps of its stimulus set; a folder of imports has none."""
+    """The run's stimulus set; a folder of imports has none. ``tasks`` are those asked about pictures."""
 
     source: str | None = None
     root: str | None = None
-    count: Whole | None = None
+    count: Natural | None = None
     sha256: str | None = None
-    tasks: list[str] | None = None  # of a folder of images
+    tasks: list[str] | None = None
 
 
 class RunEntry(_Lenient):
     run: str
-    seed: Whole
-    samples: Whole
+    seed: Natural
+    samples: Natural
     set: StimulusSetEntry
     agents: dict[Annotated[str, Field(pattern=f"^{ONE_OR_TWO}$")], AgentEntry]
     created: str | None = None
@@ -72,9 +72,9 @@ class RunEntry(_Lenient):
 
 
 def new_run_json(run: str, seed: int, samples: int) -> dict[str, Any]:
-    """``run.json`` of a run with this id that has neither a set nor agents yet."""
+    """``run.json`` of a run with this id, without set and agents."""
     return {
-        "schema": schemas.RUN,
+        "schema": RUN,
         "run": run,
         "created": now(),
         "turinglike": __version__,
@@ -86,7 +86,7 @@ def new_run_json(run: str, seed: int, samples: int) -> dict[str, Any]:
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """``run.json`` of a folder, as it stands. Raises InputError if there is none, or if it cannot be relied on."""
+    """``run.json`` of a folder. Raises InputError if there is none, or if it is damaged."""
     path = folder / "run.json"
     try:
         meta = orjson.loads(path.read_bytes())
@@ -99,7 +99,7 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except orjson.JSONDecodeError as error:
         raise InputError(f"{path} is damaged: {error}") from None
-    mismatch = schemas.mismatch(meta.get("schema") if isinstance(meta, dict) else None, schemas.RUN)
+    mismatch = schema_mismatch(meta.get("schema") if isinstance(meta, dict) else None, RUN)
     if mismatch is not None:
         raise InputError(f"{folder} is not a run folder that can be read: {path}: {mismatch}")
     try:
@@ -109,28 +109,86 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     return dict(meta)
 
 
-PIECE = 1 << 20
+def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The entry of an agent in ``run.json``, or of the two of a pair with the settings ``pair``."""
+    entries = [_agent_entry(entry, agent) for entry, agent in members]
+    if len(entries) == 1:
+        return entries[0]
+    names = [agent.name for _, agent in members]
+    return {
+        "task": ["conversation"],
+        "kind": "control" if "control" in {entry["kind"] for entry in entries} else "machine",
+        "digest": _sha256_of_json([*(entry["digest"] for entry in entries), pair]),
+        "settings": pair,
+        "checkpoint": None,
+        "revision": None,
+        "members": dict(zip(names, entries, strict=True)),
+    }
+
+
+def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
+    checkpoint, revision = agent.checkpoint()
+    modes = set[str](agent.judges or agent.modes)
+    identity = {
+        "agent": entry.identity,
+        "settings": agent.settings.identity(),
+        "checkpoint": checkpoint,
+        "revision": revision,
+    }
+    return {
+        "task": list(entry.tasks),
+        **({} if modes == set(MODES) else {"modes": sorted(modes)}),
+        "kind": entry.role,
+        "digest": _sha256_of_json(identity),
+        "settings": agent.settings.model_dump(mode="json"),
+        "checkpoint": checkpoint,
+        "revision": revision,
+    }
+
+
+def _sha256_of_json(value: Any) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """How two entries of one agent, or of one pair, differ."""
+    if "members" in before:
+        return "; ".join(
+            f"{name}: {difference(member, now['members'][name])}"
+            for name, member in before["members"].items()
+            if member["digest"] != now["members"][name]["digest"]
+        )
+    differences = [
+        f"{key} was {before[key]!r}, is {now[key]!r}" for key in ("checkpoint", "revision") if before[key] != now[key]
+    ]
+    old, new = before["settings"], now["settings"]
+    differences += [
+        f"setting {key} was {old.get(key)!r}, is {new.get(key)!r}"
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    ]
+    return "; ".join(differences) or "another implementation, or a file that its settings name has changed"
 
 
 def checksum(path: Path) -> dict[str, Any]:
-    """What ``run.json`` keeps of a record file: its ``bytes`` and their ``sha256``."""
+    """The ``bytes`` of a record file and their ``sha256``, as ``run.json`` keeps them."""
     size = path.stat().st_size
-    return {"bytes": size, "sha256": _sha256(path, size)}
+    return {"bytes": size, "sha256": _sha256_of_file(path, size)}
 
 
 def is_changed(path: Path, kept: Mapping[str, Any] | None) -> bool:
-    """Whether the file, if there is one, no longer begins with what ``kept`` stands for. Raises InputError."""
+    """Whether an existing file no longer begins with the bytes of the checksum ``kept``. Raises InputError."""
     try:
-        return kept is not None and path.exists() and _sha256(path, kept["bytes"]) != kept["sha256"]
+        return kept is not None and path.exists() and _sha256_of_file(path, kept["bytes"]) != kept["sha256"]
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _sha256(path: Path, size: int) -> str | None:
+def _sha256_of_file(path: Path, size: int) -> str | None:
     """Of the first ``size`` bytes; None if there are fewer."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     with path.open("rb") as file:
         while size and (piece := file.read(min(size, PIECE))):
-            found.update(piece)
+            sha256.update(piece)
             size -= len(piece)
-    return None if size else found.hexdigest()
+    return None if size else sha256.hexdigest()

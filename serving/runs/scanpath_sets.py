@@ -20,10 +20,9 @@ from agents.attention.scanpath_comparison import Recorded, Size
 from agents.errors import InputError, Problem
 from serving.runs.display_text import count
 from serving.runs.published_benchmark import read_source
-from serving.runs.reader import RunFolder
 from serving.runs.records import problems as record_problems
 from serving.runs.row_problems import as_problems
-from serving.runs.stimulus_lookup import StimulusLookup
+from serving.runs.run import Run
 from serving.runs.stimulus_set import SUFFIXES
 
 TASK = "attention_prediction"
@@ -81,7 +80,7 @@ def read_set(text: str, frame: Size | None = None) -> ReadSet:
     path, who = split(text)
     found = ReadSet()
     if path.is_dir():
-        _read_run(RunFolder(path), who, found)
+        _read_run(Run(path), who, found)
     elif path.suffix == ".jsonl":
         _read_records(path, found)
     else:
@@ -120,12 +119,11 @@ def _is_meant(path: Recorded, who: str | None) -> bool:
     return path.kind == GROUPS[who] if who in GROUPS else who in (path.agent, path.subject)
 
 
-def _read_run(folder: RunFolder, who: str | None, found: ReadSet) -> None:
+def _read_run(folder: Run, who: str | None, found: ReadSet) -> None:
     for name in [who] if who in folder.agents() else [*folder.agents(), *folder.imports()]:
-        with StimulusLookup(folder) as stimuli:
-            for record in folder.latest(name):
-                where = f"{folder.records_path(name)}, stimulus {record['stimulus']!r}"
-                _add_record(found, where, None, record, stimuli.get(record))
+        for record in folder.latest(name):
+            where = f"{folder.records_path(name)}, stimulus {record['stimulus']!r}"
+            _add_record(found, where, None, record, folder.stimulus_of(record))
 
 
 def _read_records(path: Path, found: ReadSet) -> None:

@@ -32,8 +32,7 @@ from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_j
 from serving.runs.scanpath_sets import searched_for
 from serving.runs.set_rows import ID_DIGITS, with_free_fields, with_meta
 from serving.runs.set_rows import Row as SetRow
-from serving.runs.stimulus_set import SUFFIXES, image_names
-from serving.runs.table_sets import column_names, is_table, table_rows
+from serving.runs.stimulus_set import SUFFIXES, column_names, image_names, is_table, table_rows
 
 NO_IMAGES = "say with --images in which folder the pictures are"
 ROWS, PICTURES = "set.jsonl", "pictures"

@@ -1,46 +1,162 @@
-"""Rows of a stimulus set: what stands in one place of a file becomes a stimulus, or problems by field."""
+"""Rows of a stimulus set: the fields of one place of a file become a stimulus, or problems by field; and what columns
+mean: fields of a stimulus, entries of ``meta``, and the task of a row that names none."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from itertools import starmap
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
 from agents.errors import Problem
-from agents.stimuli import ADAPTER, ALL_TASKS, Stimulus, WordStimulus, as_dict, canonical
-from serving.runs.columns import (
-    META,
-    MOST_NOTES,
-    NESTED,
-    Choose,
-    is_free,
-    meant,
-    name_of,
-    needed_field,
-    note,
-    tasks_of,
-)
-from serving.runs.positions import id_key
-from serving.runs.row_problems import Found, RepeatedKeyError, field_problems, shown, strict_json
+from agents.stimuli import ADAPTER, ALL_TASKS, TASKS, Stimulus, WordStimulus, as_dict, canonical
+from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_problems, shown, strict_json
 
+META = "meta."  # of the names of columns
+CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
+NAMES = {  # what people call a field
+    "image": "image_path img picture picture_path photo file filename file_name filepath path stimulus stim prompt",
+    "cue": "word words cue_word cueword stimulus stim prompt item",
+    "topic": "theme prompt stimulus stim item",
+}
+NO_TASK = "is missing, and the columns do not say it: name the task with --task, or in a column `task`"
+MOST_NOTES = 20  # on columns
 ID_DIGITS = 16
+
+Choose = Callable[[Sequence[str]], Sequence[str]]
+"""Which of several tasks are asked of a row that names none."""
+
+
+def _properties_by_task() -> dict[str, dict[str, Any]]:
+    schema = ADAPTER.json_schema()
+    models = [schema["$defs"][variant["$ref"].rsplit("/", 1)[1]] for variant in schema["oneOf"]]
+    return {model["properties"]["task"]["const"]: model["properties"] for model in models}
+
+
+def _is_nested(field: dict[str, Any]) -> bool:
+    return any(variant.get("type") in ("array", "object") for variant in field.get("anyOf", [field]))
+
+
+_PROPERTIES = _properties_by_task()
+PICTURE_TASKS = frozenset(task for task, fields in _PROPERTIES.items() if "image" in fields)
+FIELDS = frozenset(name for fields in _PROPERTIES.values() for name in fields)
+NESTED = frozenset(name for fields in _PROPERTIES.values() for name, field in fields.items() if _is_nested(field))
+_COMMON = frozenset.intersection(*(frozenset(fields) for fields in _PROPERTIES.values()))
+
+
+def is_free(name: str) -> bool:
+    """Whether a column is no field of a stimulus, nor an entry of ``meta`` by its name."""
+    return name not in FIELDS and not name.startswith(META)
+
+
+def tasks_of(fields: Collection[str]) -> Sequence[str]:
+    """The tasks of participants that have all of these fields, and of which the fields show something."""
+    return _tasks_of(FIELDS.intersection(fields))
+
+
+@cache
+def _tasks_of(fields: frozenset[str]) -> Sequence[str]:
+    if not fields - _COMMON:
+        return ()
+    needed = {"word_association": "cue", "conversation": None}
+    return tuple(
+        task
+        for task in TASKS
+        if fields <= _PROPERTIES[task].keys() and (needed.get(task, "image") or next(iter(fields))) in fields
+    )
+
+
+def needed_field(task: str) -> str | None:
+    """The field without which no row of a task can be."""
+    return "image" if task in PICTURE_TASKS else "cue" if task == "word_association" else None
+
+
+def meant(name: str, fields: Iterable[str] = FIELDS) -> str | None:
+    """Which of the ``fields`` somebody probably meant by ``name``, or None."""
+    plain, wanted = _plain(name), list(fields)
+    known = [field for field in wanted if plain in NAMES.get(field, "").split()]
+    return next(iter(known or get_close_matches(plain, wanted, 1, 0.8)), None)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool) -> list[FieldProblem]:
+    """The problems of a table's columns: those that every row needs and that are not there."""
+    free = [name for name in names if name and is_free(name)]
+    if undecoded := [name for name in names if not _is_utf8(name)]:
+        return [(shown(name), "is not UTF-8") for name in undecoded]
+    if misspelled := [name for name in free if _plain(name) in FIELDS]:
+        return [(shown(name), f"did you mean `{_plain(name)}`?") for name in misspelled]
+    wanted = CONTENT if task is None else tuple(filter(None, [needed_field(task)]))
+    if not any(name in names for name in wanted):
+        hints: list[FieldProblem] = [
+            (shown(name), f"did you mean `{field}`?") for name in free if (field := meant(name, wanted))
+        ]
+        if task is not None and wanted and "task" not in names:
+            return hints or [(wanted[0], "missing: there is no such column")]
+        if hints:
+            return hints
+    if task is None and "task" not in names:
+        tasks = tasks_of(names) or [task for name in CONTENT if name in names for task in tasks_of([name])]
+        if not tasks or not (may_choose or len(tasks) == 1 or {"cue", "topic"} & {*names}):
+            return [("task", NO_TASK)]
+    return []
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def column_note(name: str) -> str:
+    """The sentence about a free column."""
+    field = meant(name)
+    hint = "" if field is None else f" (did you mean `{field}`?)"
+    return f"column `{shown(name)}` is no field of a stimulus: kept as {META}{shown(name)}{hint}"
+
+
+def name_of(fields: Mapping[str, Any]) -> str | None:
+    """The name of a row without an id: its picture, cue or topic."""
+    for field in CONTENT:
+        if isinstance(text := fields.get(field), str) and text.strip():
+            if field != "image":
+                return text.strip()
+            path = PurePath(text)
+            return path.name if path.is_absolute() or ".." in path.parts else text
+    return None
+
+
+def repeated_names(rows: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The names that several of the rows have; an id is a name, too."""
+    counts = Counter(row.get("id") or name_of(row) for row in rows)
+    return frozenset(name for name, number in counts.items() if isinstance(name, str) and number > 1)
+
+
+def may_repeat_names(names: Collection[str]) -> bool:
+    """Whether rows with these columns may have one name and different contents."""
+    return "id" not in names and ("image" in names or len({*names} - {"task", ""}) > 1)
 
 
 @dataclass(slots=True)
 class Row:
-    """One row of a set.
+    """One row of a set, from line ``line`` (from 1) of ``where``: the set's file, or the image's in a folder.
 
-    ``where`` is the set's file as the user named it (for a folder: the image file), ``line`` its first line there,
-    from 1. Without problems ``stimulus`` and ``canonical`` (its canonical JSON) are set. ``id`` and ``task`` are
-    there whenever they are good in themselves. ``raw`` is the row as compact JSON, for keeping rows that are not
-    good: empty if there was no object; equal to ``canonical`` for a good row. ``key`` is the id's key, once checked.
-    ``notes`` are sentences on columns that this row is the first to have.
+    Without problems ``stimulus`` and ``canonical`` (its canonical JSON) are set. ``id`` and ``task`` are there where
+    they are good in themselves. ``raw`` is the row as compact JSON, empty if there was no object. ``notes`` are
+    sentences on columns that this row is the first to have.
     """
 
     line: int | None
@@ -51,15 +167,16 @@ class Row:
     task: str | None
     raw: bytes
     problems: tuple[Problem, ...] = ()
-    key: int = 0
     notes: tuple[str, ...] = ()
 
 
 class RowReader:
-    """Makes rows of what stands in one file. ``where`` names it in problems, ``task`` is for rows that have none, and
-    no row may have another; ``choose`` says what is asked of a row whose fields several tasks have. ``files`` are the
-    bytes of images that are not read from ``root``. The content of an ``unnamed`` row becomes its id; of names with a
-    key in ``repeated`` there are several."""
+    """Makes rows of one file, which problems call ``where``.
+
+    ``task`` is for rows without a task, and no row may have another; ``choose`` says what is asked of a row whose
+    fields several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an
+    ``unnamed`` row becomes its id, unless its name is among the ``repeated``.
+    """
 
     def __init__(
         self,
@@ -72,16 +189,16 @@ class RowReader:
         self.where = where
         self.task = task
         self.choose = choose
-        self.repeated: Container[int] = frozenset()
+        self.repeated: Container[str] = frozenset()
         self._context = {"root": root, "files": files}
-        self._noted: dict[str, None] = {}
-        self.notes: list[str] = []
+        self._noted: set[str] = set()
+        self._notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Keep what is to be said of a column for the next row, once."""
+        """Keep a sentence on a column, once, for the next row."""
         if text not in self._noted and len(self._noted) < MOST_NOTES:
-            self._noted[text] = None
-            self.notes.append(f"{self.where}: {text}")
+            self._noted.add(text)
+            self._notes.append(f"{self.where}: {text}")
 
     def with_tasks(self, fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         """The fields with each task that is asked; as they are where they or the file say it, or nothing does."""
@@ -92,56 +209,32 @@ class RowReader:
             tasks = () if self.choose is None else self.choose(tasks)
         return [{"task": task, **fields} for task in tasks] or (fields,)
 
-    def from_json(self, text: bytes, line: int | None, *, unnamed: bool = False) -> Row:
-        """One row from its JSON."""
-        filled = text
-        if self.task is not None and (fields := json_object(text)) is not None and "task" not in fields:
-            filled = orjson.dumps({"task": self.task, **fields})
-        try:
-            stimulus = ADAPTER.validator.validate_json(filled, context=self._context)
-        except ValidationError as error:
-            return self._mended(text, json_object(filled), line, error, unnamed)
-        # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.
-        if filled.count(b":") != len(stimulus.model_fields_set) and (repeated := _repeated(text)):
-            return self.bad(line, json_object(filled), repeated)
-        return self._good(stimulus, line, unnamed)
-
-    def _mended(
-        self, text: bytes, fields: dict[str, Any] | None, line: int | None, error: ValidationError, unnamed: bool
-    ) -> Row:
-        """The row of JSON that is no stimulus as it stands: free fields go into ``meta``, and the rest is a problem."""
-        problems = [*_repeated(text), *field_problems(error)]
-        free = [name for name in fields or () if is_free(name)]
-        if fields is None or not free:
-            return self.bad(line, fields, problems, unnamed=unnamed)
-        kept = {name: fields[name] for name in free if isinstance(fields[name], str | int | float | None)}
-        for name in kept:
-            self.note(note(name))
-        others = [found for found in problems if found[0] not in kept]
-        if not others:
-            moved = {META + name if name in kept else name: value for name, value in fields.items()}
-            return self.from_json(orjson.dumps(with_meta(moved)), line, unnamed=unnamed)
-        needed = needed_field(str(fields.get("task")))
-        near = [] if needed is None else [name for name in free if meant(name, [needed])]
-        hint = f"; did you mean it by `{shown(near[0])}`?" if near else ""
-        told = [(name, message + hint if name == needed else message) for name, message in others]
-        return self.bad(line, fields, told, unnamed=unnamed)
+    def from_line(self, text: bytes, line: int) -> Iterator[Row]:
+        """The rows of a line of JSON, one for each task that is asked."""
+        row = self._from_json(text, line)
+        fields = _json_object(text) if row.task is None else None
+        if fields is None:
+            yield row
+            return
+        self._notes += row.notes
+        for with_task in self.with_tasks(fields):
+            yield self._from_json(orjson.dumps(with_task), line)
 
     def from_values(self, values: Mapping[str, Any], line: int | None, *, unnamed: bool) -> Iterator[Row]:
-        """The rows from the values of fields, one for each task that is asked."""
-        for given in self.with_tasks(values):
-            fields = with_meta({**given, "id": "?"} if unnamed else given)
+        """The rows of the values of fields, one for each task that is asked."""
+        for row_values in self.with_tasks(values):
+            fields = with_meta({**row_values, "id": "?"} if unnamed else row_values)
             if type(fields.get("id")) is int:
                 fields["id"] = str(fields["id"])
             try:
-                yield self.from_json(orjson.dumps(fields), line, unnamed=unnamed)
+                yield self._from_json(orjson.dumps(fields), line, unnamed=unnamed)
             except TypeError:
-                yield self.bad(line, None, [*filter(None, starmap(_not_json, given.items()))])
+                yield self.bad(line, None, [*filter(None, starmap(_not_json, row_values.items()))])
 
     def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Row:
-        """One row from the texts of its fields."""
+        """The row of the texts of fields."""
         values: dict[str, Any] = {**cells, "id": "?"} if unnamed else {**cells}
-        problems: list[Found] = []
+        problems: list[FieldProblem] = []
         for name, text in cells.items():
             if name in NESTED:
                 try:
@@ -154,64 +247,100 @@ class RowReader:
         try:
             stimulus = ADAPTER.validate_python(fields, strict=False, context=self._context)
         except ValidationError as error:
-            said = {name for name, _ in problems}
-            problems += [found for found in field_problems(error) if found[0] not in said]
+            known = {name for name, _ in problems}
+            problems += [problem for problem in field_problems(error) if problem[0] not in known]
         if problems:
             return self.bad(line, fields, problems, unnamed=unnamed)
         return self._good(stimulus, line, unnamed)
 
-    def _good(self, stimulus: Stimulus, line: int | None, unnamed: bool) -> Row:
-        if unnamed:
-            stimulus.id = content_id(stimulus, self.repeated)
-        kept = canonical(stimulus)
-        row = Row(line, self.where, stimulus, kept, stimulus.id, stimulus.task, kept)
-        if self.task not in (None, stimulus.task):
-            message = f"is {stimulus.task!r}, but --task says {self.task!r}"
-            row.problems, row.stimulus, row.canonical = (Problem(self.where, line, "task", message),), None, None
-        return self._with_notes(row)
-
-    def _with_notes(self, row: Row) -> Row:
-        if self.notes:
-            row.notes, self.notes = tuple(self.notes), []
-        return row
-
     def bad(
-        self, line: int | None, fields: dict[str, Any] | None, problems: Iterable[Found], *, unnamed: bool = False
+        self,
+        line: int | None,
+        fields: dict[str, Any] | None,
+        problems: Iterable[FieldProblem],
+        *,
+        unnamed: bool = False,
     ) -> Row:
-        """A row with problems. What stands in it is kept if JSON can hold it."""
+        """A row with problems; its fields are kept if JSON can hold them."""
         if fields is not None and unnamed:
             fields = {name: value for name, value in fields.items() if name != "id"}
-        found = [Problem(self.where, line, name, message) for name, message in problems]
-        row = self._with_notes(Row(line, self.where, None, None, None, None, b"", tuple(found)))
+        listed = tuple(Problem(self.where, line, name, message) for name, message in problems)
+        row = Row(line, self.where, None, None, None, None, b"", listed, self._take_notes())
         try:
             row.raw = b"" if fields is None else orjson.dumps(fields)
         except TypeError:
             return row
-        wrong = {problem.field for problem in found}
         if fields is not None:
             id, task = fields.get("id"), fields.get("task")
-            row.id = id if isinstance(id, str) and "id" not in wrong else None
+            row.id = id if isinstance(id, str) and "id" not in {problem.field for problem in listed} else None
             row.task = task if isinstance(task, str) and task in ALL_TASKS else None
         return row
 
+    def _from_json(self, text: bytes, line: int | None, *, unnamed: bool = False) -> Row:
+        filled = text
+        if self.task is not None and (fields := _json_object(text)) is not None and "task" not in fields:
+            filled = orjson.dumps({"task": self.task, **fields})
+        try:
+            stimulus = ADAPTER.validator.validate_json(filled, context=self._context)
+        except ValidationError as error:
+            return self._mended(text, _json_object(filled), line, error, unnamed)
+        # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.
+        if filled.count(b":") != len(stimulus.model_fields_set) and (repeated := _repeated_key(text)):
+            return self.bad(line, _json_object(filled), repeated)
+        return self._good(stimulus, line, unnamed)
 
-def content_id(stimulus: Stimulus, repeated: Container[int] = frozenset()) -> str:
-    """An id for a stimulus without one: its picture, cue or topic; and 16 hex digits of a SHA-256 of all that it has
-    where other rows have that name, too, and it is not all that this one has."""
+    def _mended(
+        self, text: bytes, fields: dict[str, Any] | None, line: int | None, error: ValidationError, unnamed: bool
+    ) -> Row:
+        """The row of JSON that is no stimulus as it stands: free fields go into ``meta``, the others are problems."""
+        problems = [*_repeated_key(text), *field_problems(error)]
+        free = [name for name in fields or () if is_free(name)]
+        if fields is None or not free:
+            return self.bad(line, fields, problems, unnamed=unnamed)
+        kept = {name for name in free if isinstance(fields[name], str | int | float | None)}
+        for name in free:
+            if name in kept:
+                self.note(column_note(name))
+        others = [problem for problem in problems if problem[0] not in kept]
+        if not others:
+            moved = {META + name if name in kept else name: value for name, value in fields.items()}
+            return self._from_json(orjson.dumps(with_meta(moved)), line, unnamed=unnamed)
+        needed = needed_field(str(fields.get("task")))
+        near = [] if needed is None else [name for name in free if meant(name, [needed])]
+        hint = f"; did you mean it by `{shown(near[0])}`?" if near else ""
+        hinted = [(name, message + hint if name == needed else message) for name, message in others]
+        return self.bad(line, fields, hinted, unnamed=unnamed)
+
+    def _good(self, stimulus: Stimulus, line: int | None, unnamed: bool) -> Row:
+        if unnamed:
+            stimulus.id = content_id(stimulus, self.repeated)
+        row = canonical(stimulus)
+        if self.task in (None, stimulus.task):
+            return Row(line, self.where, stimulus, row, stimulus.id, stimulus.task, row, (), self._take_notes())
+        problem = Problem(self.where, line, "task", f"is {stimulus.task!r}, but --task says {self.task!r}")
+        return Row(line, self.where, None, None, stimulus.id, stimulus.task, row, (problem,), self._take_notes())
+
+    def _take_notes(self) -> tuple[str, ...]:
+        notes, self._notes = self._notes, []
+        return tuple(notes)
+
+
+def content_id(stimulus: Stimulus, repeated: Container[str] = frozenset()) -> str:
+    """An id for a stimulus without one: its picture, cue or topic; but 16 hex digits of the SHA-256 of its fields where
+    other rows have that name, too, and it is not all that this row has."""
     fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
     name = name_of(fields)
-    if name is not None and ([*fields.values()] == [name] or id_key(name) not in repeated):
+    if name is not None and ([*fields.values()] == [name] or name not in repeated):
         try:
             return WordStimulus.model_validate({"id": name, "task": "word_association", "cue": "any"}).id
-        except ValidationError:  # what no id may be: with a backslash, say
+        except ValidationError:  # it cannot be an id: with a backslash, say
             pass
     row = orjson.dumps({"task": stimulus.task, **fields}, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
 
 
 def with_free_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a table that was made for something else: what is no field of a stimulus goes into ``meta``, if it is
-    text, a number, true or false."""
+    """A table's fields: those that are none of a stimulus go into ``meta``, if they are text, numbers or booleans."""
     return {
         META + name if is_free(name) else name: value
         for name, value in values.items()
@@ -220,7 +349,7 @@ def with_free_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields with what is in the columns ``meta.NAME`` in ``meta``."""
+    """Fields, with those called ``meta.NAME`` in ``meta``."""
     fields = {name: value for name, value in values.items() if not name.startswith(META)}
     free = {name.removeprefix(META): value for name, value in values.items() if name.startswith(META)}
     if free:
@@ -229,8 +358,8 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A cell as true or false, or as the number that is spelled so and no other way; else the text that it is. 007,
-    1.10 and 3.0 are codes and versions; no computer keeps an id of 23 digits as a number."""
+    """A cell as true or false, or as the number that is spelled so and no other way; else as text. 007, 1.10 and 3.0
+    are codes and versions; no computer keeps an id of 23 digits as a number."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -241,8 +370,7 @@ def _scalar(text: str) -> Any:
     return value if is_number and str(value) == text else text
 
 
-def _not_json(name: str, value: Any) -> Found | None:
-    """The problem of a field's value that JSON cannot hold."""
+def _not_json(name: str, value: Any) -> FieldProblem | None:
     try:
         orjson.dumps(value)
     except TypeError as error:
@@ -250,16 +378,16 @@ def _not_json(name: str, value: Any) -> Found | None:
     return None
 
 
-def json_object(text: bytes) -> dict[str, Any] | None:
+def _json_object(text: bytes) -> dict[str, Any] | None:
     try:
-        found = orjson.loads(text)
+        fields = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    return fields if isinstance(fields, dict) else None
 
 
-def _repeated(text: bytes) -> list[Found]:
-    """The problem that a key stands twice, if one does; what else is no JSON is told by pydantic."""
+def _repeated_key(text: bytes) -> list[FieldProblem]:
+    """The problem that a key stands twice; pydantic names what else is no JSON."""
     try:
         strict_json(text)
     except RepeatedKeyError as error:

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import sys
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from agents.errors import printable
 from serving.runs.display_text import count
-from serving.runs.eligibility import Kind, is_asked, kind_of
-from serving.runs.positions import Positions, joint_key
-from serving.runs.reader import Damage, RunFolder
+from serving.runs.eligibility import is_asked
+from serving.runs.run import Damage, Run
 from serving.runs.run_json import is_changed
 
-SHOWN = 200  # characters of a message or of a rejected text
+LONGEST = 200  # characters of a message or of a rejected text
 SHORTEST = 2.0  # seconds between the first and the last record before they say anything of a rate
 STATUSES = ("ok", "rejected", "failed")
+
+StimulusKey = tuple[str, str]  # task and id
 
 
 def status(path: Path | str) -> dict[str, Any]:
@@ -36,52 +34,49 @@ def status(path: Path | str) -> dict[str, Any]:
     answered_by_none, imports, complete``. For an agent:
 
     - ``ok``, ``rejected``, ``failed``: its records of each status; the last of a key counts.
-    - ``unanswered``: keys (stimulus of its tasks, sample) of the run without a record; ``outside`` counts records of
-      no such key (none, where a folder has no set, as a server's has not).
-    - ``attempts_per_answer``: attempts made, rejected ones included, over records. (In a conversation the rejected
-      attempts at its turns count, its accepted turns together count as one.)
-    - ``rate``: records per second between the first and the last record's time, pauses included; None if that is less
-      than two seconds.
-    - ``failures``: by code, most frequent first, with the first example. ``rejections``: by filter, in how
-      many records (``answers``) it rejected how many attempts (``count``), with the first example.
-    - ``damaged``: lines that are not records, and the first of them, or None. ``changed``: whether the file is not what
-      the run wrote, by its checksum in ``run.json``.
+    - ``unanswered``: keys (stimulus of its tasks, sample) of the run without a record; ``outside``: records of no such
+      key (0 where a folder has no set).
+    - ``attempts_per_answer``: attempts made, rejected ones included, over records.
+    - ``rate``: records per second between the first and the last record's time; None below two seconds.
+    - ``failures``: by code, most frequent first, with the first example. ``rejections``: by filter, in how many records
+      (``answers``) it rejected how many attempts (``count``), with the first example.
+    - ``damaged``: lines that are no records, and the first of them, or None. ``changed``: whether the file differs from
+      its checksum in ``run.json``.
 
     ``answered_by_all`` counts for each task the stimuli for which every agent of that task has an ok answer in every
-    sample (an agent that is asked one mode of attention prediction alone has none in the other).
-    ``answered_by_none`` counts the stimuli of tasks that no agent of the run has.
-    ``complete`` says that nothing failed, is unanswered, damaged or changed.
+    sample; ``answered_by_none`` the stimuli of tasks that no agent has. ``complete``: nothing failed, is unanswered,
+    damaged or changed.
     """
-    folder = RunFolder(path)
-    meta = folder.meta
-    stimuli = _Stimuli.read(folder)
+    run = Run(path)
+    meta = run.meta
+    counts = dict(Counter(task for task, _ in run.kinds))
     agents: dict[str, Any] = {}
-    complete: dict[str, dict[str, NDArray[np.bool_]]] = {}  # task -> agent -> stimuli ok in every sample
-    recorded = folder.agents()
+    answered: dict[str, dict[str, set[StimulusKey]]] = {}  # task -> agent -> stimuli that are ok in every sample
+    recorded = run.agents()
     for name in dict.fromkeys([*meta["agents"], *recorded]):
         entry = meta["agents"].get(name, {})
         samples: int = entry.get("samples", meta["samples"])
-        eligible = stimuli.of_agent(entry)
-        tally = _Tally()
+        asked = {key for key, kind in run.kinds.items() if is_asked(entry, kind)}
+        tally = _Tally(asked, samples)
         if name in recorded:
-            tally.add(folder.latest(name, tally.damage))
-        within, full = tally.coverage(stimuli, eligible, samples)
-        expected = samples * int(eligible.sum())
+            tally.add(run.latest(name, tally.damage))
+        expected = samples * len(asked)
         agents[name] = {
             "kind": entry.get("kind"),
             "task": entry.get("task", []),
             **tally.report(),
             "expected": expected,
-            "unanswered": expected - within,
-            "outside": tally.statuses.total() - within if folder.has_stimuli() else 0,
-            "changed": is_changed(folder.records_path(name), entry.get("records")),
+            "unanswered": expected - tally.within,
+            "outside": tally.statuses.total() - tally.within if run.has_stimuli() else 0,
+            "changed": is_changed(run.records_path(name), entry.get("records")),
         }
-        for task in stimuli.tasks_among(eligible):
-            complete.setdefault(task, {})[name] = full & stimuli.of_task(task)
-    imports = {name: _imported(folder, name) for name in folder.imports()}
-    counts = {task: int(stimuli.of_task(task).sum()) for task in stimuli.tasks()}
+        answered_here = {key for key in asked if tally.ok[key] >= samples}
+        tasks_asked = {task for task, _ in asked}
+        for task in filter(tasks_asked.__contains__, counts):
+            answered.setdefault(task, {})[name] = {key for key in answered_here if key[0] == task}
+    imports = {name: _imported(run, name) for name in run.imports()}
     return {
-        "path": str(folder.path),
+        "path": str(run.path),
         "run": meta["run"],
         "seed": meta["seed"],
         "samples": meta["samples"],
@@ -90,10 +85,10 @@ def status(path: Path | str) -> dict[str, Any]:
         "stimuli": counts,
         "agents": agents,
         "answered_by_all": {
-            task: {"agents": list(by_agent), "stimuli": int(np.logical_and.reduce(list(by_agent.values())).sum())}
-            for task, by_agent in complete.items()
+            task: {"agents": list(by_agent), "stimuli": len(set.intersection(*by_agent.values()))}
+            for task, by_agent in answered.items()
         },
-        "answered_by_none": {task: number for task, number in counts.items() if task not in complete},
+        "answered_by_none": {task: number for task, number in counts.items() if task not in answered},
         "imports": imports,
         "complete": not any(agent["failed"] or agent["unanswered"] or agent["changed"] for agent in agents.values())
         and not any(item["damaged"] for item in [*agents.values(), *imports.values()]),
@@ -102,55 +97,24 @@ def status(path: Path | str) -> dict[str, Any]:
 
 def print_status(path: Path | str, json: bool = False) -> int:
     """Print :func:`status` for a person, or as JSON. Returns 0, or 1 if a file is damaged or changed."""
-    found = status(path)
+    report = status(path)
     if json:
-        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+        sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
     else:
-        _print(found)
-    files = [*found["agents"].values(), *found["imports"].values()]
+        _print(_printable(report))
+    files = [*report["agents"].values(), *report["imports"].values()]
     return 1 if any(file["damaged"] or file.get("changed") for file in files) else 0
 
 
 @dataclass(slots=True)
-class _Stimuli:
-    """The stimuli of a set by position: the key of (task, id), and the kind as an index into ``kinds``. A row that
-    was so invalid that it has neither task nor id is left out."""
-
-    positions: Positions
-    kind: NDArray[np.uint16]
-    kinds: list[Kind]
-
-    @classmethod
-    def read(cls, folder: RunFolder) -> _Stimuli:
-        keys, kind, kinds = array("Q"), array("H"), dict[Kind, int]()
-        for _, row in folder.stimuli():
-            task, name = row.get("task"), row.get("id")
-            if isinstance(task, str) and isinstance(name, str):
-                keys.append(joint_key(task, name))
-                kind.append(kinds.setdefault(kind_of(row), len(kinds)))
-        return cls(Positions(keys), np.array(kind, dtype=np.uint16), list(kinds))
-
-    def tasks(self) -> list[str]:
-        """The tasks of the set, in the order in which they come."""
-        return list(dict.fromkeys(task for task, _ in self.kinds))
-
-    def of_task(self, task: str) -> NDArray[np.bool_]:
-        """Which stimuli are of a task."""
-        return np.isin(self.kind, [at for at, kind in enumerate(self.kinds) if kind[0] == task])
-
-    def of_agent(self, entry: Mapping[str, Any]) -> NDArray[np.bool_]:
-        """Which stimuli the agent of an entry of ``run.json`` is asked."""
-        return np.isin(self.kind, [at for at, kind in enumerate(self.kinds) if is_asked(entry, kind)])
-
-    def tasks_among(self, chosen: NDArray[np.bool_]) -> list[str]:
-        """The tasks of the chosen stimuli."""
-        return [task for task in self.tasks() if (self.of_task(task) & chosen).any()]
-
-
-@dataclass(slots=True)
 class _Tally:
-    """Counts over one agent's records. Memory: 17 bytes per record."""
+    """Counts over one agent's records; ``within`` are those of the stimuli that it is asked, in the run's samples, and
+    ``ok`` counts by stimulus those of them that are ok."""
 
+    asked: set[StimulusKey]
+    samples: int
+    within: int = 0
+    ok: Counter[StimulusKey] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     rejected_attempts: int = 0
     all_rejected: int = 0  # records that have no further attempt beside the rejected ones
@@ -158,18 +122,16 @@ class _Tally:
     rejections: dict[str, dict[str, Any]] = field(default_factory=dict)
     first: str | None = None
     last: str | None = None
-    keys: array[int] = field(default_factory=lambda: array("Q"))
-    samples: array[int] = field(default_factory=lambda: array("q"))
-    ok: bytearray = field(default_factory=bytearray)
     damage: Damage = field(default_factory=Damage)
 
     def add(self, records: Iterable[dict[str, Any]]) -> None:
         """Count records, of which no two have one key."""
         for record in records:
+            key = (record["task"], record["stimulus"])
             self.statuses[record["status"]] += 1
-            self.keys.append(joint_key(record["task"], record["stimulus"]))
-            self.samples.append(record["sample"])
-            self.ok.append(record["status"] == "ok")
+            if key in self.asked and record["sample"] < self.samples:
+                self.within += 1
+                self.ok[key] += record["status"] == "ok"
             created = record["created"]
             if isinstance(created, str):
                 self.first = min(self.first or created, created)
@@ -180,7 +142,7 @@ class _Tally:
                 self._rejections(record)
 
     def _failure(self, record: dict[str, Any]) -> None:
-        message = str(record["error"].get("message"))[:SHOWN]
+        message = str(record["error"].get("message"))[:LONGEST]
         example = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
         entry = self.failures.setdefault(record["error"]["code"], {"count": 0, "example": example})
         entry["count"] += 1
@@ -188,35 +150,25 @@ class _Tally:
     def _rejections(self, record: dict[str, Any]) -> None:
         """Count rejected attempts. An attempt may also stand there because a filter noted something and let it be."""
         before = self.rejected_attempts
-        here: set[str] = set()
+        filters: set[str] = set()
         for attempt in record["attempts"]:
             verdicts = [verdict for verdict in attempt["verdicts"] if verdict["rejected"]]
             self.rejected_attempts += bool(verdicts)
             for verdict in verdicts:
                 example = {
                     "stimulus": record["stimulus"],
-                    "text": _said(attempt)[:SHOWN],
-                    "found": str(verdict["found"])[:SHOWN],
+                    "text": _text(attempt)[:LONGEST],
+                    "found": str(verdict["found"])[:LONGEST],
                 }
                 entry = self.rejections.setdefault(verdict["filter"], {"count": 0, "answers": 0, "example": example})
                 entry["count"] += 1
-                entry["answers"] += verdict["filter"] not in here
-                here.add(verdict["filter"])
+                entry["answers"] += verdict["filter"] not in filters
+                filters.add(verdict["filter"])
         if record["status"] == "rejected":
             self.all_rejected += self.rejected_attempts > before
 
-    def coverage(self, stimuli: _Stimuli, eligible: NDArray[np.bool_], samples: int) -> tuple[int, NDArray[np.bool_]]:
-        """How many records are of eligible stimuli and below ``samples``, and which of those stimuli are ok in every
-        sample."""
-        at = stimuli.positions.find(self.keys)
-        within = (at >= 0) & (np.asarray(self.samples) < samples)
-        within[within] = eligible[at[within]]
-        answered = at[within & np.frombuffer(self.ok, dtype=bool)]
-        full = eligible & (np.bincount(answered, minlength=len(eligible)) >= samples)
-        return int(within.sum()), full
-
     def report(self) -> dict[str, Any]:
-        """What :func:`status` says of the records alone."""
+        """The part of :func:`status` that the records alone say."""
         total = self.statuses.total()
         attempts = total - self.all_rejected + self.rejected_attempts
         return {
@@ -227,18 +179,18 @@ class _Tally:
             "last": self.last,
             "failures": _most_frequent_first(self.failures, "code"),
             "rejections": _most_frequent_first(self.rejections, "filter"),
-            "damaged": self.damage.told(),
+            "damaged": self.damage.summary(),
         }
 
 
-def _imported(folder: RunFolder, name: str) -> dict[str, Any]:
+def _imported(run: Run, name: str) -> dict[str, Any]:
     damage = Damage()
     agents: Counter[str] = Counter()
     tasks: Counter[str] = Counter()
-    for record in folder.records(name, damage):
+    for record in run.records(name, damage):
         agents[record["agent"]] += 1
         tasks[record["task"]] += 1
-    return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": damage.told()}
+    return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": damage.summary()}
 
 
 def _rate(records: int, first: str | None, last: str | None) -> float | None:
@@ -253,25 +205,24 @@ def _most_frequent_first(groups: dict[str, dict[str, Any]], name: str) -> list[d
     return [{name: key, **entry} for key, entry in sorted(groups.items(), key=lambda item: -item[1]["count"])]
 
 
-def _said(attempt: dict[str, Any]) -> str:
-    """What a rejected attempt said; of a conversation its last message, with which the attempt ended."""
-    said = attempt.get("answer")
-    if isinstance(said, dict) and isinstance(said.get("messages"), list):
-        said = (said["messages"] or [None])[-1]
-    texts = [said.get(key) for key in ("text", "word", "color")] if isinstance(said, dict) else []
+def _text(attempt: dict[str, Any]) -> str:
+    """The text of a rejected attempt; of a conversation its last message, with which the attempt ended."""
+    answer = attempt.get("answer")
+    if isinstance(answer, dict) and isinstance(answer.get("messages"), list):
+        answer = (answer["messages"] or [None])[-1]
+    texts = [answer.get(key) for key in ("text", "word", "color")] if isinstance(answer, dict) else []
     for text in texts:
         if isinstance(text, str) and text:
             return text
-    return orjson.dumps(attempt.get("raw") or said).decode()
+    return orjson.dumps(attempt.get("raw") or answer).decode()
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(report: dict[str, Any]) -> None:
     """The report for a person. Tables are as wide as a terminal, and as wide as they need to be in a file or a pipe."""
-    found = _printable(found)
     console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False, emoji=False)
-    agents: dict[str, Any] = found["agents"]
-    stimuli = ", ".join(f"{task} {number:,}" for task, number in found["stimuli"].items()) or "none"
-    head = f"run {found['run']} in {found['path']}, seed {found['seed']}; stimuli: {stimuli}"
+    agents: dict[str, Any] = report["agents"]
+    stimuli = ", ".join(f"{task} {number:,}" for task, number in report["stimuli"].items()) or "none"
+    head = f"run {report['run']} in {report['path']}, seed {report['seed']}; stimuli: {stimuli}"
     console.print(head, soft_wrap=True)
 
     table = _table("", "agent", "kind", *STATUSES, "unanswered", "attempts/answer", "answers/s")
@@ -291,13 +242,13 @@ def _print(found: dict[str, Any]) -> None:
             example = "{stimulus}: “{text}” ({found})".format(**item["example"])
             rejections.add_row(name, item["filter"], f"{item['count']:,}", answers, example)
     shared = _table("answered by every agent of the task", "task", "answered", "stimuli", "agents")
-    for task, item in found["answered_by_all"].items():
-        shared.add_row(task, f"{item['stimuli']:,}", f"{found['stimuli'][task]:,}", ", ".join(item["agents"]))
-    for one in (table, failures, rejections, shared):
-        if one.row_count:
+    for task, item in report["answered_by_all"].items():
+        shared.add_row(task, f"{item['stimuli']:,}", f"{report['stimuli'][task]:,}", ", ".join(item["agents"]))
+    for part in (table, failures, rejections, shared):
+        if part.row_count:
             console.print()
-            console.print(one)
-    for text in _remarks(found):
+            console.print(part)
+    for text in _remarks(report):
         console.print(f"\n{text}", soft_wrap=True)
 
 
@@ -321,34 +272,34 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _remarks(found: dict[str, Any]) -> Iterator[str]:
-    """What is said in sentences: stimuli without an agent, imports, damage, and what a run lacks."""
-    for task, number in found["answered_by_none"].items():
+def _remarks(report: dict[str, Any]) -> Iterator[str]:
+    """Sentences on stimuli without an agent, imports, damage, and what a run lacks."""
+    for task, number in report["answered_by_none"].items():
         them = "it" if number == 1 else "them"
         yield f"{task}: {count(number, 'stimulus', 'stimuli')}, no agent answers {them}"
-    for name, item in found["imports"].items():
+    for name, item in report["imports"].items():
         whose = "participant" if name == "humans" else "machine"
         yield f"imported {name}: {count(item['records'], 'answer')} of {count(item['agents'], whose)}"
-    for name, item in [*found["agents"].items(), *found["imports"].items()]:
+    for name, item in [*report["agents"].items(), *report["imports"].items()]:
         if item["damaged"]:
             yield f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {item['damaged']['first']}"
         if item.get("outside"):
             yield f"{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run"
         if item.get("changed"):
             yield f"{name}: the records are not those that the run wrote (their checksum is another)"
-    if not found["complete"]:
-        yield _state(found)
+    if not report["complete"]:
+        yield _state(report)
 
 
-def _state(found: dict[str, Any]) -> str:
+def _state(report: dict[str, Any]) -> str:
     """What a run that is not complete lacks. One that only has failed records is at its end, though not well."""
-    agents = found["agents"].values()
+    agents = report["agents"].values()
     lacking = {key: sum(agent[key] for agent in agents) for key in ("unanswered", "failed")}
     lacking["damaged"] = sum(
-        item["damaged"]["lines"] for item in [*agents, *found["imports"].values()] if item["damaged"]
+        item["damaged"]["lines"] for item in [*agents, *report["imports"].values()] if item["damaged"]
     )
     lacking["changed"] = sum(agent["changed"] for agent in agents)
-    told = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
-    if told == f"{lacking['failed']:,} failed":
-        return f"finished: {told}, none unanswered (generate --retry-failed answers failed ones again)"
-    return f"not complete: {told}"
+    lacks = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
+    if lacks == f"{lacking['failed']:,} failed":
+        return f"finished: {lacks}, none unanswered (generate --retry-failed answers failed ones again)"
+    return f"not complete: {lacks}"

@@ -1,41 +1,42 @@
-"""Reading a stimulus set, row by row: a JSONL file, a table (CSV, Parquet, a folder of Hugging Face's ``datasets``), a
+"""Reading a stimulus set, row by row: lines of JSON, a table (CSV, Parquet, a folder of Hugging Face's ``datasets``), a
 list of words (.txt) or a folder of images with a task.
 
-A set is never held in memory. Every row comes out, good or bad; a bad one says everything that is wrong with it. In
-CSV text is taken as it is, numbers, true and false by the field's type, lists and objects as JSON; an empty cell is an
-absent field. A table's column ``meta.NAME`` is an entry of ``meta``, a number only where it is spelled as one. Text is
-UTF-8, with or without a byte-order mark; blank lines and CRLF are fine. Where a table has no column ``id``, a row's
-content is its id (:func:`serving.runs.set_rows.content_id`).
+A set is never held in memory. Every row comes out, good or bad; a bad row has all its problems. In CSV an empty cell is
+an absent field, lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``. Where a table has no column ``id``,
+a row's content is its id (:func:`serving.runs.set_rows.content_id`).
 """
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 
-from agents.errors import InputError, Problem
+from agents.errors import InputError, Problem, UnavailableError
 from agents.stimuli import IMAGES
 from serving.runs import csv_tables
-from serving.runs.columns import (
+from serving.runs.csv_tables import CsvReader, repeated_columns
+from serving.runs.row_problems import shown
+from serving.runs.set_rows import (
     META,
     PICTURE_TASKS,
     Choose,
+    Row,
+    RowReader,
+    column_note,
     header_problems,
     is_free,
-    need_a_look,
-    note,
+    may_repeat_names,
     repeated_names,
     tasks_of,
+    with_free_fields,
 )
-from serving.runs.csv_tables import CsvReader, repeated_columns
-from serving.runs.row_problems import shown
-from serving.runs.set_rows import Row, RowReader, json_object, with_free_fields
-from serving.runs.table_sets import column_names, is_table, table_rows
 
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
 SET_SUFFIXES = (*JSONL_SUFFIXES, ".csv", ".txt", ".parquet")
@@ -44,6 +45,16 @@ KINDS = (
     "datasets), a list of words (.txt), or a folder of images"
 )
 TEXT_TASKS = ("word_association", "conversation")  # that a list of words may be of
+# Of pictures. Formats that no agent can decode are among them, so that such a picture is reported and not left out.
+SUFFIXES = frozenset(
+    (
+        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff"),
+        *(".jp2", ".jxl", ".heic", ".heif", ".avif", ".svg", ".eps", ".ico", ".psd", ".ppm", ".pgm", ".tga", ".exr"),
+    )
+)
+HUGGING_FACE, SPLITS = "state.json", "dataset_dict.json"  # of a folder that save_to_disk has made, and of several
+CHUNK = 1_000  # rows of Parquet
+ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
 def read_rows(
@@ -51,11 +62,10 @@ def read_rows(
 ) -> Iterator[Row]:
     """The rows of the set at ``path``, in order.
 
-    ``task`` fills in where a row has none; a row that says another task has a problem then, so that nobody takes
-    ``task`` for a choice among the rows. Without it the fields of a row say its task; where several tasks have them,
-    as of a picture, ``choose`` says which are asked, one row for each. ``root`` is the folder that image names are
-    relative to (the set's own folder unless given). Raises InputError where there is no set to read: no such file,
-    unknown kind, unusable CSV header, no row at all, an error while reading.
+    ``task`` is for rows without a task; a row with another task has a problem. Without it the fields of a row say its
+    task; where several tasks have them, as of a picture, ``choose`` says which are asked, one row for each. ``root`` is
+    the folder that image names are relative to, by default the set's own. Raises InputError if there is no set to read:
+    no such file, unknown kind, unusable header, no row.
     """
     if not str(path):
         raise InputError(f"no set is given; {KINDS}")
@@ -90,13 +100,13 @@ def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None
     tasks = [task] if task is not None else [] if choose is None else choose(tasks_of(["image"]))
     if not tasks:
         raise InputError(f"{where}: a folder of images; say with --task what is asked about them")
-    for one in tasks:
-        if one not in PICTURE_TASKS:
-            raise InputError(f"{where}: {one} shows no image; its set is a JSONL or CSV file, not a folder")
+    for asked in tasks:
+        if asked not in PICTURE_TASKS:
+            raise InputError(f"{where}: {asked} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
-        shown = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        for one in tasks:
-            yield RowReader(shown, path, one).from_cells({"id": name, "image": name}, None)
+        file = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
+        for asked in tasks:
+            yield RowReader(file, path, asked).from_cells({"id": name, "image": name}, None)
 
 
 def _file_rows(path: Path, reader: RowReader) -> Iterator[Row]:
@@ -111,20 +121,29 @@ def _file_rows(path: Path, reader: RowReader) -> Iterator[Row]:
 
 def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     names = column_names(path)
-    if need_a_look(names):
+    if may_repeat_names(names):
         reader.repeated = repeated_names(table_rows(path))
     for number, row in enumerate(table_rows(path), start=1):
         if any(isinstance(row.get(name), dict) for name in IMAGES):
             make = f"`turinglike set {reader.where} --out FOLDER` makes files of them, and a set"
             raise InputError(f"{reader.where}: has its pictures in itself; {make}")
         if number == 1:
-            whole = [
+            nested = [
                 name for name in names if is_free(name) and not isinstance(row.get(name), str | int | float | None)
             ]
-            _renamed(reader, None, [name for name in names if name not in whole])
-            for name in whole:
+            _renamed(reader, None, [name for name in names if name not in nested])
+            for name in nested:
                 reader.note(f"column `{shown(name)}` is left out: meta holds text, numbers, true and false alone")
         yield from reader.from_values(with_free_fields(row), number, unnamed="id" not in names)
+
+
+def _text_lines(file: BinaryIO, reader: RowReader) -> Iterator[tuple[int, bytes | Row]]:
+    """The lines with text and their numbers; a line that is too long is a bad row."""
+    for number, line in enumerate(csv_tables.lines(file), start=1):
+        if line is None:
+            yield number, reader.bad(number, None, [(None, csv_tables.too_long())])
+        elif text := line.strip():
+            yield number, text
 
 
 def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
@@ -133,31 +152,26 @@ def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
         reader.task = next(iter(reader.choose(TEXT_TASKS)), None)
     reader.task = reader.task or TEXT_TASKS[0]
     field = "topic" if reader.task == "conversation" else "cue"
-    for number, line in enumerate(csv_tables.lines(file), start=1):
-        if line is None:
-            yield reader.bad(number, None, [(None, f"longer than {csv_tables.MAX_LINE:,} bytes; left out unread")])
-        elif word := line.strip():
-            yield reader.from_cells({field: word.decode("utf-8", "surrogateescape")}, number, unnamed=True)
+    for number, text in _text_lines(file, reader):
+        if isinstance(text, Row):
+            yield text
+        else:
+            yield reader.from_cells({field: text.decode("utf-8", "surrogateescape")}, number, unnamed=True)
 
 
 def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
-    first = True
-    for number, line in enumerate(csv_tables.lines(file), start=1):
-        if line is None:
-            yield reader.bad(number, None, [(None, f"longer than {csv_tables.MAX_LINE:,} bytes; left out unread")])
-        elif text := line.strip():
-            if first and (text in (b"{", b"[") or text.startswith(b"[{")):
-                raise InputError(
-                    f"{reader.where}: one JSON document over several lines or a list; a set has one object "
-                    "{…} on each line (`jq -c '.[]' FILE` turns a list into that)"
-                )
-            first = False
-            row = reader.from_json(text, number)
-            if row.task is not None or (fields := json_object(text)) is None:
-                yield row
-            else:
-                reader.notes += row.notes  # of this reading, which goes on
-                yield from (reader.from_json(orjson.dumps(one), number) for one in reader.with_tasks(fields))
+    is_first = True
+    for number, text in _text_lines(file, reader):
+        if isinstance(text, Row):
+            yield text
+            continue
+        if is_first and (text in (b"{", b"[") or text.startswith(b"[{")):
+            raise InputError(
+                f"{reader.where}: one JSON document over several lines or a list; a set has one object "
+                "{…} on each line (`jq -c '.[]' FILE` turns a list into that)"
+            )
+        is_first = False
+        yield from reader.from_line(text, number)
 
 
 def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
@@ -166,7 +180,7 @@ def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     if not table.names:
         return
     names = _renamed(reader, table.line, table.names)
-    if need_a_look(table.names):
+    if may_repeat_names(table.names):
         reader.repeated = repeated_names(row.cells for row in table)
         file.seek(start)
         table = CsvReader(file, reader.where)
@@ -181,8 +195,8 @@ def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
 
 
 def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[str, str]:
-    """What each column of a table is called in a row; free ones are noted. Raises InputError for columns that no set
-    can have, or that have to be there."""
+    """The field of each column of a table; free columns are noted. Raises InputError for a header that no set can
+    have."""
     renamed = {name: META + name if is_free(name) else name for name in names}
     problems = repeated_columns([renamed[name] if name else "" for name in names])
     problems += header_problems(names, reader.task, may_choose=reader.choose is not None)
@@ -193,25 +207,16 @@ def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[
             [Problem(reader.where, line, name, message) for name, message in problems],
         )
     for name in filter(is_free, renamed):
-        reader.note(note(name) if name else "a column without a name is left out")
+        reader.note(column_note(name) if name else "a column without a name is left out")
     return renamed
 
 
-# Formats that no agent can decode are among them, so that such a picture is reported and not silently left out.
-SUFFIXES = frozenset(
-    (
-        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff"),
-        *(".jp2", ".jxl", ".heic", ".heif", ".avif", ".svg", ".eps", ".ico", ".psd", ".ppm", ".pgm", ".tga", ".exr"),
-    )
-)
-
-
 def image_names(folder: Path, above: tuple[tuple[int, int], ...] = ()) -> Iterator[str]:
-    """Names relative to ``folder``, at any depth, with "/" between the parts, sorted as whole names.
+    """Names of pictures relative to ``folder``, at any depth, with "/" between the parts, sorted as full names.
 
-    Whatever has an image's suffix in its name counts, regular file or not; names that begin with a dot do not. Links
-    to folders are followed, but never in a circle: ``above`` are the device and number of the folders on the way.
-    Raises InputError for a folder that cannot be read.
+    Every name with a picture's suffix counts, apart from those that begin with a dot. Links to folders are followed,
+    but never in a circle: ``above`` are the device and number of the folders on the way. Raises InputError for a folder
+    that cannot be read.
     """
     try:
         about = folder.stat()
@@ -222,8 +227,8 @@ def image_names(folder: Path, above: tuple[tuple[int, int], ...] = ()) -> Iterat
             # A folder sorts as the names in it will.
             names = sorted(entry.name + "/" * _is_folder(entry) for entry in entries if entry.name[0] != ".")
     except OSError as error:
-        shown = os.fsencode(folder).decode("utf-8", "backslashreplace")
-        raise InputError(f"{shown}: cannot be read: {error.strerror or error}") from None
+        path = os.fsencode(folder).decode("utf-8", "backslashreplace")
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     for name in names:
         if name.endswith("/"):
             for inner in image_names(folder / name, (*above, here)):
@@ -237,3 +242,84 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link to itself
         return False
+
+
+# tables with types
+
+
+def is_table(path: Path) -> bool:
+    """Whether ``path`` is a Parquet file or a folder of ``save_to_disk``, by its name and its files."""
+    return path.suffix.lower() == ".parquet" or any((path / name).is_file() for name in (HUGGING_FACE, SPLITS))
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns of a table. Raises InputError and UnavailableError."""
+    schema = next(_batches(path)).schema if path.is_dir() else _parquet(path).schema_arrow
+    return [name for name in schema.names if not ROW_NUMBERS.fullmatch(name)]
+
+
+def table_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a table without absent values; an image is its path, or as the table holds it, {"bytes", "path"}.
+
+    Raises InputError for what cannot be read, and UnavailableError without pyarrow.
+    """
+    for batch in _batches(path):
+        for row in batch.to_pylist():
+            yield {name: _image(value) for name, value in present(row).items()}
+
+
+def present(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row's fields without null, NaN, and the numbers that pandas gives rows."""
+    return {
+        name: value
+        for name, value in row.items()
+        if value is not None
+        and not (isinstance(value, float) and math.isnan(value))
+        and not ROW_NUMBERS.fullmatch(name)
+    }
+
+
+def _image(value: Any) -> Any:
+    is_path = isinstance(value, dict) and value.keys() == {"bytes", "path"} and value["bytes"] is None
+    return value["path"] if is_path else value
+
+
+def _batches(path: Path) -> Iterator[Any]:
+    if not path.is_dir():
+        yield from _parquet(path).iter_batches(CHUNK)
+        return
+    if (path / SPLITS).is_file():
+        folders = ", ".join(sorted(entry.name for entry in path.iterdir() if entry.is_dir()))
+        raise InputError(f"{path}: holds several sets; give the folder of one: {folders}")
+    pa = _pyarrow()
+    try:
+        state = orjson.loads((path / HUGGING_FACE).read_bytes())
+        files = [path / entry["filename"] for entry in state["_data_files"]]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: {HUGGING_FACE} is not of Hugging Face's datasets: {error}") from None
+    if state.get("_indices_data_files"):
+        raise InputError(f"{path}: holds a choice of its rows; save dataset.flatten_indices() instead")
+    for file in files:
+        try:
+            with pa.memory_map(str(file)) as source:
+                yield from pa.ipc.open_stream(source)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{file}: cannot be read: {error}") from None
+
+
+def _parquet(path: Path) -> Any:
+    pa = _pyarrow()
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
+    return pyarrow

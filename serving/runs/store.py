@@ -1,22 +1,32 @@
-"""The store: appends records and journal lines so that what counts as done is on disk.
+"""The record files of agents: appended so that what counts as done is on disk, read back, and put in order.
 
-Lines are collected for ``interval`` seconds, then written, whole, in one write a file, and synced (group commit);
-only then are they counted. A write that fails (a full disk) is cut back to what was there before it.
+Lines are collected for ``interval`` seconds, then written in one write a file, and synced (group commit); only then
+are they counted. A write that fails (a full disk) is cut back to what was there before it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import mmap
 import os
+import sys
+from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
-from agents.errors import StorageError
-from serving.runs.atomic_files import repair_tail
+from agents.errors import InputError, StorageError
+from serving.runs.atomic_files import repair_tail, replacing
+from serving.runs.records import problems
+from serving.runs.row_problems import shown
+from serving.runs.run import numbered_records
 
+AnswerKey = tuple[int, int]  # position of the stimulus in the set, sample
 INTERVAL = 0.05
 BUFFER = 16 * 1024 * 1024
 
@@ -36,7 +46,7 @@ class _File:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
     def append(self, data: bytes) -> None:
-        """Write and sync; all of it or nothing. Nothing where the name leads to no file or another one."""
+        """Write and sync all of it or nothing; nothing if the name leads to no file or another file."""
         try:
             if not os.path.samestat(os.stat(self.path), os.fstat(self.descriptor)):
                 raise StorageError(
@@ -58,7 +68,7 @@ class _File:
 
 class Store:
     """``put`` lines; ``done`` counts, per file, what is on disk. ``check`` is called before each group of writes, and
-    raises StorageError where there must be none."""
+    raises StorageError if nothing may be written."""
 
     def __init__(self, check: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
         self._check = check
@@ -68,7 +78,7 @@ class Store:
         self._buffered = 0
         self._room = asyncio.Event()
         self._room.set()
-        self._flushed = asyncio.Event()  # another one after each flush
+        self._flushed = asyncio.Event()  # a new event after each flush
         self._closing = self._failed = False
         self._disk = ThreadPoolExecutor(1, "disk")  # what hangs elsewhere must not keep it waiting
 
@@ -140,3 +150,90 @@ class Store:
                 os.close(file.descriptor)
             self._files.clear()
             self._disk.shutdown(wait=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Whose records a file has: of an agent or a pair, of these tasks, with this digest. By a checksum the first
+    ``known`` bytes of the file are what was written."""
+
+    name: str
+    tasks: Container[str]
+    digest: str
+    known: int = 0
+
+    def fault(self, record: Mapping[str, Any], end: int) -> str | None:
+        """Why a record, whose line ends at ``end`` bytes, is none of this maker's; None if it is."""
+        if record["agent"] != self.name or record["task"] not in self.tasks:
+            return f"is a record of {shown(record['agent'])} in {shown(record['task'])}: it belongs elsewhere"
+        if record["provenance"].get("digest") != self.digest:
+            return "was made with other settings than run.json says; choose another --out"
+        if end > self.known and (wrong := problems(record)):
+            return f"is not a record: {': '.join(filter(None, (wrong[0].field, wrong[0].message)))}"
+        return None
+
+
+class ResumeState:
+    """The records of one agent: ``status`` and, of failures, ``codes`` by (position of the stimulus, sample), and the
+    order of the lines in its file. The run has ``samples`` of a stimulus."""
+
+    def __init__(self, samples: int) -> None:
+        self.status: dict[AnswerKey, str] = {}
+        self.codes: dict[AnswerKey, str] = {}
+        self._samples = samples
+        self._places = array("q")  # of each line its key's place in the set's order; -1 for a key of no stimulus
+
+    @classmethod
+    def read(
+        cls, path: Path, positions: Mapping[tuple[str, str], int], samples: int, maker: Maker, kept: int = 0
+    ) -> ResumeState:
+        """Read a record file, its torn tail already cut; the last line of a key counts. ``positions`` are the set's, by
+        (task, id); ``kept`` samples are in the file, ``samples`` are asked for now. Raises InputError for a line that
+        is no record of ``maker``."""
+        state = cls(max(samples, kept))
+        if not path.exists():
+            return state
+        end = 0
+        with path.open("rb") as file:
+            for number, line, record in numbered_records(file, path):
+                end += len(line)
+                if (fault := maker.fault(record, end)) is not None:
+                    raise InputError(f"{path}:{number} {fault}")
+                position, sample = positions.get((record["task"], record["stimulus"]), -1), record["sample"]
+                state.note(position, sample)
+                if position >= 0 and sample < samples:
+                    state.status[position, sample] = sys.intern(record["status"])
+                    if record["status"] == "failed":
+                        state.codes[position, sample] = sys.intern(record["error"]["code"])
+        return state
+
+    def note(self, position: int, sample: int) -> None:
+        """Note the key of a line that stands at the end of the file; the position is -1 for no stimulus of the set."""
+        is_of_run = position >= 0 and sample < self._samples
+        self._places.append(position * self._samples + sample if is_of_run else -1)
+
+    def counts(self, limit: int | None = None) -> Counter[str]:
+        """Answers by status to the first ``limit`` stimuli."""
+        counts = Counter({"ok": 0, "rejected": 0, "failed": 0})
+        counts.update(status for (position, _), status in self.status.items() if limit is None or position < limit)
+        return counts
+
+    def is_in_order(self) -> bool:
+        """Whether the lines stand as the set does, each key once, with those of no stimulus at the end."""
+        return all(place == -1 or -1 < before < place for before, place in pairwise(self._places))
+
+    def tidy(self, path: Path) -> None:
+        """Put the lines of the file in order, of each key the last, in one atomic replacement. A file that has not the
+        lines that were noted is left as it is. Raises StorageError."""
+        if not self._places:
+            return
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            starts = [0, *accumulate(len(line) for line in file)]
+            if len(starts) != len(self._places) + 1:
+                return
+            last = {place: line for line, place in enumerate(self._places)}
+            others = [line for line, place in enumerate(self._places) if place == -1]
+            last.pop(-1, None)
+            with replacing(path) as out:
+                for line in [*(last[place] for place in sorted(last)), *others]:
+                    out.write(content[starts[line] : starts[line + 1]])

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,15 +23,14 @@ from agents.errors import ClusterError, UnavailableError
 from serving.scheduling import local_ray
 from serving.scheduling.dispatch import ReplicaWorker
 from serving.scheduling.guardian import RAY_DIED, end_at_once
-from serving.scheduling.placement import Node
-from serving.scheduling.ray_head import job_config
-from serving.scheduling.ray_workers import Probe, RemoteWorker
+from serving.scheduling.placement import Node, Place
+from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.worker import WorkerSpec
 
 LOOK = 0.25  # seconds between two looks at Ray's processes
 FIRST_LINE = 10  # seconds of a start without a word; then each pause is as long as all before
 LONGEST_START = 240.0  # seconds of one try; Ray itself gives up sooner, where it knows
-LEFT_ALONE = 1.0  # seconds that a connection is given to end before Ray is ended under it
+LEFT_ALONE = 1.0  # seconds that a connection has to end before Ray is ended under it
 ORDERLY_END = 15.0  # seconds
 AGAIN = "run the same command again, when the machine has less to do"
 
@@ -44,14 +43,14 @@ def check_installed() -> None:
 
 @contextlib.contextmanager
 def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
-    """Begin to start Ray here while the block does other work, where that ``is_wanted`` and Ray is not there already.
+    """Begin to start Ray while the block does other work, where that ``is_wanted`` and Ray is not there already.
 
     A :class:`Cluster` takes it out of the list; what is left in it at the end of the block is ended.
     """
     heads: list[local_ray.RayHead] = []
     if is_wanted and is_installed("ray") and "ray" not in sys.modules:
         local_ray.set_environment()
-        with contextlib.suppress(OSError):  # the start itself will log_progress why
+        with contextlib.suppress(OSError):  # the start itself will give the reason
             heads.append(local_ray.RayHead.begin())
     try:
         yield heads
@@ -62,18 +61,19 @@ def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to Ray. ``nodes`` log_progress what there is to place agents on.
+    """A connection to Ray, and the ``nodes`` that agents can be placed on.
 
     A process that is connected already (a notebook) keeps its connection: it is used, and not ended by ``stop``.
-    ``ahead`` is of :func:`begun_ahead`.
     """
 
     address: str | None = None
-    ahead: list[local_ray.RayHead] = field(default_factory=list)
+    ahead: list[local_ray.RayHead] = field(default_factory=list)  # of begun_ahead
     nodes: list[Node] = field(init=False, default_factory=list)
     _owned: bool = field(init=False, default=False)
     _head: local_ray.RayHead | None = field(init=False, default=None)
     _load_locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
+    _groups: dict[Place, Any] = field(init=False, default_factory=dict)
+    _groups_lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     async def start(self, log_progress: Callable[[str], None] = lambda text: None) -> None:
         """Start or join Ray, which takes seconds, on a busy machine a minute. A cancellation ends it within 2 seconds.
@@ -85,18 +85,18 @@ class Cluster:
         loaded = sys.modules.get("ray")
         if where is None and (loaded is None or not loaded.is_initialized()):
             local_ray.set_environment()
-            importing = _in_thread(partial(importlib.import_module, "ray"))  # beside, as it takes its second
+            importing = _in_daemon(partial(importlib.import_module, "ray"))  # beside, as it takes its second
             try:
                 where = await self._start_head(log_progress)
             finally:
                 if not importing.done():
                     end_at_once()
-        connecting = _in_thread(partial(self._connect, where))
+        connecting = _in_daemon(partial(self._connect, where))
         try:
             while not connecting.done():
                 await asyncio.wait({connecting}, timeout=LOOK)
-                if self._head is not None and (what := self._head.lost()) is not None:
-                    raise ClusterError(f"Ray cannot be started: {what} ended; {AGAIN}")
+                if self._head is not None and (process := self._head.lost()) is not None:
+                    raise ClusterError(f"Ray cannot be started: {process} ended; {AGAIN}")
         finally:
             if not connecting.done():
                 await asyncio.wait({connecting}, timeout=LEFT_ALONE)
@@ -104,12 +104,11 @@ class Cluster:
         try:
             connecting.result()
         except Exception as error:
-            what = f"the Ray cluster at {self.address} cannot be reached" if self.address else "Ray cannot be started"
+            fault = f"the Ray cluster at {self.address} cannot be reached" if self.address else "Ray cannot be started"
             reason = str(error).strip().splitlines()
-            raise ClusterError(f"{what}: {reason[0] if reason else type(error).__name__}") from error
+            raise ClusterError(f"{fault}: {reason[0] if reason else type(error).__name__}") from error
 
     async def _start_head(self, log_progress: Callable[[str], None]) -> str:
-        """Start Ray here, if need be by a second try; returns its address. Raises ClusterError."""
         try:
             return await self._try_start(log_progress)
         except ClusterError as error:
@@ -128,10 +127,10 @@ class Cluster:
         try:
             began, next_line = time.monotonic(), FIRST_LINE
             while not (await asyncio.wait({address}, timeout=LOOK))[0]:
-                if (what := head.lost()) is not None:
+                if (process := head.lost()) is not None:
                     if (await asyncio.wait({address}, timeout=LOOK))[0]:
                         break  # it sent the reason before it ended
-                    raise ClusterError(f"{what} ended")
+                    raise ClusterError(f"{process} ended")
                 if (waited := time.monotonic() - began) > LONGEST_START:
                     raise ClusterError(f"it took more than {LONGEST_START:.0f} s")
                 if waited > next_line:
@@ -146,17 +145,17 @@ class Cluster:
 
     def _connect(self, where: str | None) -> None:
         if self.address is not None:
-            _answers(self.address)
+            _check_answers(self.address)
         import ray
 
         if not ray.is_initialized():
-            # Said of every start outside the main thread, where the command has signal handlers of its own.
+            # Ray warns of every start outside the main thread, where the command has signal handlers of its own.
             logging.getLogger("ray").setLevel(logging.ERROR)
-            # Ray prints every worker's death to stdout, which is ours: what a death means is told by the records.
+            # Ray prints every worker's death to stdout, which is ours; records have what a death means.
             ray._private.worker.print_to_stdstream = lambda *arguments, **keywords: None
             ray.init(
                 address=where,
-                job_config=job_config(),
+                job_config=local_ray.job_config(),
                 log_to_driver=False,
                 logging_level=logging.ERROR,
                 configure_logging=False,
@@ -171,16 +170,42 @@ class Cluster:
             if node.gpu_count:
                 node.gpu_memory = _gpu_memory(ray, node.id)
 
-    def worker(
-        self,
-        spec: WorkerSpec,
-        resources: Mapping[str, float],
-        continuous: bool,
-        strategy: Callable[[], Any],
-        probe: Probe | None,
-    ) -> ReplicaWorker:
-        """A worker that is still to be started, as :class:`serving.scheduling.ray_workers.RemoteWorker` has it."""
-        return RemoteWorker(spec, resources, continuous, self._load_locks, strategy, probe)
+    def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> ReplicaWorker:
+        """An unstarted worker in its place."""
+        strategy = partial(self._strategy, place)
+        return RemoteWorker(spec, resources, self._load_locks, strategy, sends_images=self.address is not None)
+
+    def _strategy(self, place: Place) -> Any:
+        """The scheduling strategy of an actor that is to be in that place, and nowhere else unless the node is lost.
+
+        Ray itself packs actors that want a part of a GPU onto the first GPU of a node. So each GPU that workers have,
+        or all GPUs of a model on several, is reserved as a placement group, of which the workers take their parts.
+        """
+        from ray.util import placement_group
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
+
+        node = self.nodes[place.node].id
+        if not place.gpus:
+            return NodeAffinitySchedulingStrategy(node, soft=True)
+        with self._groups_lock:
+            if place not in self._groups:
+                bundles = [{"GPU": float(len(place.gpus))}]
+                self._groups[place] = placement_group(bundles, "STRICT_PACK", _soft_target_node_id=node)
+            return PlacementGroupSchedulingStrategy(self._groups[place], 0)
+
+    async def keep_places(self, places: Collection[Place]) -> None:
+        """Give back the GPUs of all places but these; whatever still runs there ends."""
+        await asyncio.to_thread(self._keep_groups, places)
+
+    def _keep_groups(self, places: Collection[Place]) -> None:
+        with self._groups_lock:
+            left = {place: self._groups.pop(place) for place in [*self._groups] if place not in places}
+        if left:
+            import ray
+            from ray.util import remove_placement_group
+
+            for group in left.values() if ray.is_initialized() else ():
+                remove_placement_group(group)
 
     async def watch(self) -> None:
         """Return never; raise ClusterError when the local Ray has died under us."""
@@ -194,13 +219,13 @@ class Cluster:
         if self._owned:
             import ray
 
-            await _in_thread(ray.shutdown)
+            await _in_daemon(ray.shutdown)
         if self._head is not None:
             head, self._head = self._head, None
             await asyncio.to_thread(head.end, ORDERLY_END if self._owned else 0)
 
 
-def _in_thread(function: Callable[[], object]) -> asyncio.Future[None]:
+def _in_daemon(function: Callable[[], object]) -> asyncio.Future[None]:
     """Call Ray in a thread that nobody waits for at the process's end, as such a call may hang."""
     called: Future[None] = Future()
     called.set_running_or_notify_cancel()
@@ -219,7 +244,7 @@ def _in_thread(function: Callable[[], object]) -> asyncio.Future[None]:
     return ended
 
 
-def _answers(address: str) -> None:
+def _check_answers(address: str) -> None:
     """Raise OSError if nobody listens at ``address`` (host:port): Ray itself would try for minutes, then abort."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
@@ -238,7 +263,7 @@ def _node(info: dict[str, Any]) -> Node:
 
 
 def _gpu_memory(ray: Any, node_id: str) -> int:
-    """Bytes of the node's smallest GPU, asked where it is."""
+    """Bytes of the node's smallest GPU, by a call there."""
 
     def smallest() -> int:
         import torch

@@ -2,13 +2,13 @@
 
 A batch leaves when it is full, or when its oldest request has waited :data:`LINGER` seconds and a worker is idle. A
 worker holds a second batch while it answers one, so that it can prepare it meanwhile; an engine that batches by itself
-holds as many single requests as its agent allows. What happens when a worker dies stands in
-:mod:`serving.scheduling.recovery`.
+holds as many single requests as its agent allows. :mod:`serving.scheduling.recovery` says what is done about faults.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -20,10 +20,9 @@ import orjson
 from agents import answers, stimuli
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
-from serving.scheduling.queue import RequestQueue
-from serving.scheduling.recovery import CircuitBreaker, WorkerLost, count_death, reload
-from serving.scheduling.request import AgentRequest, Listeners
-from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest, describe
+from serving.scheduling.recovery import DEATHS, LONGEST_PAUSE, RELOADS, CircuitBreaker, WorkerLost, describe, one_line
+from serving.scheduling.request import AgentRequest, Listeners, RequestQueue
+from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest
 from serving.timestamps import now
 
 LINGER = 0.004
@@ -31,7 +30,7 @@ log = logging.getLogger("turinglike.scheduling")
 
 
 class ReplicaWorker(Protocol):
-    """What a dispatcher needs of a worker; :class:`serving.scheduling.ray_workers.RemoteWorker` is one."""
+    """What a dispatcher needs of a worker, in this process or in another."""
 
     host: str
     device: str
@@ -44,10 +43,8 @@ class ReplicaWorker(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Replica:
-    """A loaded worker and the batches that it has in hand. Its replacement gets the same number."""
-
     worker: ReplicaWorker
-    number: int
+    number: int  # its replacement gets the same
     in_flight: list[list[AgentRequest]] = field(default_factory=list)
     has_suspect: bool = False  # answers a suspect, and takes nothing beside it
 
@@ -55,8 +52,8 @@ class _Replica:
 class Dispatcher:
     """The queue and the workers of one agent.
 
-    ``make_worker`` gives a fresh, unstarted worker for the replica of a number, from 0. ``timeout`` is for one batch,
-    ``load_timeout`` for loading, in seconds. ``provenance`` is what the first worker that was loaded told of itself.
+    ``make_worker`` makes an unstarted worker for the replica of a number, from 0. ``timeout`` is for one batch,
+    ``load_timeout`` for loading, in seconds. ``provenance`` comes from the first worker that was loaded.
     """
 
     def __init__(
@@ -93,7 +90,7 @@ class Dispatcher:
 
     @property
     def loaded_workers(self) -> int:
-        """How many are loaded; fewer than were asked for while lost ones are being replaced."""
+        """How many are loaded; lost ones are missing while they are replaced."""
         return len(self._replicas)
 
     @property
@@ -118,10 +115,10 @@ class Dispatcher:
         if self.stopped is not None:
             return
         worker, began = self._make_worker(number), asyncio.get_running_loop().time()
-        loaded = await worker.start(self.load_timeout)
+        provenance = await worker.start(self.load_timeout)
         seconds = asyncio.get_running_loop().time() - began
         log.debug("%s: worker %d loaded in %.1f s on %s, %s", self.name, number, seconds, worker.host, worker.device)
-        self.provenance = self.provenance or loaded
+        self.provenance = self.provenance or provenance
         if self.stopped is not None:
             worker.kill()
             return
@@ -135,11 +132,18 @@ class Dispatcher:
         self._lose(replica, await replica.worker.died())
 
     async def _replace(self, lost: _Replica) -> None:
-        try:
-            await reload(lambda: self._start_replica(lost.number), forever=self._breaker is None)
-        except AgentStoppedError as error:
-            if not self._replicas:
-                self.stop(error)
+        pause = 1.0
+        for attempt in itertools.count(1):
+            try:
+                await self._start_replica(lost.number)
+                return
+            except AgentStoppedError as error:
+                if attempt == RELOADS and self._breaker is not None:
+                    if not self._replicas:
+                        self.stop(error)
+                    return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     # requests to workers
 
@@ -173,13 +177,12 @@ class Dispatcher:
                 replica.has_suspect = False
 
     def _busyness(self, replica: _Replica) -> tuple[bool, bool, int]:
-        """The least goes first: a worker that can take something, has something to take, and has the least in hand."""
+        """Sorts first the worker that can take something, has something to take, and has the least in hand."""
         is_full = replica.has_suspect or len(replica.in_flight) >= self.max_in_flight
         has_nothing = not self._suspects and self._queue.first(replica.number) is None
         return is_full, has_nothing, len(replica.in_flight)
 
     def _has_batch(self, replica: _Replica) -> bool:
-        """Whether a batch for this worker is full, or has waited long enough; else the worker waits for more."""
         first = self._queue.first(replica.number)
         if first is None:
             return False
@@ -209,7 +212,6 @@ class Dispatcher:
             self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
 
     async def _call(self, replica: _Replica, batch: list[AgentRequest]) -> None:
-        """Have a worker answer a batch, and deliver what comes back."""
         sent_at = asyncio.get_running_loop().time()
         packed: list[PackedRequest] = []
         for request in batch:
@@ -217,17 +219,16 @@ class Dispatcher:
             packed.append(
                 (request.row, request.files, request.draw_seed(), request.sample, request.attempt, request.options)
             )
+        listeners = {place: request.pass_on for place, request in enumerate(batch) if request.say is not None}
         # A worker answers its batches in turn: the time of those ahead is not this one's.
-        listeners = {place: request.tell for place, request in enumerate(batch) if request.say is not None}
         ahead = 0 if self.continuous else len(replica.in_flight) - 1
         try:
             reply = await replica.worker.call(packed, self.timeout * (1 + ahead), listeners)
         except WorkerLost as lost:
             self._lose(replica, lost)
             return
-        except Exception as error:
-            # The call itself failed (a reply that cannot be sent between processes, say): there is no answer to these.
-            failed: PackedReply = ("worker_failed", " ".join(str(error).split())[:500], None, None, 0.0)
+        except Exception as error:  # of the call itself: a reply that cannot be sent between processes, say
+            failed: PackedReply = ("worker_failed", one_line(error), None, None, 0.0)
             reply = BatchReply([failed] * len(batch), 0.0, len(batch))
         if replica in self._replicas:
             replica.in_flight.remove(batch)
@@ -251,15 +252,20 @@ class Dispatcher:
             log.debug("%s: batches of %d from now on, %d at once", self.name, self.batch_size, self.max_in_flight)
             for request in requests:
                 self.submit(request)
-        elif count_death(requests, lost):
-            self._finish(requests[0])
         else:
-            self._suspects.extend(requests)
+            if len(requests) == 1:
+                requests[0].deaths += 1
+            for request in requests:
+                if request.deaths < DEATHS:
+                    self._suspects.append(request)
+                else:
+                    request.fail(lost.cause, f"{lost}, {DEATHS} times with this stimulus alone")
+                    self._finish(request)
         if self.stopped is None:
             self._run_in_background(self._replace(replica))
             self.dispatch()
 
-    # answers to whoever asked
+    # answers to whoever waits for them
 
     def _deliver(self, replica: _Replica, batch: list[AgentRequest], reply: BatchReply) -> None:
         if reply.limit is not None and reply.limit < self.batch_size:
@@ -328,10 +334,8 @@ class Dispatcher:
 
 
 def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
-    """Run the filters on an answer: note what they found, and count the attempt up if another follows.
-
-    After the last attempt the request's status is ``rejected``. Raises whatever a filter raises.
-    """
+    """Run the filters on an answer, note their verdicts, and count the attempt up if another follows; after the last
+    attempt the request's status is ``rejected``."""
     stimulus = stimuli.parse_row(request.row)
     model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
     assert request.answer is not None
@@ -352,8 +356,7 @@ def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
 
 
 def _is_empty(request: AgentRequest) -> bool:
-    """Whether a word or a text that was answered is empty. What two machines say to each other is judged as a
-    conversation."""
+    """Whether a word or a text was answered and is empty. Two machines' turns are judged as a conversation."""
     answer = request.answer or b""
     if request.status != "ok" or not answer.startswith((b'{"text":"', b'{"word":"')):
         return False

@@ -1,8 +1,7 @@
 """Ctrl-C and SIGTERM: one clear end in every phase of a command.
 
-Outside the event loop a signal raises :class:`Interrupted` where the program is. Inside it the first signal cancels the
-main task, which ends in order; a second one, half a second or more later, ends the process at once (``timeout`` and
-terminals send one signal twice).
+Outside the event loop a signal raises :class:`Interrupted`. Inside it the first signal cancels the main task, which
+ends in order; a second one, half a second or more later, ends the process at once.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-ONE_SIGNAL = 0.5  # seconds in which signals count as one
+ONE_SIGNAL = 0.5  # seconds in which signals count as one: ``timeout`` and terminals send one twice
 
 
 class Interrupted(BaseException):
@@ -46,8 +45,7 @@ def raised() -> Iterator[None]:
 
 
 async def started(start: Coroutine[Any, Any, None], take_signals: Callable[[], None]) -> None:
-    """Await the start of what takes the signals at some moment, as Ray does; if this is cancelled, what was begun has
-    ended when it returns."""
+    """Await the start of what takes the signals at some moment, as Ray does. A cancellation waits for its end."""
     task = asyncio.create_task(start)
     try:
         while not task.done():
@@ -67,25 +65,25 @@ def run(
 
     ``main`` is called with a function that takes the signals back from a library that has taken them.
     """
-    heard: list[tuple[int, float]] = []
+    received: list[tuple[int, float]] = []  # signals and their times
 
     async def work() -> T:
         loop = asyncio.get_running_loop()
 
         def stop(number: int) -> None:
-            if not heard:
-                heard.append((number, time.monotonic()))
+            if not received:
+                received.append((number, time.monotonic()))
                 print("stopping; a second signal ends at once", file=sys.stderr, flush=True)
                 task.cancel()
-            elif time.monotonic() - heard[0][1] > ONE_SIGNAL:
+            elif time.monotonic() - received[0][1] > ONE_SIGNAL:
                 os._exit(128 + number)
 
-        def listen() -> None:
+        def take_signals() -> None:
             for number in SIGNALS:
                 loop.add_signal_handler(number, stop, number)
 
-        task = asyncio.create_task(main(listen))
-        listen()
+        task = asyncio.create_task(main(take_signals))
+        take_signals()
         try:
             return await task
         finally:
@@ -98,9 +96,9 @@ def run(
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(work())
     except asyncio.CancelledError:
-        if not heard:
+        if not received:
             raise
-        raise Interrupted(heard[0][0]) from None
+        raise Interrupted(received[0][0]) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

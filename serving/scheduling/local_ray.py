@@ -1,40 +1,41 @@
-"""What a Ray of our own is started with, so that nobody else on the machine or the network gets anything from it.
+"""A Ray of our own, from which nobody else on the machine or the network gets anything.
 
 Ray listens on every interface, lets everybody into its folder, hands its whole environment to the workers and puts the
-current folder before the installed packages in their ``sys.path``. Here it listens on the loopback alone and asks for a
+current folder before the installed packages in their ``sys.path``. Here it listens on the loopback alone and wants a
 token, its folder is private, and workers get the variables that they need and the packages that are installed.
+
+Run as a file, with Ray's options as JSON, this starts Ray and ends it when standard input ends: a start that hangs can
+be ended from outside only, as Ray holds the interpreter's lock while it waits. It writes lines of JSON: the ``pid`` and
+``name`` of each of Ray's processes, and at last the ``address`` of Ray, or an ``error``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
+import logging
 import os
 import re
 import secrets
-import select
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agents.errors import ClusterError
-from serving.scheduling import ray_head
 
 PREFIX = "turinglike-"  # of the private folders
-LOCK = ".driver.lock"  # in each of them, held by its driver
 LONGEST = 18  # characters of the folder that they stand in; a socket's path has at most 107
-SETTLED = 60.0  # seconds after which a folder that nobody holds is left over from a driver that was killed
 
-# Of Ray's processes alone: on a busy machine they take longer to start than the 30 s that Ray gives them.
-PATIENCE = {"RAY_gcs_server_port_wait_time_s": "200", "RAY_agent_register_timeout_ms": "200000"}
+# On a busy machine Ray's processes take longer to start than the 30 s that Ray gives them.
+PATIENCE = 200  # seconds
+PATIENT = {"RAY_gcs_server_port_wait_time_s": f"{PATIENCE}", "RAY_agent_register_timeout_ms": f"{PATIENCE}000"}
 ESSENTIAL = ("raylet", "gcs_server")
 OPTIONS: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 256 * 1024 * 1024}  # of ray.init
 ENVIRONMENT = {
@@ -56,12 +57,10 @@ SECRET = re.compile(r"KEY|TOKEN(?!IZERS)|SECRET|PASSWORD|CREDENTIAL")
 
 
 def is_for_workers(name: str) -> bool:
-    """Whether the workers of every agent get this environment variable. Raises nothing."""
-    return (
-        name in ENVIRONMENT
-        or name.startswith("RAY_AUTH_")
-        or (NEEDED.fullmatch(name) is not None and not SECRET.search(name))
-    )
+    """Whether the workers of every agent get this environment variable."""
+    if name in ENVIRONMENT or name.startswith("RAY_AUTH_"):
+        return True
+    return NEEDED.fullmatch(name) is not None and not SECRET.search(name)
 
 
 def set_environment() -> None:
@@ -71,7 +70,7 @@ def set_environment() -> None:
         raise ClusterError("Ray was imported before its token was set; let Turinglike import it first")
     os.environ.update(ENVIRONMENT)
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    os.environ.pop("RAY_ADDRESS", None)  # a cluster that the shell happens to point at is joined only when asked for
+    os.environ.pop("RAY_ADDRESS", None)  # a cluster that the shell happens to point at is not joined by itself
 
 
 def workers_environment() -> dict[str, str]:
@@ -83,83 +82,37 @@ def workers_environment() -> dict[str, str]:
     return {**needed, "PYTHONSAFEPATH": "1"}  # also for what the workers start by `python -c`
 
 
-@dataclass(slots=True)
-class PrivateFolder:
-    """A folder that only this user may enter, around that of Ray's files and sockets, which Ray opens to everybody;
-    ``remove`` it when Ray has ended.
-
-    Its driver holds the lock in it. Folders with such a lock that nobody holds are left over, and are removed by the
-    next driver; no other folder is, whatever its name.
-    """
-
-    path: Path
-    lock: int
-
-    @property
-    def ray(self) -> Path:
-        return self.path / "ray"
-
-    @classmethod
-    def make(cls) -> PrivateFolder:
-        """Raises OSError."""
-        base = Path(tempfile.gettempdir())
-        if len(str(base)) > LONGEST:
-            base = Path("/tmp")
-        for lock in base.glob(f"{PREFIX}*/{LOCK}"):
-            _remove_left_over(lock)
-        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-        held = os.open(path / LOCK, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        return cls(path, held)
-
-    def remove(self) -> None:
-        """What a process of Ray's that is slow to end still writes there is removed by the next start."""
-        shutil.rmtree(self.ray, ignore_errors=True)
-        if not self.ray.exists():
-            shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self.lock)
-
-
-def _remove_left_over(lock: Path) -> None:
-    with contextlib.suppress(OSError):  # another start may be at it too
-        folder = lock.parent.lstat()
-        if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
-            return
-        held = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            if time.time() - os.fstat(held).st_mtime > SETTLED:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(lock.parent, ignore_errors=True)
-        finally:
-            os.close(held)
+def private_folder() -> Path:
+    """Make a folder that only this user may enter, for Ray's files and sockets, which Ray opens to everybody."""
+    base = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=base if len(base) <= LONGEST else "/tmp"))
 
 
 @dataclass(slots=True)
 class RayHead:
-    """Ray's processes on this machine, started by a process of their own (:mod:`serving.scheduling.ray_head`); ``end``
-    them, whether or not they have started."""
+    """Ray's processes on this machine, started by a process of their own; ``end`` them, started or not."""
 
-    folder: PrivateFolder
+    folder: Path
     process: subprocess.Popen[str]
-    _watched: dict[str, int | None] = field(init=False, default_factory=dict)  # by name, see _descriptor
+    _essential: dict[str, int] = field(init=False, default_factory=dict)  # names and ids of processes
 
     @classmethod
     def begin(cls) -> RayHead:
         """Raises OSError."""
-        folder = PrivateFolder.make()
-        options = json.dumps({**OPTIONS, "_temp_dir": str(folder.ray)})
+        folder = private_folder()
+        options = json.dumps({**OPTIONS, "_temp_dir": str(folder / "ray")})
         try:
             process = subprocess.Popen(
-                [sys.executable, ray_head.__file__, options],
+                [sys.executable, __file__, options],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                env={**PATIENCE, **workers_environment()},
+                env={**PATIENT, **workers_environment()},
                 process_group=0,
             )
         except OSError:
-            folder.remove()
+            folder.rmdir()
             raise
         return cls(folder, process)
 
@@ -172,15 +125,15 @@ class RayHead:
                 return str(answer["address"])
             if "error" in answer:
                 raise ClusterError(str(answer["error"]).rstrip("."))
-            if answer["name"] in ESSENTIAL and hasattr(os, "pidfd_open"):  # of Linux
-                self._watched[answer["name"]] = _descriptor(answer["pid"])
+            if answer["name"] in ESSENTIAL:
+                self._essential[answer["name"]] = answer["pid"]
         raise ClusterError("the process that starts it ended")
 
     def lost(self) -> str | None:
-        """Which of the processes has ended without which there is no Ray, if one has."""
+        """Which of the processes has ended without which there is no Ray, if any."""
         if self.process.poll() is not None:
             return "the process that started it"
-        return next((f"its {name}" for name, one in [*self._watched.items()] if _has_ended(one)), None)
+        return next((f"its {name}" for name, pid in [*self._essential.items()] if _has_ended(pid)), None)
 
     def end(self, seconds: float) -> None:
         """End Ray in order, or at once what is left of it after so many seconds."""
@@ -193,24 +146,91 @@ class RayHead:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        while self._watched:
-            if (descriptor := self._watched.popitem()[1]) is not None:
-                os.close(descriptor)
         self.process.stdout.close()
-        self.folder.remove()
+        _remove(self.folder)
 
 
-def _descriptor(pid: int) -> int | None:
-    """A descriptor of the process, which need be no child of this one; None where it has ended and been waited for."""
+def _has_ended(pid: int) -> bool:
+    """Whether a process, which need be no child of this one, has ended, as far as the system tells."""
     try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:
-        return None
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return sys.platform == "linux"
 
 
-def _has_ended(descriptor: int | None) -> bool:
-    if descriptor is None:
-        return True
-    ended = select.poll()
-    ended.register(descriptor, select.POLLIN)
-    return bool(ended.poll(0))
+def _remove(folder: Path) -> None:
+    for _ in range(10):  # a process of Ray's that is slow to end may still write there
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
+
+
+def job_config() -> Any:
+    """Ray's JobConfig, without the driver's script and current folder for the workers' ``sys.path``."""
+    from ray.job_config import JobConfig
+
+    class InstalledPackages(JobConfig):
+        def _runtime_env_has_working_dir(self) -> bool:
+            return True  # Ray passes the driver's folders on unless the job has a folder of its own
+
+    return InstalledPackages()
+
+
+def main(options: dict[str, Any]) -> None:
+    """Start Ray; when the input has ended, as it does when the driver is killed, end it and remove its folder."""
+    folder = Path(options["_temp_dir"]).parent
+    answer = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Ray's output is dropped
+
+    def send(**values: Any) -> None:
+        answer.write(json.dumps(values) + "\n")
+        answer.flush()
+
+    import ray
+    from ray._private import services as _services
+
+    services: Any = _services
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    start_process, get_node, until = services.start_ray_process, services.get_node, time.monotonic() + PATIENCE
+
+    def start_and_send(command: Any, process_type: str, *more: Any, **others: Any) -> Any:
+        started = start_process(command, process_type, *more, **others)
+        send(name=process_type, pid=started.process.pid)
+        return started
+
+    def wait_for_node(*where: Any) -> Any:
+        while True:
+            try:
+                return get_node(*where)
+            except RuntimeError:  # the raylet is not there yet
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.1)
+
+    services.start_ray_process, services.get_node = start_and_send, wait_for_node
+    started = threading.Event()
+
+    def wait() -> None:
+        sys.stdin.read()
+        if not started.is_set():
+            _remove(folder)
+            os._exit(1)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    try:
+        ray.init(address="local", job_config=job_config(), log_to_driver=False, configure_logging=False, **options)
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        send(error=reason[0] if reason else type(error).__name__)
+        os._exit(1)
+    started.set()
+    send(address=ray.get_runtime_context().gcs_address)
+    waiting.join()
+    ray.shutdown()
+    _remove(folder)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,8 +1,10 @@
-"""What this machine is, and how much memory a process of it has taken."""
+"""What this machine is, and how a process that hosts an agent shares the interpreter's lock, the cores and the
+memory."""
 
 from __future__ import annotations
 
-import importlib.util
+import ctypes
+import gc
 import os
 import platform
 import re
@@ -11,16 +13,27 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from agents.errors import UnavailableError
 
+# What a machine with a GPU has: without any of them torch need not be imported, which takes seconds.
+DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+PRINT_GPU = (
+    "import torch; c = torch.cuda; "
+    "print(c.get_device_properties(0).total_memory, c.get_device_name(0)) if c.is_available() else None"
+)
+SWITCH = 0.0005  # seconds between two threads' turns; Python's own is ten times as long
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
+KEPT, MAPPED = 256 << 20, 32 << 20  # bytes of free memory that are kept, and of a block that is mapped by itself
+
 
 @dataclass(frozen=True)
 class Host:
-    """The machine: its name, its processor's, how many cores this process may use, and its memory."""
+    """The machine: its name, its processor's, how many cores this process may use, and its memory in bytes."""
 
     name: str
     cpu: str
@@ -30,23 +43,14 @@ class Host:
 
 @dataclass(frozen=True)
 class Device:
-    """What the models ran on; ``memory`` is the device's own, or the host's."""
+    """What models run on; ``memory`` is the device's own, or the host's."""
 
     name: str
     kind: Literal["cpu", "cuda"]
     memory: int
 
 
-# What a machine with a GPU has: without any of them torch need not be asked, which takes seconds.
-DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-ASK_GPU = (
-    "import torch; c = torch.cuda; "
-    "print(c.get_device_properties(0).total_memory, c.get_device_name(0)) if c.is_available() else None"
-)
-
-
 def host() -> Host:
-    """This machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     cpu = _first_match("/proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.processor() or platform.machine()
     return Host(socket.gethostname(), cpu, cores(), memory)
@@ -58,25 +62,18 @@ def cores() -> int:
 
 
 def cpu() -> Device:
-    """The processor as a device: it is another one with another number of cores."""
+    """The processor as a device: it is another with another number of cores."""
     here = host()
     return Device(f"{here.cpu} x {here.cores}", "cpu", here.memory)
 
 
 def device(choice: str) -> Device:
-    """The device that agents with a use for a GPU get: for "auto" the first GPU, if torch sees one. Imports torch.
-
-    Raises UnavailableError for "cuda" where there is none.
-    """
-    if choice != "cpu" and importlib.util.find_spec("torch") is not None:
-        import torch
-
-        if torch.cuda.is_available():
-            memory = int(torch.cuda.get_device_properties(0).total_memory)
-            return Device(torch.cuda.get_device_name(0), "cuda", memory)
-    if choice == "cuda":
+    """The device of agents with a use for a GPU: for "auto" the first GPU, if there is any. Raises UnavailableError for
+    "cuda" where there is none."""
+    graphics = None if choice == "cpu" else gpu()
+    if graphics is None and choice == "cuda":
         raise UnavailableError("--device cuda: torch sees no GPU here; leave --device out to measure on the CPU")
-    return cpu()
+    return graphics or cpu()
 
 
 def may_have_gpu() -> bool:
@@ -85,10 +82,10 @@ def may_have_gpu() -> bool:
 
 
 def gpu() -> Device | None:
-    """The first GPU, as :func:`device` has it, asked in another process: this one takes no memory of the GPU."""
+    """The first GPU, by another process: this one takes no memory of the GPU."""
     if not may_have_gpu():
         return None
-    done = subprocess.run([sys.executable, "-c", ASK_GPU], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", PRINT_GPU], capture_output=True, text=True, check=False)
     memory, _, name = done.stdout.strip().partition(" ")
     return Device(name, "cuda", int(memory)) if memory else None
 
@@ -106,9 +103,39 @@ def peak() -> int:
 
 
 def _first_match(path: str, pattern: str) -> str | None:
-    """The first line of a system's file that matches, if there is one: the group of it."""
     try:
         match = re.search(f"^{pattern}$", Path(path).read_text(), re.MULTILINE)
     except OSError:
         return None
     return match[1].strip() if match else None
+
+
+def set_up_process(*, continuous: bool) -> None:
+    """Settings of a process that hosts an agent, before torch is imported; variables that are set already stay.
+
+    ``continuous``: the agent's engine batches by itself and looks after its threads.
+    """
+    # Each operation of torch gives the interpreter's lock away and wants it back, from threads that prepare.
+    sys.setswitchinterval(SWITCH)
+    if not continuous:
+        # Threads that spin while they wait for each other use up their turns on cores that others need.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
+        # Keep the memory of pictures that were freed for the next: each of its pages would be a fault again.
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:  # of glibc alone
+            mallopt(M_MMAP_THRESHOLD, MAPPED)
+            mallopt(M_TRIM_THRESHOLD, KEPT)
+
+
+def freeze() -> None:
+    """All that was imported and loaded stays: the garbage collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def yield_to_device() -> None:
+    """Lower the priority of a thread that prepares: torch's threads wait for each other many times in a batch."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + 10))

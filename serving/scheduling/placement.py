@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -36,8 +36,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What the ``replicas`` of one agent need, each: bytes on the host, and on each of ``devices`` GPUs of one machine
-    (0: runs on the CPU), with what CUDA itself takes. Of several GPUs a replica has the whole."""
+    """What each of the ``replicas`` of one agent needs: bytes on the host, and on each of ``devices`` GPUs of one
+    machine, with what CUDA itself takes (0: runs on the CPU). Of several GPUs a replica has all memory."""
 
     agent: str
     memory: int
@@ -61,23 +61,21 @@ class Room:
         self.nodes = nodes
         self._memory = [node.memory for node in nodes]
         self._gpus = [[node.gpu_memory] * node.gpu_count for node in nodes]
-        self._there: Counter[tuple[str, int, int | None]] = Counter()  # agent, node, GPU (None: anywhere on the node)
+        self._replicas: Counter[tuple[str, int, int | None]] = Counter()  # agent, node, GPU (None: on the node)
 
     def copy(self) -> Room:
         other = Room(self.nodes)
         other._memory, other._gpus = [*self._memory], [[*gpus] for gpus in self._gpus]
-        other._there = self._there.copy()
+        other._replicas = self._replicas.copy()
         return other
 
     def find(self, need: Need, *, spread: bool) -> Place | None:
-        """Where one more replica fits, if anywhere: where the agent has the fewest replicas and most is free, or, not
-        to ``spread``, in the first place."""
-        places = [*self._fitting(need)]
-        if spread:
-            return min(places, key=lambda place: self._cost(need, place), default=None)
-        return places[0] if places else None
+        """Where one more replica fits, if anywhere: to ``spread``, where the agent has the fewest replicas and most is
+        free, else in the first place."""
+        places = self._fitting(need)
+        return min(places, key=lambda place: self._cost(need, place), default=None) if spread else next(places, None)
 
-    def _fitting(self, need: Need) -> Iterable[Place]:
+    def _fitting(self, need: Need) -> Iterator[Place]:
         for index, node in enumerate(self.nodes):
             if self._memory[index] < need.memory:
                 continue
@@ -93,20 +91,20 @@ class Room:
 
     def _cost(self, need: Need, place: Place) -> tuple[float, ...]:
         node = place.node
-        on_node = self._there[need.agent, node, None] / max(self.nodes[node].cpus, 1)
+        on_node = self._replicas[need.agent, node, None] / max(self.nodes[node].cpus, 1)
         if len(place.gpus) != 1:
             return on_node, -self._memory[node]
         [gpu] = place.gpus
-        return self._there[need.agent, node, gpu], -self._gpus[node][gpu], on_node
+        return self._replicas[need.agent, node, gpu], -self._gpus[node][gpu], on_node
 
     def take(self, need: Need, place: Place, sign: int = 1) -> None:
         """Give a replica its place, or with the ``sign`` -1 take it back."""
         self._memory[place.node] -= sign * need.memory
-        self._there[need.agent, place.node, None] += sign
+        self._replicas[need.agent, place.node, None] += sign
         for gpu in place.gpus:
             gpu_memory = self.nodes[place.node].gpu_memory
             self._gpus[place.node][gpu] -= sign * (gpu_memory if need.devices > 1 else need.device_memory)
-            self._there[need.agent, place.node, gpu] += sign
+            self._replicas[need.agent, place.node, gpu] += sign
 
 
 Places = dict[str, tuple[Place, ...]]
@@ -130,6 +128,11 @@ def place_all(needs: Sequence[Need], room: Room) -> Places | None:
     return None
 
 
+def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
+    """Whether all replicas fit at once."""
+    return place_all(needs, Room(nodes)) is not None
+
+
 def gpu_share(need: Need, gpu_memory: int) -> float:
     """The share of a GPU (Ray's ``num_gpus``) that one replica takes: its declared memory over the GPU's.
 
@@ -141,48 +144,29 @@ def gpu_share(need: Need, gpu_memory: int) -> float:
     return min(1.0, max(1, need.device_memory * 10_000 // max(gpu_memory, 1)) / 10_000)
 
 
-def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
-    """Whether all replicas fit at once."""
-    return place_all(needs, Room(nodes)) is not None
-
-
-def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
-    """Why ``needs`` cannot fit, with the sizes, in one sentence."""
-    wanted = ", ".join(
-        f"{need.agent} needs {need.replicas} x {sizes(need.memory, need.devices, need.device_memory)}" for need in needs
-    )
-    there = ", ".join(sizes(node.memory, node.gpu_count, node.gpu_memory) for node in nodes)
-    return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"
-
-
 def sizes(memory: int, gpus: int, gpu_memory: int) -> str:
     """Bytes of memory, and of each GPU's, for people."""
     on_gpus = f" and {gpus} x {gpu_memory / GIB:.1f} GiB of GPU memory" if gpus and gpu_memory else ""
     return f"{memory / GIB:.1f} GiB{on_gpus}"
 
 
-def replicas_for(need: Need, batches: int, nodes: Sequence[Node]) -> int:
-    """How many workers ``--replicas auto`` gives an agent: one per GPU if it uses one, else one per core, as these fill
-    the cores better than threads that wait for each other at every operation. Never more than the agent has batches to
-    answer, nor than fit when they are alone; at least one."""
+def most_replicas(need: Need, batches: int, nodes: Sequence[Node]) -> int:
+    """Of ``--replicas auto``: one per GPU, or per core for an agent without, but no more than batches. One per core
+    fills the cores better than threads, which wait for each other at every operation."""
     most = sum(node.gpu_count // need.devices if need.device_memory else node.cpus for node in nodes)
-    count = max(1, min(most, batches))
-    while count > 1 and not fits([replace(need, replicas=count)], nodes):
-        count -= 1
-    return count
+    return max(1, min(most, batches))
 
 
-def fewer_replicas(
+def fitting_replicas(
     needs: Mapping[str, Need], groups: Iterable[Sequence[str]], nodes: Sequence[Node]
 ) -> dict[str, Need]:
-    """The needs with only as many replicas as let each of the ``groups`` fit, if one of each agent does."""
+    """The needs with as few replicas as let each of the ``groups`` fit; one of each where even these do not."""
     reduced = dict(needs)
     for group in groups:
-        agents = tuple(dict.fromkeys(group))
-        if not fits([replace(reduced[agent], replicas=1) for agent in agents], nodes):
-            continue
-        while not fits([reduced[agent] for agent in agents], nodes):
-            most = max(agents, key=lambda agent: reduced[agent].replicas)
+        while not fits([reduced[agent] for agent in group], nodes):
+            most = max(group, key=lambda agent: reduced[agent].replicas)
+            if reduced[most].replicas == 1:
+                break
             reduced[most] = replace(reduced[most], replicas=reduced[most].replicas - 1)
     return reduced
 
@@ -198,7 +182,7 @@ class Admission:
     nodes: Sequence[Node]
     needs: Mapping[str, Need]
     unload: Callable[[str], Awaitable[None]]
-    places: Places = field(init=False)
+    places: Places = field(init=False, default_factory=dict)
     _all_fit: bool = field(init=False)
     _room: Room = field(init=False)
     _users: Counter[str] = field(init=False, default_factory=Counter)
@@ -206,7 +190,6 @@ class Admission:
 
     def __post_init__(self) -> None:
         self._room = Room(self.nodes)
-        self.places = {}
         self._all_fit = self.place(tuple(self.needs))
 
     def check(self, groups: Iterable[Sequence[str]]) -> None:
@@ -214,7 +197,12 @@ class Admission:
         for group in groups:
             needs = [self.needs[agent] for agent in dict.fromkeys(group)]
             if not fits(needs, self.nodes):
-                raise InputError(refusal(needs, self.nodes))
+                wanted = ", ".join(
+                    f"{need.agent} needs {need.replicas} x {sizes(need.memory, need.devices, need.device_memory)}"
+                    for need in needs
+                )
+                available = ", ".join(sizes(node.memory, node.gpu_count, node.gpu_memory) for node in self.nodes)
+                raise InputError(f"too large to be loaded together: {wanted}; there is {available or 'nothing'}")
 
     @asynccontextmanager
     async def admit(self, group: Sequence[str]) -> AsyncIterator[None]:
@@ -261,15 +249,12 @@ class Admission:
         need, gpu_memory = self.needs[agent], self.nodes[place.node].gpu_memory
         if need.devices > 1:
             return gpu_memory
-        there = {
-            name: sum(other.node == place.node and other.gpus == place.gpus for other in places)
-            for name, places in self.places.items()
-        }
+        replicas = {name: places.count(place) for name, places in self.places.items()}
         if self._all_fit:
-            declared = sum(count * self.needs[name].device_memory for name, count in there.items())
+            declared = sum(count * self.needs[name].device_memory for name, count in replicas.items())
             return gpu_memory * need.device_memory // declared
-        left = gpu_memory - there[agent] * need.device_memory
+        left = gpu_memory - replicas[agent] * need.device_memory
         others = (other for other in self.needs.values() if other.agent != agent and other.devices == 1)
         if any(0 < other.device_memory <= left for other in others):
             return need.device_memory
-        return gpu_memory // there[agent]
+        return gpu_memory // replicas[agent]

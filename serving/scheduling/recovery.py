@@ -1,37 +1,89 @@
-"""What happens when a worker dies, an agent keeps failing, or memory runs out.
+"""What errors mean, and what is done about a worker that dies or an agent that keeps failing.
 
-- A death with several requests in flight: they become suspects. While there are any, a worker takes nothing but one
-  suspect at a time, so that the next death has one culprit.
-- A death with one request in flight counts against it. After :data:`DEATHS` of them it fails.
-- A worker that Ray ended for want of memory has no culprit: the dispatcher halves its batches and asks again.
-- A lost worker is loaded again: it may fail :data:`RELOADS` times to load, and for ever where strangers ask.
-- If the first :data:`FIRST` answers of an agent, or :data:`IN_A_ROW` in a row, fail with one code, the agent stops.
-  What fails for its stimulus, and what failed in the same way before and is tried again, does not count. There is no
-  such breaker where strangers ask: they would stop the agent for all.
-
-Bisection of a batch that raises and halving of one that does not fit happen inside :mod:`serving.scheduling.worker`.
+- A batch that raises is bisected, and one that does not fit in memory halved, inside :mod:`serving.scheduling.worker`.
+- After most errors of CUDA every later call of the process fails too: the worker is given up (:func:`is_fatal`).
+- A death with several requests in flight makes them suspects. While there are any, a worker takes nothing but one
+  suspect at a time. A death with one request in flight counts against it; after :data:`DEATHS` of them it fails.
+- A worker that ended for want of memory has no culprit: the dispatcher halves its batches and asks again.
+- A lost worker is loaded again, with :data:`RELOADS` attempts, and for ever where strangers ask.
+- An agent stops if its first :data:`FIRST` answers, or :data:`IN_A_ROW` in a row, fail with one code. What fails for
+  its stimulus, or again as it did before, does not count; and nothing does where strangers ask.
 """
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-from collections.abc import Awaitable, Callable, Coroutine
+import gc
+import re
+import sys
+import traceback
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from agents.errors import OF_STIMULUS, AgentStoppedError
-from serving.scheduling.device_errors import FatalDeviceError
-from serving.scheduling.request import AgentRequest
-from serving.scheduling.worker import one_line
 
 DEATHS = 3
 FIRST = 20
 IN_A_ROW = 50
 RELOADS = 3
 LONGEST_PAUSE = 60.0  # seconds between two attempts to load a lost worker
-
 Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]
+
+# The text of RuntimeErrors of torch's allocators, where these have no type of their own, and of the libraries under it.
+NO_MEMORY = re.compile(
+    r"DefaultCPUAllocator: (can't allocate|not enough) memory"
+    r"|CUDA out of memory\. Tried to allocate"
+    r"|(CUBLAS|CUDNN|CUFFT|CUSOLVER|CUSPARSE|CUSPARSELT)_(STATUS_)?\w*ALLOC(ATION)?_FAILED"
+    # cuDNN for a convolution for which there is no room to work in
+    r"|unable to find an engine to execute this computation|Unable to find a valid cuDNN algorithm"
+)
+FATAL = re.compile(
+    r"CUDA (driver )?error"
+    r"|(cuBLAS|cuDNN|cuFFT|cuSOLVER|cuSPARSE|cusolver|cusparse|CUFFT) error|CUFFT_\w+|CUBLAS_STATUS_\w+"
+    r"|Triton Error \[CUDA\]"
+    r"|NCCL (Error|error)|ncclUnhandledCudaError"
+    r"|CUDA call failed|CUDA-capable device|No CUDA GPUs are available|cudaGetDeviceCount\(\)|CUDA driver init"
+    r"|CUDACachingAllocator\.cpp|NVML_\w+|GPU is lost|\bECC\b|\bXid\b"
+)
+HARMLESS = re.compile(r"CUDNN_STATUS_(NOT_SUPPORTED|BAD_PARAM)")  # of a call that cuDNN refused
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on the host or on a device, in such a way that less at once may do."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    if isinstance(error, MemoryError) or "OutOfMemoryError" in names:  # torch's, which need not be loaded
+        return True
+    return isinstance(error, RuntimeError) and NO_MEMORY.search(str(error)) is not None
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Whether every later call of the process fails too: errors of CUDA, and the death of vLLM's own process."""
+    if type(error).__name__ == "EngineDeadError":
+        return True
+    if is_out_of_memory(error) or not isinstance(error, RuntimeError):
+        return False
+    text = str(error)
+    return type(error).__name__ == "AcceleratorError" or (
+        FATAL.search(text) is not None and HARMLESS.search(text) is None
+    )
+
+
+def release_memory() -> None:
+    """Give cached device memory back after an out-of-memory error."""
+    gc.collect()
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+class FatalDeviceError(Exception):
+    """Nothing more can be computed by this process."""
+
+    @property
+    def of_memory(self) -> bool:
+        """Whether the device is full of somebody else's: the next process asks for less."""
+        return "out of memory" in str(self)
 
 
 class WorkerLost(Exception):
@@ -53,30 +105,19 @@ class WorkerLost(Exception):
 async def load_in_time(
     agent: str, loading: Coroutine[Any, Any, dict[str, Any]], seconds: float, kill: Callable[[], None]
 ) -> dict[str, Any]:
-    """The provenance that ``loading`` returns. Where it fails or is cancelled, the worker is killed; raises
-    AgentStoppedError, also for a TimeoutError after so many ``seconds``."""
+    """The provenance that ``loading`` returns. Where it fails, is cancelled or raises TimeoutError, ``kill`` is called.
+    Raises AgentStoppedError."""
     try:
         return await loading
     except TimeoutError:
         why = f"was not loaded within {seconds:g} s; give it more with --load-timeout"
     except Exception as error:
         why = f"could not be loaded: {one_line(error)}"
-    except asyncio.CancelledError:
+    except BaseException:
         kill()
         raise
     kill()
     raise AgentStoppedError(f"agent {agent} {why}")
-
-
-def count_death(in_flight: list[AgentRequest], lost: WorkerLost) -> bool:
-    """Count a worker's death against the request that was in flight alone, if one was; whether it has failed now."""
-    if len(in_flight) != 1:
-        return False
-    [culprit] = in_flight
-    culprit.deaths += 1
-    if culprit.deaths == DEATHS:
-        culprit.fail(lost.cause, f"{lost}, {DEATHS} times with this stimulus alone")
-    return culprit.deaths == DEATHS
 
 
 @dataclass(slots=True)
@@ -88,8 +129,8 @@ class CircuitBreaker:
     in_a_row: int = 0
 
     def note(self, code: str | None, before: str = "") -> str | None:
-        """Note an answer's error code (None: no error); ``before`` is the one that it had when it was tried before.
-        Returns why the agent is to be stopped, if it is."""
+        """Note an answer's error code (None: no error); ``before`` is its code when it was tried before. Returns why
+        the agent is to be stopped, if it is."""
         if code is not None and (code in OF_STIMULUS or code == before):
             return None
         self.seen += 1
@@ -104,17 +145,29 @@ class CircuitBreaker:
         return f"{IN_A_ROW} answers in a row failed with {code}" if self.in_a_row >= IN_A_ROW else None
 
 
-async def reload(start: Callable[[], Awaitable[None]], *, forever: bool) -> None:
-    """Call ``start`` until it has loaded a worker in place of a lost one, at growing intervals. Raises
-    AgentStoppedError when the last of :data:`RELOADS` attempts fails, unless it goes on ``forever``."""
-    pause = 1.0
-    for attempt in itertools.count(1):
-        try:
-            await start()
-        except AgentStoppedError:
-            if attempt == RELOADS and not forever:
-                raise
-        else:
-            return
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+def clean(value: Any) -> Any:
+    """``value`` as JSON can hold it: lone surrogates replaced, infinities and NaN as null, other types as text."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else None
+    if isinstance(value, Mapping):
+        return {str(clean(str(key))): clean(part) for key, part in value.items()}
+    if isinstance(value, Sequence):
+        return [clean(part) for part in value]
+    return clean(str(value))
+
+
+def describe(error: BaseException) -> str:
+    """An error of an agent's own code in one line: type, message, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    text = " ".join(str(error).split())[:500]
+    return str(clean(f"{type(error).__name__}: {text}{place}"))
+
+
+def one_line(error: BaseException) -> str:
+    """An error's message in one line; its type if it has none."""
+    return " ".join(str(error).split())[:500] or type(error).__name__

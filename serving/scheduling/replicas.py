@@ -8,28 +8,23 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
-from agents.contract import Agent
-from agents.entry import Entry
+from agents.contract import Agent, Entry
 from agents.errors import UnavailableError
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
-from serving.scheduling.gpu_groups import GpuGroups
 from serving.scheduling.placement import (
     CONTEXT,
     Admission,
     Device,
     Need,
-    Place,
-    fewer_replicas,
     fits,
+    fitting_replicas,
     gpu_share,
-    replicas_for,
+    most_replicas,
     sizes,
 )
-from serving.scheduling.ray_workers import Probe
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import WorkerSpec
@@ -39,11 +34,9 @@ log = logging.getLogger("turinglike.scheduling")
 
 @dataclass(slots=True)
 class ReplicaPool:
-    """Loads agents, each with a dispatcher of ``scheduler``, on the workers of ``cluster``, or of this process, which
-    has started.
+    """Loads agents, each with a dispatcher of ``scheduler``, on the workers of a ``cluster`` that has started.
 
-    ``root`` is the folder that image paths are relative to, ``probe`` a file by which a worker on another machine is
-    seen to share it. ``replicas`` None: as :func:`serving.scheduling.placement.replicas_for` says.
+    ``root`` is the folder that image paths are relative to. ``replicas`` None: as many as there is use for.
     """
 
     cluster: Cluster | ThisProcess
@@ -57,15 +50,13 @@ class ReplicaPool:
     batch_size: int | None = None
     timeout: float = 600.0
     load_timeout: float = 1800.0
-    probe: Probe | None = None
     breaker: bool = True
     admission: Admission = field(init=False)
-    _groups: GpuGroups = field(init=False)
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
 
     def admit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
-        """Find out what each agent needs. ``groups`` are the agents that have to be loaded together; ``batches`` says
-        how many batches an agent has to answer. Raises UnavailableError without the device that was asked for, and
+        """Decide what each agent gets. ``groups`` are the agents that have to be loaded together; ``batches`` returns
+        how many batches an agent has to answer. Raises UnavailableError without the device that is wanted, and
         InputError for groups that can never fit."""
         nodes = self.cluster.nodes
         has_gpu = any(node.gpu_count for node in nodes)
@@ -77,19 +68,16 @@ class ReplicaPool:
             needs = self._needs(has_gpu)
         if self.replicas is None:
             for name, need in needs.items():
-                count = replicas_for(need, batches(name), nodes)
-                if self.agents[name].continuous() and not need.device_memory:
-                    count = 1  # it has its own limit of calls at once; a server's is for all of them
-                needs[name] = replace(need, replicas=count)
-            needs = fewer_replicas(needs, groups, nodes)
-        self._groups = GpuGroups(nodes)
+                # A server has one limit of calls at once for all its workers.
+                is_server = self.agents[name].continuous() and not need.device_memory
+                needs[name] = replace(need, replicas=1 if is_server else most_replicas(need, batches(name), nodes))
+            needs = fitting_replicas(needs, groups, nodes)
         self.admission = Admission(nodes, needs, self.unload)
         self.admission.check(groups)
         for node in nodes:
             log.debug("%s: %d cores, %s", node.host, node.cpus, sizes(node.memory, node.gpu_count, node.gpu_memory))
 
     def _needs(self, has_gpu: bool) -> dict[str, Need]:
-        """What each agent needs, with as many replicas as were asked for, or one."""
         needs, replicas = {}, self.replicas or 1
         for name, agent in self.agents.items():
             needs[name] = Need(name, agent.memory, replicas=replicas)
@@ -109,7 +97,7 @@ class ReplicaPool:
             agent.use_devices(2 * agent.devices)
 
     def _halve_batches(self, needs: Mapping[str, Need]) -> bool:
-        """Let the agents on GPUs have smaller batches where these take less memory; whether there are any."""
+        """Halve the batches of agents on GPUs where that takes less memory; returns whether there are any."""
         agents = (agent for name, agent in self.agents.items() if needs[name].device_memory and agent.batch_size > 1)
         large = [agent for agent in agents if agent.device_bytes(agent.batch_size) > agent.device_memory]
         for agent in large:
@@ -128,13 +116,13 @@ class ReplicaPool:
         if name in self.scheduler.dispatchers:
             await self.scheduler.remove(name)
         left = {place for other, places in self.admission.places.items() if other != name for place in places}
-        await asyncio.to_thread(self._groups.keep, left)
+        await self.cluster.keep_places(left)
 
     async def close(self) -> None:
         """End what is being loaded, and all workers; before Ray ends."""
         await self._end_loads(*self._loads)
         await self.scheduler.close()
-        await asyncio.to_thread(self._groups.keep, ())
+        await self.cluster.keep_places(())
 
     async def _end_loads(self, *names: str) -> None:
         loads = [self._loads.pop(name) for name in names if name in self._loads]
@@ -142,35 +130,25 @@ class ReplicaPool:
             load.cancel()
         await asyncio.gather(*loads, return_exceptions=True)
 
-    def _environment(self, agent: Agent[Any]) -> dict[str, str]:
-        """The keys that an agent reads; on a cluster they are where its owner has set them."""
-        return (
-            {} if self.cluster.address else {key: os.environ[key] for key in agent.environment() if key in os.environ}
-        )
-
     async def _load(self, name: str) -> None:
         need, agent = self.admission.needs[name], self.agents[name]
         nodes, places = self.cluster.nodes, self.admission.places[name]
-        spec = WorkerSpec(
-            entry=self.entries[name],
-            settings=self.settings.get(name, {}),
-            root=self.root,
-            environment=self._environment(agent),
-        )
+        # The keys that an agent reads; on a cluster they are where its owner has set them.
+        keys = () if self.cluster.address else agent.environment()
+        environment = {key: os.environ[key] for key in keys if key in os.environ}
+        spec = WorkerSpec(self.entries[name], self.settings.get(name, {}), self.root, environment=environment)
 
         def make_worker(number: int) -> ReplicaWorker:
-            """A replica, in its own place also when it replaces a lost one."""
-            place = places[number]
+            place = places[number]  # also of a replica that replaces a lost one
             node = nodes[place.node]
-            threads = max(1, node.cpus // self.admission.workers_on(place.node))
-            here, resources = replace(spec, threads=threads), {"memory": float(need.memory)}
+            here = replace(spec, threads=max(1, node.cpus // self.admission.workers_on(place.node)))
+            resources = {"memory": float(need.memory)}
             if place.gpus:
                 limit = self.admission.device_limit(name, place)
                 fraction = (limit - CONTEXT) / node.gpu_memory if limit < node.gpu_memory else None
                 here = replace(here, device="cuda:0", memory_fraction=fraction, devices=need.devices)
                 resources = {"num_gpus": gpu_share(need, node.gpu_memory)}
-            strategy = partial(self._groups.strategy, place)
-            return self.cluster.worker(here, resources, agent.continuous(), strategy, self.probe)
+            return self.cluster.worker(here, place, resources)
 
         dispatcher = Dispatcher(
             agent,
@@ -181,15 +159,11 @@ class ReplicaPool:
             breaker=self.breaker,
         )
         self.scheduler.add(dispatcher)
-        where = ", ".join(f"{count} on {place}" for place, count in Counter(map(self._told, places)).items())
-        each = sizes(need.memory, need.devices, need.device_memory)
-        at_once = (
-            f"{dispatcher.max_in_flight} at once" if dispatcher.continuous else f"batches of {dispatcher.batch_size}"
+        where = Counter(
+            f"{nodes[place.node].host}, GPU {'+'.join(map(str, place.gpus))}" if place.gpus else nodes[place.node].host
+            for place in places
         )
-        log.debug("%s: workers: %s, with %s each, %s", name, where, each, at_once)
+        workers = ", ".join(f"{count} on {place}" for place, count in where.items())
+        each = sizes(need.memory, need.devices, need.device_memory)
+        log.debug("%s: workers: %s, with %s each, batches of %d", name, workers, each, dispatcher.batch_size)
         await dispatcher.start(need.replicas)
-
-    def _told(self, place: Place) -> str:
-        """A place for people."""
-        host = self.cluster.nodes[place.node].host
-        return f"{host}, GPU {'+'.join(map(str, place.gpus))}" if place.gpus else host

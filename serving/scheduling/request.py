@@ -1,17 +1,18 @@
-"""What goes through the scheduler: a request goes in, and comes out with its outcome. Listeners get the text of an
-answer while it is made."""
+"""What goes through the scheduler, and the queue in which it waits for a worker."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
 import orjson
 
-from agents import seeds
+from agents.contract import derive_seed
 
 Status = Literal["ok", "rejected", "failed", "unanswered"]
 Listener = Callable[[str], None]  # called with the text of an answer so far
@@ -22,16 +23,12 @@ NOBODY: Listeners = {}
 def in_loop(listeners: Listeners) -> Listeners:
     """The same callbacks for other threads: they are called in the running event loop."""
     loop = asyncio.get_running_loop()
-
-    def call(listener: Listener, text: str) -> None:
-        loop.call_soon_threadsafe(listener, text)
-
-    return {place: partial(call, listener) for place, listener in listeners.items()}
+    return {place: partial(loop.call_soon_threadsafe, listener) for place, listener in listeners.items()}
 
 
 @dataclass(slots=True, eq=False)
 class AgentRequest:
-    """One stimulus to be answered by one agent.
+    """One stimulus to be answered by one agent; it comes back with its outcome.
 
     ``row`` is the stimulus's canonical JSON and ``stimulus`` its id. ``name`` is what the seed is derived for and the
     record is kept under: the agent, or the pair for a turn of a conversation. Requests with the smaller ``order`` go
@@ -50,7 +47,7 @@ class AgentRequest:
     deliver: Callable[[AgentRequest], None] | None = None
     files: Mapping[str, bytes] | None = None  # the images that the row names, where they come with a request
     failed_before: str = ""  # the code of the failure that is tried again
-    say: Callable[[str], None] | None = None  # hears the answer's text while it is made, as far as it will not change
+    say: Callable[[str], None] | None = None  # called with the answer's text so far, while it is made
 
     # kept by the scheduler
     attempt: int = 0
@@ -76,7 +73,7 @@ class AgentRequest:
     def draw_seed(self) -> int:
         """Derive the seed of the present attempt."""
         name, attempt = self.name or self.agent, self.first_attempt + self.attempt
-        self.seed = seeds.derive(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
+        self.seed = derive_seed(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
         return self.seed
 
     def fail(self, code: str, message: str) -> None:
@@ -88,8 +85,8 @@ class AgentRequest:
         if self.deliver is not None and not self.cancelled:
             self.deliver(self)
 
-    def tell(self, text: str) -> None:
-        """Let whoever listens know the text so far."""
+    def pass_on(self, text: str) -> None:
+        """Call ``say`` with the text so far, unless nobody waits any more."""
         if self.say is not None and not self.cancelled:
             self.say(text)
 
@@ -103,3 +100,68 @@ class AgentRequest:
             "raw": None if self.raw is None else orjson.Fragment(self.raw),
             "verdicts": verdicts,
         }
+
+
+_Entry = tuple[int, int, AgentRequest]  # order, number of arrival, request
+
+
+class RequestQueue:
+    """The waiting requests of one agent, the smallest ``order`` first.
+
+    With ``sticky`` the turns of one conversation wait for one replica (rendezvous hashing), whose engine keeps what it
+    computed for them. When a replica is lost only its own conversations move, and they come back with its replacement.
+    """
+
+    def __init__(self, sticky: bool) -> None:
+        self._sticky = sticky
+        self._shared: list[_Entry] = []
+        self._bound: dict[int, list[_Entry]] = {}  # by the replica's number
+        self._replicas: list[int] = []
+        self._arrivals = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._shared) + sum(map(len, self._bound.values()))
+
+    def push(self, request: AgentRequest) -> None:
+        self._push((request.order, next(self._arrivals), request))
+
+    def first(self, replica: int) -> AgentRequest | None:
+        """The next request for a replica, left where it is."""
+        heap = self._heap(replica)
+        return heap[0][2] if heap else None
+
+    def pop(self, count: int, replica: int) -> list[AgentRequest]:
+        """Take out the next requests for a replica, at most ``count``."""
+        requests: list[AgentRequest] = []
+        while len(requests) < count and (heap := self._heap(replica)):
+            requests.append(heapq.heappop(heap)[2])
+        return requests
+
+    def set_replicas(self, numbers: Iterable[int]) -> None:
+        """Set the present replicas; the turns that wait are bound anew."""
+        self._replicas = list(numbers)
+        if self._sticky:
+            for entry in self._take_all():
+                self._push(entry)
+
+    def clear(self) -> list[AgentRequest]:
+        """Take everything out, in order."""
+        return [request for _, _, request in sorted(self._take_all(), key=lambda entry: entry[:2])]
+
+    def _push(self, entry: _Entry) -> None:
+        request, heap = entry[2], self._shared
+        if self._sticky and request.turn is not None and len(self._replicas) > 1:
+            conversation = (request.name, request.stimulus, request.sample)
+            heap = self._bound.setdefault(max(self._replicas, key=lambda number: hash((number, *conversation))), [])
+        heapq.heappush(heap, entry)
+
+    def _heap(self, replica: int) -> list[_Entry]:
+        bound = self._bound.get(replica)
+        if not bound:
+            return self._shared
+        return min(bound, self._shared, key=lambda heap: heap[0][:2]) if self._shared else bound
+
+    def _take_all(self) -> list[_Entry]:
+        entries = [*self._shared, *(entry for heap in self._bound.values() for entry in heap)]
+        self._shared, self._bound = [], {}
+        return entries

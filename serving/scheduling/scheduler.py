@@ -1,8 +1,5 @@
-"""The scheduler: everything that wants an answer goes through it.
-
-Each agent has a :class:`serving.scheduling.dispatch.Dispatcher` with its queue and its workers, so that files, HTTP
-requests and turns of conversations share batches, filters, attempts and recovery.
-"""
+"""The scheduler: everything that wants an answer goes through it, so that files, HTTP requests and turns of
+conversations share batches, filters, attempts and recovery."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from serving.scheduling.request import AgentRequest
 
 
 class Scheduler:
-    """Hands requests to the dispatchers of their agents and gives them back answered."""
+    """Hands requests to the dispatchers of their agents, and returns them answered."""
 
     def __init__(self, run_seed: int = 0) -> None:
         self.run_seed = run_seed
@@ -41,9 +38,9 @@ class Scheduler:
 
     async def stream(self, requests: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
         """Answer all requests; yields each as it is ready, in no order. They are taken from the iterable only as fast
-        as the workers can use them, so that a set of any length needs the same memory.
+        as the workers can use them, so that any number of them needs the same memory.
 
-        Raises AgentStoppedError once an agent of the stream stops; what was answered before is yielded first.
+        Raises AgentStoppedError once an agent of the stream stops, after everything that was answered before.
         """
         finished: deque[AgentRequest] = deque()
         wake = asyncio.Event()
@@ -97,11 +94,8 @@ class Scheduler:
         failed_before: str = "",
         say: Callable[[str], None] | None = None,
     ) -> AgentRequest:
-        """Answer one stimulus; ``seed`` is the run seed, ``name`` what the seed is derived for (the agent, if empty).
+        """Answer one stimulus; ``seed`` is the run seed, the other options are those of :class:`AgentRequest`.
 
-        ``first_attempt`` is the number that its first attempt has in seeds, where others came before. ``files`` are the
-        bytes of the images that the stimulus names, where they are not read from disk; ``failed_before`` is the code of
-        the failure that is tried again. ``say`` is called with the answer's text so far, where the agent tells it.
         ``deadline`` (seconds from now) or a cancellation takes the request out of the queue, or drops its answer.
         Raises AgentStoppedError, and AnswerError ``deadline`` when the time is over.
         """
@@ -120,8 +114,8 @@ class Scheduler:
             files,
             failed_before,
             say,
+            first_attempt=first_attempt,
         )
-        request.first_attempt = first_attempt
         self._submit(request).dispatch()
         try:
             async with asyncio.timeout(deadline):

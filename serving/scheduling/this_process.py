@@ -1,7 +1,7 @@
-"""This process in place of a Ray cluster: a worker that hosts an agent in threads of its own.
+"""This process in place of a Ray cluster: its workers host their agents in threads.
 
-An answer is the same as a Ray worker's. What differs is what only another process can give: an agent whose code ends
-its process ends this one, and one that hangs cannot be ended, only left behind.
+Answers are those of Ray's workers. An agent whose code ends its process ends this one, though, and one that hangs can
+only be left behind.
 """
 
 from __future__ import annotations
@@ -9,18 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.contract import Agent
 from serving.scheduling import machine
-from serving.scheduling.device_errors import FatalDeviceError
 from serving.scheduling.dispatch import ReplicaWorker
-from serving.scheduling.placement import Device, Node
-from serving.scheduling.ray_workers import Probe
-from serving.scheduling.recovery import WorkerLost, load_in_time
+from serving.scheduling.placement import Device, Node, Place
+from serving.scheduling.recovery import FatalDeviceError, WorkerLost, load_in_time
 from serving.scheduling.request import NOBODY, Listeners, in_loop
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
 
@@ -28,8 +26,7 @@ _loading = threading.Lock()  # libraries change what is global to a process whil
 
 
 class LocalWorker:
-    """One agent in this process. ``start`` it, ``call`` it, ``kill`` it. Image paths are relative to what ``process``
-    says at the time."""
+    """One agent in this process; image paths are relative to the ``root`` that ``process`` has at the time."""
 
     def __init__(self, spec: WorkerSpec, process: ThisProcess) -> None:
         # A fraction of the GPU's memory would be that of all agents of this process.
@@ -53,14 +50,11 @@ class LocalWorker:
 
     async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
         """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
-        listeners = in_loop(listeners)
         if self._process.root is not None:
             self.worker.spec = replace(self.worker.spec, root=self._process.root)
         try:
             async with asyncio.timeout(timeout):
-                if self.worker.agent.continuous():
-                    return await self.worker.answer_one(batch[0], listeners.get(0))
-                return await self.worker.answer(batch, listeners)
+                return await self.worker.answer(batch, in_loop(listeners))
         except FatalDeviceError as error:
             raise WorkerLost.by_device(error) from None
         except TimeoutError:
@@ -76,7 +70,7 @@ class LocalWorker:
         self._process.ending.add(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
-        with contextlib.suppress(Exception):  # of a library: nothing is asked of it any more
+        with contextlib.suppress(Exception):  # of a library: nothing more is wanted of it
             await self.worker.agent.aclose()
         self.worker.close()
 
@@ -85,8 +79,7 @@ class LocalWorker:
 class ThisProcess:
     """As :class:`serving.scheduling.cluster.Cluster`, without Ray: one machine, of whose GPUs the first counts.
 
-    ``root``, where it is set, is the folder that image paths are relative to from now on, in place of what workers
-    were made with.
+    ``root``, where it is set, is the folder of images from now on, in place of that of the workers' specs.
     """
 
     nodes: Sequence[Node] = ()
@@ -97,28 +90,24 @@ class ThisProcess:
 
     @classmethod
     def of(cls, agents: Mapping[str, Agent[Any]], device: Device) -> ThisProcess:
-        """For these agents, on that device; a GPU is looked for where they have use for it, which takes seconds."""
+        """For these agents, on that device."""
         wanted = device == "auto" and any(agent.device_memory for agent in agents.values())
         return cls(has_use_for_gpu=wanted or device == "cuda")
 
     async def start(self, log_progress: Callable[[str], None] = lambda text: None) -> None:
-        """Find out what there is here, which is quick."""
+        """Measure what there is here; to look for a GPU takes seconds."""
         if not self.nodes:
             here = machine.host()
             gpu = await asyncio.to_thread(machine.gpu) if self.has_use_for_gpu else None
             memory = machine.available() or here.memory
             self.nodes = [Node("here", here.name, here.cores, memory, int(gpu is not None), gpu.memory if gpu else 0)]
 
-    def worker(
-        self,
-        spec: WorkerSpec,
-        resources: Mapping[str, float],
-        continuous: bool,
-        strategy: Callable[[], Any],
-        probe: Probe | None,
-    ) -> ReplicaWorker:
-        """A worker here: of what Ray needs to place one, it needs nothing."""
+    def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> ReplicaWorker:
+        """A worker here, wherever it is placed."""
         return LocalWorker(spec, self)
+
+    async def keep_places(self, places: Collection[Place]) -> None:
+        """Nothing is reserved here."""
 
     async def watch(self) -> None:
         """Return never."""

@@ -2,9 +2,7 @@
 
 It prepares stimuli in threads beside the device, so that a batch is prepared while the one before it is answered. It
 answers in one thread, halves a batch that does not fit in memory and bisects one that raises, so that there is one
-reply per request, whatever happened. It knows nothing of filters or records: the scheduler does.
-
-Nothing here imports Ray: :mod:`serving.scheduling.ray_workers` wraps :class:`Worker` in an actor.
+reply per request, whatever happened. It knows nothing of filters, records or Ray.
 """
 
 from __future__ import annotations
@@ -17,24 +15,21 @@ import importlib.metadata
 import platform
 import sys
 import time
-import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import orjson
 from pydantic import BaseModel
 
-from agents import answers, gpu_arithmetic, stimuli
-from agents.contract import Agent, Draw, Reply
-from agents.entry import Entry
+from agents import answers, loading, stimuli
+from agents.contract import Agent, Draw, Entry, Reply
 from agents.errors import AnswerError
-from serving.scheduling import worker_process
-from serving.scheduling.device_errors import FatalDeviceError, is_fatal, is_out_of_memory, release_memory
+from serving.scheduling import machine
+from serving.scheduling.recovery import FatalDeviceError, clean, describe, is_fatal, is_out_of_memory, release_memory
 from serving.scheduling.request import NOBODY, Listener, Listeners
 
 # Plain tuples, as they travel between processes by the thousand.
@@ -42,7 +37,6 @@ from serving.scheduling.request import NOBODY, Listener, Listeners
 PackedRequest = tuple[bytes, Mapping[str, bytes] | None, int, int, int, Mapping[str, Any] | None]
 # Error code or None, error message or answer as JSON, raw as JSON, stimulus_sha256, seconds of preparing
 PackedReply = tuple[str | None, bytes | str, bytes | None, str | None, float]
-
 
 # import name -> distribution, of everything that can change an answer
 PACKAGES = {
@@ -76,8 +70,8 @@ class WorkerSpec:
 
 @dataclass(slots=True)
 class BatchReply:
-    """What one call brings back. ``size`` is the batch's; of one in which nothing could be prepared it counts what was
-    to be answered. ``limit`` is the largest batch that fits, once memory ran out."""
+    """What one call brings back. ``size`` is the largest number answered at once, and ``limit`` the largest that fits,
+    once memory ran out."""
 
     replies: list[PackedReply]
     responding: float
@@ -87,10 +81,8 @@ class BatchReply:
 
 @dataclass(slots=True)
 class _Prepared:
-    """A stimulus as the agent wants it, or why it cannot be had."""
-
     value: Any = None
-    error: AnswerError | None = None
+    error: AnswerError | None = None  # why there is no value
     sha256: str | None = None
     task: stimuli.Task | None = None
     seconds: float = 0.0
@@ -98,7 +90,7 @@ class _Prepared:
 
 @dataclass(slots=True)
 class Worker:
-    """One agent in one process. ``load`` before ``answer`` or ``answer_one``."""
+    """One agent in one process. ``load`` before ``answer``."""
 
     spec: WorkerSpec
     agent: Agent[Any] = field(init=False)
@@ -111,11 +103,11 @@ class Worker:
         self.agent = self.spec.entry.make(self.spec.settings)
         if self.spec.devices > 1:
             self.agent.use_devices(self.spec.devices)
-        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=worker_process.yield_to_device)
+        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=machine.yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 
     def load(self) -> dict[str, Any]:
-        """Open and load the agent; returns what the record's provenance should know."""
+        """Open and load the agent; returns its provenance for records."""
         missing = self.agent.missing()
         if missing is not None:
             raise AnswerError("unavailable", missing)
@@ -123,18 +115,18 @@ class Worker:
         if IMAGE_TASKS.intersection(self.agent.tasks):
             importlib.import_module("PIL.Image")  # decodes what the agent will see, and so belongs to the versions
         device = self.spec.device
-        # An engine that batches by itself has its own process, and is told its share there.
+        # An engine that batches by itself has its own process, which gets its share there.
         on_gpu = device.startswith("cuda") and not self.agent.continuous()
         if on_gpu:
             import torch
 
-            gpu_arithmetic.settle("cuda")
+            loading.use_full_float32("cuda")
             if self.spec.memory_fraction is not None:
                 torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
         about = self.agent.provenance()
         if on_gpu:
-            about = {**about, "device": gpu_arithmetic.provenance()}
+            about = {**about, "device": loading.gpu_provenance()}
         return {**about, "versions": versions()}
 
     def _load(self, device: str) -> None:
@@ -144,40 +136,39 @@ class Worker:
             torch.set_num_threads(self.spec.threads if self.agent.parallel else 1)
 
     def close(self) -> None:
-        """Let go of the agent as soon as it has answered what it has in hand; nothing may be asked any more."""
+        """Let go of the agent as soon as it has answered what it has in hand; nothing may follow."""
         self._preparers.shutdown(wait=False)
         with contextlib.suppress(RuntimeError):  # it is closed already
             self._device.submit(self.agent.close)
         self._device.shutdown(wait=False)
 
     async def answer(self, batch: Sequence[PackedRequest], listeners: Listeners = NOBODY) -> BatchReply:
-        """Answer a batch: one reply per request, in order; ``listeners`` are called from other threads. Raises
-        FatalDeviceError.
+        """Answer a batch (one request, for an engine that batches by itself): one reply per request, in order.
 
-        A batch whose pictures would take too much memory is answered in parts, and beside no other such batch; what
-        finds none beside others is asked again alone, after them.
+        ``listeners`` are called from other threads. A batch whose pictures would take too much memory is answered in
+        parts, and beside no other such batch; what gets no memory beside others is answered again alone, after them.
+        Raises FatalDeviceError.
         """
-        parts, size = await self._parts(batch)
+        if self.agent.continuous():
+            return await self._answer_one(batch[0], listeners.get(0))
+        parts, size = deque([list(range(len(batch)))]), 0
+        if any(b'"image":' in row for row, *_ in batch):
+            parts, size = await asyncio.get_running_loop().run_in_executor(self._preparers, self._parts, batch)
         async with self._large if size > MOST_DECODED // 2 else contextlib.nullcontext():
-            return await self._answer_parts(batch, deque(parts), listeners)
-
-    async def _answer_parts(
-        self, batch: Sequence[PackedRequest], parts: deque[list[int]], listeners: Listeners
-    ) -> BatchReply:
-        total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
-        while parts:
-            places = parts.popleft()
-            reply = await self._answer_part(
-                [batch[place] for place in places], [listeners.get(place) for place in places]
-            )
-            for place, packed in zip(places, reply.replies, strict=True):
-                total.replies[place] = packed
-                if packed[0] == "out_of_memory" and len(places) > 1:
-                    parts.append([place])
-            total.responding += reply.responding
-            total.size = max(total.size, reply.size)
-            total.limit = reply.limit or total.limit
-        return total
+            total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
+            while parts:
+                places = parts.popleft()
+                reply = await self._answer_part(
+                    [batch[place] for place in places], [listeners.get(place) for place in places]
+                )
+                for place, packed in zip(places, reply.replies, strict=True):
+                    total.replies[place] = packed
+                    if packed[0] == "out_of_memory" and len(places) > 1:
+                        parts.append([place])
+                total.responding += reply.responding
+                total.size = max(total.size, reply.size)
+                total.limit = reply.limit or total.limit
+            return total
 
     async def _answer_part(self, batch: Sequence[PackedRequest], listeners: Sequence[Listener | None]) -> BatchReply:
         keys = _keys(batch)
@@ -189,36 +180,33 @@ class Worker:
         ]
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
-    async def _parts(self, batch: Sequence[PackedRequest]) -> tuple[list[list[int]], int]:
+    def _parts(self, batch: Sequence[PackedRequest]) -> tuple[deque[list[int]], int]:
         """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes, and the bytes
         of all."""
-        if not any(b'"image":' in row for row, *_ in batch):
-            return [list(range(len(batch)))], 0
-        keys = _keys(batch)
-        distinct = dict(zip(keys, batch, strict=True))
-        sizes = await asyncio.get_running_loop().run_in_executor(
-            self._preparers, lambda: [self._decoded_size(row, files) for row, files, *_ in distinct.values()]
-        )
-        part, left = 0, MOST_DECODED
-        chosen: dict[Any, int] = {}
-        for key, size in zip(distinct, sizes, strict=True):
-            if size > left and chosen:
-                part, left = part + 1, MOST_DECODED
-            chosen[key] = part
-            left -= size
-        return [[place for place, key in enumerate(keys) if chosen[key] == at] for at in range(part + 1)], sum(sizes)
+        parts: deque[list[int]] = deque([[]])
+        part_of: dict[Any, list[int]] = {}
+        left, total = MOST_DECODED, 0
+        for place, (key, (row, files, *_)) in enumerate(zip(_keys(batch), batch, strict=True)):
+            if key not in part_of:
+                size = self._decoded_size(row, files)
+                if size > left and parts[-1]:
+                    parts.append([])
+                    left = MOST_DECODED
+                part_of[key] = parts[-1]
+                left -= size
+                total += size
+            part_of[key].append(place)
+        return parts, total
 
     def _decoded_size(self, row: bytes, files: Mapping[str, bytes] | None) -> int:
-        """Bytes of a stimulus's pictures once they are decoded; what cannot be decoded takes none."""
         size = 0
-        with contextlib.suppress(ValueError, AnswerError):
+        with contextlib.suppress(ValueError, AnswerError):  # what cannot be decoded takes nothing
             for image in stimuli.parse_row(row, root=self.spec.root, files=files).images():
                 header = image.header()
                 size += 3 * header.width * header.height
         return size
 
-    async def answer_one(self, request: PackedRequest, listener: Listener | None = None) -> BatchReply:
-        """Answer one request with an engine that batches by itself. Raises FatalDeviceError."""
+    async def _answer_one(self, request: PackedRequest, listener: Listener | None) -> BatchReply:
         [prepared] = await self._prepare_all([request])
         began = time.perf_counter()
         reply: Reply | Exception
@@ -232,7 +220,6 @@ class Worker:
         return BatchReply([_pack(reply, prepared)], time.perf_counter() - began, 1)
 
     async def _prepare_all(self, requests: Sequence[PackedRequest]) -> list[_Prepared]:
-        """Prepare in as many parts as there are threads."""
         loop = asyncio.get_running_loop()
         size = -(-len(requests) // self.spec.threads)
         parts = [requests[start : start + size] for start in range(0, len(requests), size)]
@@ -272,20 +259,20 @@ class Worker:
         replies = iter(self._respond(good) if good else ())
         seconds = time.perf_counter() - began
         packed = [_pack(prepared.error or next(replies), prepared) for prepared, _ in items]
-        size = min(len(good) or len(items), limit)  # what none could be prepared of is the batch of their records
+        size = min(len(good) or len(items), limit)  # where nothing could be prepared, of what came in
         return BatchReply(packed, seconds, size, self.limit if self.limit < limit else None)
 
     def _respond(self, batch: list[tuple[Any, Draw]]) -> list[Reply | Exception]:
-        """Ask the agent; where it raises, ask again with each half, down to the stimuli that raise alone.
+        """Call the agent; where it raises, call it with each half, down to the stimuli that raise alone.
 
         A size for which memory did not suffice is remembered, unless a stimulus that does not fit even alone explains
-        it: that one must not make every later batch small.
+        it: that must not make every later batch small.
         """
         if len(batch) > self.limit:
             size = self.limit
             parts = [batch[start : start + size] for start in range(0, len(batch), size)]
             return [reply for part in parts for reply in self._respond(part)]
-        replies = self._ask(batch)
+        replies = self._call_agent(batch)
         if not isinstance(replies, Exception):
             return list(replies)
         if isinstance(replies, MemoryError):
@@ -298,8 +285,7 @@ class Worker:
             self.limit = min(self.limit, len(batch) - half)
         return halves
 
-    def _ask(self, batch: list[tuple[Any, Draw]]) -> Sequence[Reply | Exception] | Exception:
-        """The agent's replies, or what it raised."""
+    def _call_agent(self, batch: list[tuple[Any, Draw]]) -> Sequence[Reply | Exception] | Exception:
         try:
             replies = self.agent.respond([value for value, _ in batch], [draw for _, draw in batch])
         except Exception as error:
@@ -310,8 +296,7 @@ class Worker:
 
 
 def _keys(batch: Sequence[PackedRequest]) -> list[Any]:
-    """What is the same for requests that show the same. Images of requests have no names of their own: two rows that
-    read the same need not show the same."""
+    # Images of requests have no names of their own: two rows that read the same need not show the same.
     return [(row, id(files) if files else None) for row, files, *_ in batch]
 
 
@@ -321,8 +306,7 @@ def _draw(request: PackedRequest, listener: Listener | None) -> Draw:
 
 
 def _without_traceback(error: Exception) -> Exception:
-    """What an agent raised, without the traceback that would hold on to the batch's tensors. Raises
-    FatalDeviceError."""
+    """An agent's error without the traceback that would hold on to the batch's tensors. Raises FatalDeviceError."""
     if is_fatal(error):
         raise FatalDeviceError(describe(error)) from None
     if is_out_of_memory(error):
@@ -353,36 +337,6 @@ def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
     if type(answer) is not expected:
         raise AnswerError("bad_agent", f"the answer is a {type(answer).__name__}, not a {expected.__name__}")
     return expected.__pydantic_serializer__.to_json(answer)
-
-
-def clean(value: Any) -> Any:
-    """``value`` as JSON can hold it: lone surrogates replaced, infinities and NaN as null, the rest as text."""
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, str):
-        if value.isascii():
-            return value
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None
-    if isinstance(value, Mapping):
-        return {str(clean(str(key))): clean(part) for key, part in value.items()}
-    if isinstance(value, Sequence):
-        return [clean(part) for part in value]
-    return clean(str(value))
-
-
-def describe(error: BaseException) -> str:
-    """An error of an agent's own code in one line: type, message, and where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())[:500]
-    return str(clean(f"{type(error).__name__}: {text}{place}"))
-
-
-def one_line(error: BaseException) -> str:
-    """What an error says, in one line; its type if it says nothing."""
-    return " ".join(str(error).split())[:500] or type(error).__name__
 
 
 def versions() -> dict[str, str]:

@@ -17,7 +17,7 @@ from agents.errors import ImageError, InputError
 from agents.images import Image
 from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import new_folder, refuse_irregular, refuse_own_files
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.web.rendering import LINK, with_files_inside
 from serving.web.viewer_data import Gathered, gathered
 
@@ -35,7 +35,7 @@ def write_report(paths: Sequence[Path | str], out: Path | str | None = None, *, 
     ``report.html`` there). A former report is replaced, anything else is not. Raises InputError if a path is no run
     folder or ``out`` may not be written over, StorageError if the report cannot be written.
     """
-    runs = [RunFolder(path) for path in paths]
+    runs = [Run(path) for path in paths]
     target = Path(out) if out is not None else runs[0].path / ("report.html" if single_file else "report")
     for run in runs:
         refuse_own_files([target], run.path)

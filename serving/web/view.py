@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from agents.errors import ImageError, InputError
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.web.report import STATIC, page_files, script, thumbnail
 from serving.web.viewer_data import gathered
 
@@ -40,7 +40,7 @@ PICTURES = 200  # small ones that are kept in memory
 def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTPServer]:
     """A server of the viewer for the run folders ``paths``, bound and not yet serving; ``port`` 0: a free one. Raises
     InputError if a path is no run folder or the port is taken."""
-    with gathered([RunFolder(path) for path in paths]) as data, tempfile.TemporaryDirectory() as name:
+    with gathered([Run(path) for path in paths]) as data, tempfile.TemporaryDirectory() as name:
 
         @lru_cache(PICTURES)
         def picture(number: int) -> bytes:

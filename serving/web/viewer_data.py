@@ -27,7 +27,7 @@ from agents.errors import ImageError, printable
 from agents.images import Image
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
-from serving.runs.reader import Damage, RunFolder
+from serving.runs.run import Damage, Run
 from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
 from serving.web.report_alarms import Alarms
 from serving.web.viewer_provenance import ERRORS, about_run
@@ -80,7 +80,7 @@ class Tally:
 class Gathered:
     """The runs' stimuli and records, ready to be written. ``pictures`` are the images, by their number."""
 
-    runs: Sequence[RunFolder]
+    runs: Sequence[Run]
     _spool: IO[bytes]
     pictures: list[Image] = field(default_factory=list)
     damage: Damage = field(default_factory=Damage)
@@ -100,29 +100,29 @@ class Gathered:
     _sha256: dict[int, str] = field(default_factory=dict)  # of a picture, when it was answered
 
     def read(self) -> None:
-        with StimulusLookup(*self.runs) as stimuli:
-            for number, run in enumerate(self.runs):
-                kinds: Counter[Kind] = Counter()
-                for _, row in run.stimuli():
-                    kinds[kind_of(row)] += 1
-                    self._place(number, row, stimuli)
-                self._expect(number, run, kinds)
-            about: list[dict[Hashable, str]] = [{} for _ in self.runs]
-            at = 0
-            for number, run in enumerate(self.runs):
-                for name in [*run.agents(), *run.imports()]:
-                    for record in run.latest(name, self.damage):
-                        task, named = record["task"], record["stimulus"]
-                        place = self._place(number, {"id": named, "task": task}, stimuli)
-                        about[number].setdefault(place, named)
-                        self._of.append(place)
-                        self._from.append(at)
-                        self._by.append(self._label(number, record))
-                        at += self._spool.write(orjson.dumps(record))
-            self._from.append(at)
-            if len(self.runs) > 1:
-                self.common += common_stimuli([str(run.path) for run in self.runs], about)
-                self.common += stimuli.differing()
+        stimuli = StimulusLookup(*self.runs)
+        for number, run in enumerate(self.runs):
+            kinds: Counter[Kind] = Counter()
+            for row in run.stimuli():
+                kinds[kind_of(row)] += 1
+                self._place(number, row, stimuli)
+            self._expect(number, run, kinds)
+        about: list[dict[Hashable, str]] = [{} for _ in self.runs]
+        at = 0
+        for number, run in enumerate(self.runs):
+            for name in [*run.agents(), *run.imports()]:
+                for record in run.latest(name, self.damage):
+                    task, named = record["task"], record["stimulus"]
+                    place = self._place(number, {"id": named, "task": task}, stimuli)
+                    about[number].setdefault(place, named)
+                    self._of.append(place)
+                    self._from.append(at)
+                    self._by.append(self._label(number, record))
+                    at += self._spool.write(orjson.dumps(record))
+        self._from.append(at)
+        if len(self.runs) > 1:
+            self.common += common_stimuli([str(run.path) for run in self.runs], about)
+            self.common += stimuli.differing()
 
     def _place(self, run: int, row: dict[str, Any], stimuli: StimulusLookup) -> int:
         """The number of the stimulus that a row of a set is about, or the name in a record: what several runs have in
@@ -148,7 +148,7 @@ class Gathered:
         self._row_pictures.append(picture)
         return place
 
-    def _expect(self, run: int, folder: RunFolder, kinds: Mapping[Kind, int]) -> None:
+    def _expect(self, run: int, folder: Run, kinds: Mapping[Kind, int]) -> None:
         for name, agent in folder.meta["agents"].items():
             samples = agent.get("samples", 1)
             asked: Counter[str] = Counter()
@@ -393,7 +393,7 @@ def well_formed(record: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def gathered(runs: Sequence[RunFolder]) -> Iterator[Gathered]:
+def gathered(runs: Sequence[Run]) -> Iterator[Gathered]:
     """The runs, read. Raises InputError where a set or ``run.json`` is damaged; damaged records are counted."""
     with tempfile.SpooledTemporaryFile(SPOOL) as spool:
         data = Gathered(runs, spool)

@@ -8,7 +8,7 @@ from typing import Any
 from agents import catalogue
 from agents.errors import InputError
 from serving.runs.display_text import count
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 
 TASK_NAMES = {
     "color_estimation": "Colour estimation",
@@ -53,7 +53,7 @@ ERRORS = {
 }
 
 
-def about_run(folder: RunFolder) -> dict[str, Any]:
+def about_run(folder: Run) -> dict[str, Any]:
     """What was asked of whom, with which seed, when, and with which software: ``rows`` of (name, text), ``agents``."""
     meta = folder.meta
     stimuli = meta.get("set") or {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from agents import gpu_arithmetic
+from agents import loading
 
 
 def test_float32_is_exact_and_a_record_tells_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,11 +14,11 @@ def test_float32_is_exact_and_a_record_tells_so(monkeypatch: pytest.MonkeyPatch)
     try:
         torch.set_float32_matmul_precision("high")
         torch.backends.cudnn.allow_tf32 = True
-        gpu_arithmetic.settle("cpu")
+        loading.use_full_float32("cpu")
         assert torch.backends.cuda.matmul.allow_tf32 is True
-        gpu_arithmetic.settle("cuda")
+        loading.use_full_float32("cuda")
         assert torch.backends.cuda.matmul.allow_tf32 is False
-        told = gpu_arithmetic.provenance()
+        told = loading.gpu_provenance()
     finally:
         torch.set_float32_matmul_precision(before[0])
         torch.backends.cudnn.allow_tf32 = before[1]

@@ -11,8 +11,8 @@ from agents import catalogue
 from agents.contract import Settings
 from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
-from agents.language.truncation import TruncationSettings
-from serving.runs.run import digest
+from agents.language.sent_messages import TruncationSettings
+from serving.runs.run_json import digest
 
 
 def described(name: str, **chosen: Any) -> str:

@@ -9,7 +9,7 @@ import tiny_language
 import torch
 from transformers import BlenderbotForConditionalGeneration, GenerationConfig
 
-from agents import shared_sources
+from agents.padding import shared_cache, shared_sources
 
 
 def test_beams_say_the_same_and_their_source_is_looked_at_once(tmp_path: Path) -> None:
@@ -32,8 +32,8 @@ def test_beams_say_the_same_and_their_source_is_looked_at_once(tmp_path: Path) -
 
     with torch.inference_mode():
         expected = say()
-        with shared_sources.shared_sources(across, "key_value_states", 4):
-            assert say(past_key_values=shared_sources.cache(model.config)) == expected
+        with shared_sources(across, "key_value_states", 4):
+            assert say(past_key_values=shared_cache(model.config)) == expected
         assert say() == expected  # nothing is left behind
     assert projected == [12, 3, 12]  # rows, at the first step alone
     assert len({tuple(one) for one in expected}) > 6

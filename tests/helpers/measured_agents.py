@@ -9,11 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agents.answers import WordAnswer
-from agents.contract import Agent, Draw, Reply, Settings
-from agents.entry import Entry
+from agents.contract import Agent, Draw, Entry, Reply, Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Stimulus
-from serving.scheduling import machine
 
 
 class Nothing(Settings):
@@ -97,10 +95,6 @@ class Missing(_Words):
 
     def missing(self) -> str | None:
         return "there are no weights: fetch them"
-
-
-def send_cpu(send: Callable[[object], None], choice: str) -> None:
-    send(machine.cpu())
 
 
 def linger(send: Callable[[object], None]) -> None:

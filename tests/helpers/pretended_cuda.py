@@ -1,8 +1,7 @@
 """A pretended CUDA device for machines without one: values are computed on the CPU, under the device rules of CUDA.
 
-Within :func:`pretended_cuda` an agent's real path for ``load("cuda:0")`` runs. A tensor of the device wraps one of the
-CPU; what CUDA refuses (mixed devices, ``numpy()``, a CPU's generator, products of integers) is refused, and what it
-permits has the values of the CPU's kernels. What the device was asked is counted, by the line that asked::
+A tensor of the device wraps one of the CPU. What CUDA refuses (mixed devices, ``numpy()``, a CPU's generator, products
+of integers) is refused, and waits, copies and launches are counted by the line that caused them::
 
     with pretended_cuda() as cuda:
         agent.load("cuda:0")
@@ -11,8 +10,7 @@ permits has the values of the CPU's kernels. What the device was asked is counte
         print(cuda.waits.most_common())
 
 A copy to the host for which nobody waits arrives at the next wait; before it, what is read there is wrong, as it may be
-on a GPU. Tensors' bytes are added up, and out of memory is raised. It knows nothing of speed, of a GPU's rounding, of
-the order of streams, or of types that single kernels of CUDA lack. Another thread takes part by ``with cuda:``.
+on a GPU. Memory, speed, a GPU's rounding and the order of streams are not pretended.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 from unittest import mock
-from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, device
@@ -48,34 +45,21 @@ WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2
 WAITING |= {"bincount", "torchvision::nms"}
 NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "lift_fresh", "_local_scalar_dense"}
 ATTENTION = "scaled_dot_product_attention"  # one operation, as on the CPU; its parts would round otherwise
-BLOCK = 512  # bytes: the allocator's smallest share
-
-
-class _Block:
-    """A piece of the device's memory, for as long as a tensor has it."""
-
-    def __init__(self, cuda: Pretence, size: int) -> None:
-        self.cuda, self.size = cuda, size
-        cuda.allocated += size
-
-    def __del__(self) -> None:
-        self.cuda.allocated -= self.size
 
 
 class Pretended(Tensor):
     """A tensor on the device; ``inner``, on the CPU, has its values."""
 
     inner: Tensor
-    block: _Block | None
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
-    def __new__(cls, inner: Tensor, block: _Block | None) -> Any:
+    def __new__(cls, inner: Tensor) -> Any:
         layout = {"strides": inner.stride(), "storage_offset": inner.storage_offset(), "dtype": inner.dtype}
         return Tensor._make_wrapper_subclass(cls, inner.size(), device=CUDA, **layout)
 
-    def __init__(self, inner: Tensor, block: _Block | None) -> None:
-        self.inner, self.block = inner, block
+    def __init__(self, inner: Tensor) -> None:
+        self.inner = inner
 
     def __repr__(self, **_: Any) -> str:
         return f"Pretended({self.inner!r})"
@@ -95,17 +79,13 @@ class Pretended(Tensor):
 
 
 class Pretence(TorchDispatchMode):
-    """What the device was asked. ``waits``: how often the host stood still until all it had asked before was done, by
-    (why, where); ``copies``: how often something was moved, by ("to cuda" or "to cpu", with ", asynchronous" where
-    nobody waited, and where); ``launches``: kernels, by where. Of the device's ``memory`` bytes may be used ``limit``,
-    ``allocated`` are and ``peak`` were."""
+    """Counts the device's work. ``waits``: how often the host stood still until all earlier work was done, by (why,
+    where); ``copies``, by ("to cuda" or "to cpu", with ", asynchronous" where nobody waited, and where); ``launches``:
+    kernels, by where."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.memory = self.limit = memory
-        self.allocated = self.peak = self.reserved = 0
         self.asked = self.done = 0  # kernels and copies so far, and how many of them the host knows to be done
-        self._blocks: WeakValueDictionary[int, _Block] = WeakValueDictionary()
         self._pinned: dict[int, Any] = {}
         self._arriving: list[tuple[int, Tensor, Tensor]] = []  # when it was asked, where to, what
         self.clear()
@@ -119,7 +99,6 @@ class Pretence(TorchDispatchMode):
         self.waits: Counter[tuple[str, str]] = Counter()
         self.copies: Counter[tuple[str, str]] = Counter()
         self.launches: Counter[str] = Counter()
-        self.peak = self.allocated
 
     def wait(self, why: str, until: int | None = None) -> None:
         """Let the host wait until what was asked by that time (None: all) is done, if it does not know already."""
@@ -170,16 +149,8 @@ class Pretence(TorchDispatchMode):
     def _wrapped(self, value: Any, to: str) -> Any:
         if not isinstance(value, Tensor) or to != "cuda":
             return value
-        storage = value.untyped_storage()
-        block = self._blocks.get(storage.data_ptr()) if storage.nbytes() else None
-        if block is None and storage.nbytes():
-            size = -(-storage.nbytes() // BLOCK) * BLOCK
-            if self.allocated + size > self.limit:
-                raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} bytes.")
-            block = self._blocks[storage.data_ptr()] = _Block(self, size)
-            self.peak, self.reserved = max(self.peak, self.allocated), max(self.reserved, self.allocated)
         with torch.inference_mode(False):  # torch would have the two share a counter of changes, which there is none of
-            return Pretended(value, block)
+            return Pretended(value)
 
     def _pin(self, tensor: Tensor, pinned: Tensor | None = None) -> Tensor:
         if isinstance(tensor, Pretended):
@@ -302,76 +273,30 @@ class Event:
         pass
 
 
-class Stream:
-    """torch.cuda.Stream; whatever the stream, all is done in the order in which it was asked."""
-
-    cuda: Pretence
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        self.cuda.wait("synchronize")
-
-    def record_event(self, event: Event | None = None) -> Event:
-        event = event or Event()
-        event.record()
-        return event
-
-    def wait_event(self, event: Event) -> None:
-        pass
-
-    def wait_stream(self, stream: Stream) -> None:
-        pass
-
-
 def _functions(cuda: Pretence) -> dict[str, Any]:
-    """What stands in torch.cuda."""
-
-    def limit(fraction: float, where: Any = None) -> None:
-        cuda.limit = int(fraction * cuda.memory)
-
-    def empty() -> None:
-        cuda.reserved = cuda.allocated
-
-    def start_again(where: Any = None) -> None:
-        cuda.peak, cuda.reserved = cuda.allocated, cuda.allocated
-
-    name = "a pretended device"
-    about = SimpleNamespace(name=name, total_memory=cuda.memory, major=9, minor=0, multi_processor_count=1)
-    answers: dict[str, Any] = {
+    """The attributes of torch.cuda."""
+    about = SimpleNamespace(name="pretended", total_memory=80 << 30, major=9, minor=0, multi_processor_count=1)
+    results: dict[str, Any] = {
         **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported", "device_count"), 1),
-        **dict.fromkeys(("_lazy_init", "set_device")),
+        **dict.fromkeys(("_lazy_init", "set_device", "empty_cache")),
         "current_device": 0,
-        "get_device_name": name,
+        "get_device_name": about.name,
         "get_device_capability": (9, 0),
         "get_device_properties": about,
-        "stream": NOTHING,
+        "mem_get_info": (about.total_memory, about.total_memory),
     }
-    return {
-        **{key: lambda *_, answer=answer, **__: answer for key, answer in answers.items()},
-        **dict.fromkeys(("current_stream", "default_stream"), lambda *_: Stream()),
-        "synchronize": lambda *_: cuda.wait("synchronize"),
-        "mem_get_info": lambda *_: (cuda.memory - cuda.reserved, cuda.memory),
-        "memory_allocated": lambda *_: cuda.allocated,
-        "max_memory_allocated": lambda *_: cuda.peak,
-        **dict.fromkeys(("memory_reserved", "max_memory_reserved"), lambda *_: cuda.reserved),
-        "reset_peak_memory_stats": start_again,
-        "empty_cache": empty,
-        "set_per_process_memory_fraction": limit,
-        "Event": Event,
-        "Stream": Stream,
-    }
+    constant = {key: lambda *_, result=result, **__: result for key, result in results.items()}
+    return {**constant, "synchronize": lambda *_: cuda.wait("synchronize"), "Event": Event}
 
 
 NOTHING = contextlib.nullcontext()
 
 
 @contextlib.contextmanager
-def pretended_cuda(memory: int = 80 << 30) -> Iterator[Pretence]:
-    """While it lasts, this thread has one CUDA device, of ``memory`` bytes."""
+def pretended_cuda() -> Iterator[Pretence]:
+    """Within the block, this thread has one CUDA device."""
     torch._C._ensureCUDADeviceGuardSet()
-    cuda = Event.cuda = Stream.cuda = Pretence(memory)
+    cuda = Event.cuda = Pretence()
     Generator.of_device.clear()
     with contextlib.ExitStack() as stack:
         for name, function in _functions(cuda).items():

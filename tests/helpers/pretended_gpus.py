@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from agents import answers
-from agents.entry import Entry
+from agents.contract import Entry
 from serving.scheduling import cluster as clusters
 from serving.scheduling import local_ray
 from serving.scheduling.cluster import Cluster

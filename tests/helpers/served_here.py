@@ -19,7 +19,7 @@ from serving.http.conversations import OpenConversations
 from serving.http.guard import Guard, Rules
 from serving.http.kept_records import kept_records
 from serving.http.service import ServeOptions, Service
-from serving.runs.run import digest
+from serving.runs.run_json import digest
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.worker import Worker, WorkerSpec
 

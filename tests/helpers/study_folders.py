@@ -14,11 +14,10 @@ from typing import Any
 from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
-from judging.study.material import material_of
 from judging.study.presets import study_of_judges
 from judging.study.settings import read_settings, source_of
 from judging.study.state import Judge
-from judging.study.study import Study
+from judging.study.study import Study, material_of
 from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 
 WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")

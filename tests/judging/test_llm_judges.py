@@ -33,7 +33,7 @@ from judging import prompts, replies
 from judging.trial_set import key_path
 from judging.verdicts import read_key, read_verdicts
 from serving.cli import main
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 
 JUDGES = [name for name, one in catalogue.entries().items() if one.agent.startswith("judging.llm_judge:")]
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -534,7 +534,7 @@ def test_attempts_are_asked_for_and_kept(trials: Path, tmp_path: Path, monkeypat
         given = ["--judges", name, "--set", f"{name}.base_url={told.url}", "--set", f"{name}.attempts=2"]
         main(["judge", str(trials / "T"), *given, "--out", str(tmp_path / "V")])
     assert len(told.requests) == 48
-    records = list(RunFolder(tmp_path / "V").latest(name))
+    records = list(Run(tmp_path / "V").latest(name))
     assert {record["answer"]["verdict"] for record in records} == {"unparsed"}
     assert {record["status"] for record in records} == {"ok"}
     for record in records:

@@ -14,8 +14,8 @@ import pytest
 from judging.methods import methods
 from judging.score import catch_rates, measure
 from judging.verdicts import read_answers, read_verdicts
-from serving.runs.reader import RunFolder
 from serving.runs.records import problems
+from serving.runs.run import Run
 
 WORKERS = ("A1SECRETID", "A2SECRETID")
 
@@ -49,7 +49,7 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ]
     ]
     assert made(tmp_path, monkeypatch, entries, "--task", "word") == 0
-    rows = list(RunFolder(tmp_path / "V").records("humans"))
+    rows = list(Run(tmp_path / "V").records("humans"))
     assert not any(problems(row) for row in rows)
     assert [row["agent"] for row in rows] == ["human:001"] * 4 + ["human:002"] * 4
     assert rows[0]["raw"] == {"response": "human", "rt": 2866}
@@ -83,7 +83,7 @@ def test_an_ai_judge_has_a_name(
     assert "verdicts.json: Trial_1.workerID: is not there: give the judge with --judge" in capsys.readouterr().err
     assert made(tmp_path, monkeypatch, entries, "--task", "fv", "--judge", "chatgpt") == 0
     assert "3 do not say what was shown" in capsys.readouterr().out
-    assert [row["agent"] for row in RunFolder(tmp_path / "V").records("published")] == ["published:chatgpt"] * 3
+    assert [row["agent"] for row in Run(tmp_path / "V").records("published")] == ["published:chatgpt"] * 3
     assert made(tmp_path, monkeypatch, entries, "--task", "fv", "--judge", "chatgpt") == 2  # nothing is replaced
 
 

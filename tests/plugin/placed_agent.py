@@ -8,7 +8,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from agents import gpu_arithmetic
+from agents import loading
 from agents.answers import WordAnswer
 from agents.contract import GIB, MIB, Agent, Draw, Reply, Settings
 
@@ -39,8 +39,8 @@ class Placed(Agent[PlacedSettings]):
         torch: Any = types.ModuleType("torch")
         torch.cuda = types.SimpleNamespace(set_per_process_memory_fraction=lambda *told: None)
         sys.modules["torch"] = torch
-        gpu_arithmetic.settle = lambda kind: None
-        gpu_arithmetic.provenance = dict
+        loading.use_full_float32 = lambda kind: None
+        loading.gpu_provenance = dict
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         word = os.environ.get("CUDA_VISIBLE_DEVICES", "none")

@@ -20,7 +20,6 @@ from agents import catalogue
 from agents.errors import InputError
 from agents.selection import resolve
 from serving.cli import build_parser, main
-from serving.scheduling.guardian import AGENT_DIED, GOES_ON
 
 CALL = [sys.executable, "-m", "serving.cli"]
 
@@ -207,30 +206,6 @@ def test_a_signal_ends_a_run_in_order(
     lines = records.read_bytes()
     assert not lines or lines.endswith(b"\n")
     assert (lines.count(b"\n") > 0) is (when == "answering")
-
-
-def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Path) -> None:
-    source, out, crashed = tmp_path / "set.jsonl", tmp_path / "run", tmp_path / "crashed"
-    rows = [{"id": f"w{i}", "task": "word_association", "cue": "sun"} for i in range(9)]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asked = ["generate", str(source), "--agents", "null", "--out", str(out)]
-    asked += ["--set", "null.crash=w5", "--set", f"null.crash_unless={crashed}"]
-    call = [sys.executable, "-c", HERE.format(call="command()")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    said = done.stderr.splitlines()
-    died = f"turinglike: {AGENT_DIED}{GOES_ON}"
-    in_order = [line for line in said if line in ("starting Ray", died)]
-    assert in_order == [died, "starting Ray"]  # a slow machine has lines of progress between
-    records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
-    assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
-    assert crashed.exists()
-    with source.open("a") as file:
-        file.write(json.dumps({**rows[0], "id": "w9"}) + "\n")
-    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False)
-    assert "null: 10 ok" in done.stdout
-    assert "starting Ray" not in done.stderr
 
 
 def test_what_runs_here_and_what_the_rest_needs(

@@ -18,7 +18,7 @@ from PIL import Image as PILImage
 from serving.cli import build_parser, main
 from serving.runs.atomic_files import lock
 from serving.runs.records import Record
-from serving.runs.resume_state import RecordLines
+from serving.runs.store import ResumeState
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -262,7 +262,7 @@ def test_what_failed_is_tried_again_after_what_is_new_and_does_not_stop_the_agen
     assert run(source, "null", out, *fails, "--limit", "15") == 1
     assert run(source, "null", out, *fails, "--limit", "30") == 1
     with monkeypatch.context() as patched:  # the lines as they were written
-        patched.setattr(RecordLines, "tidy", lambda self, path: None)
+        patched.setattr(ResumeState, "tidy", lambda self, path: None)
         assert run(source, "null", out, *fails, again, "--batch-size", "1") == 1
     assert all(r["stimulus"] >= "w030" for r in records(out, "null")[30:60])  # after those that failed before
     for _ in range(2):

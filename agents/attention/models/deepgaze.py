@@ -59,8 +59,8 @@ class OnePass:
         self.model = loaded
         # Nobody reads the features again, of which the saliency networks have kept what they need: a tiny map is given
         # in their place, so that nothing large is resized.
-        self.features = _Kept(loaded.features, lambda found, _: [found[0].new_zeros(1, 1, 1, 1)])
-        self.saliency = [_Kept(network, lambda found, items: found[items]) for network in loaded.saliency_networks]
+        self.features = _Kept(loaded.features, lambda kept, _: [kept[0].new_zeros(1, 1, 1, 1)])
+        self.saliency = [_Kept(network, lambda kept, items: kept[items]) for network in loaded.saliency_networks]
         loaded.features, loaded.saliency_networks = self.features, nn.ModuleList(self.saliency)
 
     def begin(self, pictures: Tensor, bias: Tensor) -> None:
@@ -70,7 +70,7 @@ class OnePass:
         """
         self.pictures, self.bias = pictures, bias
         for part in (self.features, *self.saliency):
-            part.found = None
+            part.kept = None
 
     def density(self, items: Tensor, history: Tensor) -> Tensor:
         """Log density of the next fixation, [n, height, width], for the pictures numbered ``items`` [n].
@@ -86,19 +86,19 @@ class OnePass:
 
 
 class _Kept(nn.Module):
-    """A module that computes once, and later gives a ``part`` of what it found then."""
+    """A module that computes once, and later gives a ``part`` of what it returned then."""
 
     def __init__(self, inner: nn.Module, part: Callable[[Any, Tensor | None], Any]) -> None:
         super().__init__()
         self.inner, self.part = inner, part
-        self.found: Any = None
+        self.kept: Any = None
         self.items: Tensor | None = None
 
-    def forward(self, given: Tensor) -> Any:
-        if self.found is None:
-            self.found = self.inner(given)
-            return self.found
-        return self.part(self.found, self.items)
+    def forward(self, inputs: Tensor) -> Any:
+        if self.kept is None:
+            self.kept = self.inner(inputs)
+            return self.kept
+        return self.part(self.kept, self.items)
 
 
 def read_bias(path: Path) -> NDArray[np.float64]:
@@ -116,13 +116,13 @@ def read_bias(path: Path) -> NDArray[np.float64]:
 
 def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:
     """The centre bias at a picture's size (rows, columns), a log density: nearest cell, normalised again."""
-    found = torch.zeros(shape, dtype=torch.float64)
+    density = torch.zeros(shape, dtype=torch.float64)
     if bias is not None:
         rows, columns = (
             ((torch.arange(side) + 0.5) * known / side).long() for side, known in zip(shape, bias.shape, strict=True)
         )
-        found = torch.from_numpy(bias)[rows[:, None], columns]
-    return (found - found.flatten().logsumexp(0)).float()
+        density = torch.from_numpy(bias)[rows[:, None], columns]
+    return (density - density.flatten().logsumexp(0)).float()
 
 
 def history(fixated: Sequence[Tensor], frames: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -135,5 +135,5 @@ def history(fixated: Sequence[Tensor], frames: Tensor, shape: tuple[int, int]) -
     rows, columns = shape
     sides = ((0, columns), (1, rows))
     places = [(latest[:, axis].double() + 0.5) * side / frames[:, axis, None] - 0.5 for axis, side in sides]
-    found = torch.stack(places, 1).float()
-    return functional.pad(found, (0, HISTORY - found.shape[2]), value=float("nan"))
+    fixations = torch.stack(places, 1).float()
+    return functional.pad(fixations, (0, HISTORY - fixations.shape[2]), value=float("nan"))

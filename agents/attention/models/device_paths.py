@@ -67,11 +67,11 @@ class DevicePaths(Paths):
 
 def hear(paths: Iterable[DevicePaths]) -> None:
     """Bring all that was added to these paths to the host, in one copy, for which it waits."""
-    waiting = [one for one in paths if one.unheard]
+    waiting = [path for path in paths if path.unheard]
     if not waiting:
         return
-    heard = iter(downloaded([fixations for one in waiting for fixations in one.unheard]))
-    for one in waiting:
-        for _ in one.unheard:
-            one.note(next(heard).tolist())
-        one.unheard.clear()
+    heard = iter(downloaded([fixations for path in waiting for fixations in path.unheard]))
+    for path in waiting:
+        for _ in path.unheard:
+            path.note(next(heard).tolist())
+        path.unheard.clear()

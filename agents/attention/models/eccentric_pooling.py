@@ -53,13 +53,13 @@ class Pooling:
         """(outer radius in output cells, window in input cells) from the fovea outwards."""
         half = -(-side // STRIDE) / 2
         radius = round(self.fovea * self.deg2px / 2)
-        found = [(radius, self.smallest)]
+        rings = [(radius, self.smallest)]
         reached = radius > half
         while not reached:
             radius += round(self.quantum * self.deg2px / 2)
-            found.append((radius, self.smallest + round(self.slope * (2 * radius - self.fovea * self.deg2px))))
+            rings.append((radius, self.smallest + round(self.slope * (2 * radius - self.fovea * self.deg2px))))
             reached = radius >= half
-        return found
+        return rings
 
     def windows(self, side: int) -> NDArray[np.int64]:
         """The window of every output cell, [outputs, outputs]."""

@@ -50,7 +50,9 @@ class EccNet:
     ) -> None:
         self.pooling, self.side, self.preprocessing = pooling, side, preprocessing
         pools = [index for index, part in enumerate(features) if isinstance(part, nn.MaxPool2d)]
-        self.blocks = [features[start:end] for start, end in zip([0, *(one + 1 for one in pools)], pools, strict=False)]
+        self.blocks = [
+            features[start:end] for start, end in zip([0, *(pool + 1 for pool in pools)], pools, strict=False)
+        ]
         self.local = pooling[0].ordinary(side) and pooling[1].ordinary(side // 2)
         self.device = next(features.parameters()).device
         with torch.inference_mode():
@@ -61,14 +63,14 @@ class EccNet:
 
     def kernels(self, target: Tensor) -> list[Tensor]:
         """The kernels [1, channels, n, n] that a square target gives; its side is 32 n pixels."""
-        found = []
+        levels = []
         with torch.inference_mode():
             features = normalise(target, self.preprocessing)
             for block, pooling in enumerate(self.pooling):
                 features = pooled(self.blocks[block](features), pooling)
                 if block > 1:
-                    found.append(_averages(features, 16 >> block))
-        return found
+                    levels.append(_averages(features, 16 >> block))
+        return levels
 
     def framed(self, image: Tensor) -> Tensor:
         """An image with black around it: the view around its pixel (x, y) begins at the pixel (x, y) of this."""
@@ -84,11 +86,11 @@ class EccNet:
                 self._near(at, side - self.side) for at, side in zip((y, x), framed.shape[2:], strict=True)
             )
             features[:, :, _cells(*rows)[:, None], _cells(*columns)] = self._relu3_3(framed, rows, columns, x, y)
-            found = [_averages(features, 4)]
+            levels = [_averages(features, 4)]
             for block in (3, 4):
                 features = self.blocks[block](pooled(features, self.pooling[block - 1]))
-                found.append(_averages(features, STRIDE >> block))
-        return found
+                levels.append(_averages(features, STRIDE >> block))
+        return levels
 
     def _near(self, at: Tensor, length: int) -> Span:
         """The pixels along a side of the view around ``at`` at which an image of ``length`` changes relu3_3."""

@@ -103,14 +103,14 @@ class Paths:
 
     def answer(self, index: int) -> ScanpathAnswer:
         plan, path, stop = self.plans[index], self.fixations[index], self.stops[index] or "exhausted"
-        found = stop == "target"
+        is_found = stop == "target"
         return ScanpathAnswer(
             fixations=[[x, y] for x, y in path],
             frame=list(plan.frame),
             window=plan.window,
             stop=stop,
-            found=found if plan.searching else None,
-            found_at=len(path) - 1 if found else None,
+            found=is_found if plan.searching else None,
+            found_at=len(path) - 1 if is_found else None,
             forced_first=True,
             selection=self.selection,
         )

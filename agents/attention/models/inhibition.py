@@ -41,24 +41,24 @@ def scanpaths(
     map that is not finite gets an AnswerError ``bad_map`` in its place; a flat map gives a valid path (every cell is a
     tie). Nothing depends on what else is in the batch. The arithmetic is on integers once the maps are rounded.
     """
-    chosen = walks(maps, plans, inhibition)
-    hear(chosen)
-    return [path for one in chosen for path in one.results()]
+    portions = walks(maps, plans, inhibition)
+    hear(portions)
+    return [path for paths in portions for path in paths.results()]
 
 
 def walks(maps: Tensor, plans: Sequence[Plan], inhibition: Inhibition = "square") -> list[DevicePaths]:
     """The paths of :func:`scanpaths`, in order, of which on a GPU the host has not yet heard."""
     # A CPU gains nothing from a batch, and would go on with paths that have ended.
     at_once = 1 if maps.device.type == "cpu" else max(1, len(plans))
-    found: list[DevicePaths] = []
+    walked: list[DevicePaths] = []
     for start in range(0, len(plans), at_once):
         portion = slice(start, start + at_once)
         paths = InhibitedPaths(plans[portion], (maps.shape[1], maps.shape[2]), inhibition, maps.device)
         paths.show(maps[portion])
         while paths.going():
             paths.choose()
-        found.append(paths)
-    return found
+        walked.append(paths)
+    return walked
 
 
 def rounded(maps: Tensor) -> tuple[Tensor, Tensor]:

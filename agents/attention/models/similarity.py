@@ -109,17 +109,17 @@ def responses(
     owners = [index for index, item in enumerate(search) for _ in item.tiles]
     tiles = [tile.permute(1, 2, 0) for item in search for tile in item.tiles]  # as they lie in memory
     portion = 1 if device.type == "cpu" else max(1, PIXELS_AT_ONCE // method.side**2)
-    found = []
+    responses = []
     for start in range(0, len(tiles), portion):
         pixels = _portion(tiles[start : start + portion], portion, device).permute(0, 3, 1, 2)
         cells = features[: layer + 1](normalise(pixels, method.preprocessing))
         if not kernels:
-            found.append(cells.sum(1))
+            responses.append(cells.sum(1))
             continue
-        own = torch.stack([kernels[owners[min(start + at, len(owners) - 1)]] for at in range(portion)])
+        of_tiles = torch.stack([kernels[owners[min(start + at, len(owners) - 1)]] for at in range(portion)])
         # One convolution of as many groups as there are tiles: each has its own kernel.
-        found.append(functional.conv2d(cells.flatten(0, 1)[None], own, padding=1, groups=portion)[0])
-    return list(torch.cat(found)[: len(tiles)].split([len(item.tiles) for item in search]))
+        responses.append(functional.conv2d(cells.flatten(0, 1)[None], of_tiles, padding=1, groups=portion)[0])
+    return list(torch.cat(responses)[: len(tiles)].split([len(item.tiles) for item in search]))
 
 
 def paste(parts: Sequence[Tensor], frame: tuple[int, int], method: Method) -> Tensor:
@@ -150,15 +150,15 @@ def target_kernels(features: nn.Sequential, targets: Sequence[Tensor], method: M
     device = next(features.parameters()).device
     whole = method.variant == "whole"
     portion = 1 if device.type == "cpu" else TARGETS_AT_ONCE
-    found: list[Tensor] = []
+    kernels: list[Tensor] = []
     for start in range(0, len(targets), portion):
         chosen = targets[start : start + portion]
         pixels = normalise(_portion(chosen, portion, device), method.preprocessing)
         for index in range(LAYERS[method.target_layer] + (0 if whole else 1)):
             pooling = isinstance(features[index], nn.MaxPool2d)
             pixels = functional.max_pool2d(pixels, 2, 2, ceil_mode=not whole) if pooling else features[index](pixels)
-        found += pixels[: len(chosen)]
-    return found
+        kernels += pixels[: len(chosen)]
+    return kernels
 
 
 def _portion(images: Sequence[Tensor], count: int, device: torch.device) -> Tensor:

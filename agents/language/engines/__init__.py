@@ -1,1 +1,1 @@
-"""What runs a language model: transformers, vLLM, or a server with OpenAI's interface."""
+"""Engines that generate texts: transformers, vLLM, and clients of servers."""

@@ -1,4 +1,4 @@
-"""Texts and embeddings from a server that speaks OpenAI's interface: OpenAI's own, vLLM's, transformers' and others."""
+"""The engine of servers with OpenAI's interface: OpenAI's own, vLLM's, transformers' and others."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from agents.contract import NO_ANSWER
+from agents.contract import NO_ANSWER, Address
 from agents.errors import AnswerError
-from agents.language.engines.request import ChatMessage, Finish, TextRequest
-from agents.language.engines.server import ClientSettings, ServerEngine, ServerReply, ServerText
-from agents.servers import Address
+from agents.language.engines.clients import ClientSettings, ServerEngine, ServerReply, ServerText
+from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
 
 
 class ServerSettings(ClientSettings):
-    """As for every server, and where those with OpenAI's interface differ."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    """A server with OpenAI's interface."""
 
     base_url: Address = "https://api.openai.com/v1"
     """The server's address up to and including the version, as in http://localhost:8000/v1."""
@@ -27,14 +24,14 @@ class ServerSettings(ClientSettings):
 
 
 class SeededSettings(ServerSettings):
-    """Of models that say something, not the same each time."""
+    """For models that draw their texts."""
 
     seed_bits: int = Field(53, ge=0, le=53)
     """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
 
 
 class ChatSettings(SeededSettings):
-    """Of models that chat."""
+    """For models that chat."""
 
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
@@ -60,9 +57,8 @@ class Choice(_Reply):
     message: _Message | None = None
     finish_reason: str | None = None
 
-    def said(self) -> str | None:
-        """The text; "" where an assistant said nothing (it reasoned up to its limit, or used a tool), None where the
-        reply has no text at all."""
+    def written(self) -> str | None:
+        """The text; "" of an assistant that reasoned up to its limit or used a tool; None if there is none at all."""
         if self.message is None:
             return self.text
         content = self.message.content
@@ -71,7 +67,7 @@ class Choice(_Reply):
         return content or self.message.refusal or ""
 
     def is_filtered(self) -> bool:
-        """Whether the server's filter or the model itself declined, where a server tells that apart."""
+        """Whether the server's filter or the model itself declined."""
         return self.finish_reason == "content_filter" or bool(self.message and self.message.refusal)
 
 
@@ -88,16 +84,9 @@ class _Vector(_Reply):
 
 
 class VectorReply(_Reply):
-    """The body of an embeddings reply."""
+    """The body of a reply with embeddings."""
 
     data: list[_Vector]
-
-    def vectors(self, count: int) -> list[list[float]] | None:
-        """The vectors by their ``index``; None unless there is one for each of ``count`` texts."""
-        by_index = {
-            position if one.index is None else one.index: one.embedding for position, one in enumerate(self.data)
-        }
-        return [by_index[position] for position in range(count)] if sorted(by_index) == list(range(count)) else None
 
 
 MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
@@ -105,83 +94,24 @@ MEDIA = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "
 
 
 class OpenAIEngine(ServerEngine[ServerSettings]):
-    """Completions, chats (with images) and embeddings."""
+    """Completions, chats (with images) and embeddings of a server with OpenAI's interface, vLLM's for example."""
 
     package = extra = "openai"
     client = "AsyncOpenAI"
     used_up = "insufficient_quota"
 
-    async def complete(self, request: TextRequest, seed: int) -> ServerText:
+    async def generate(self, request: TextRequest, seed: int) -> ServerText:
         options = self._options(request, seed)
         if request.prompt is not None:
             reply, tries = await self._post("completions", TextReply, prompt=request.prompt, **options)
         else:
-            messages = [self._message(message) for message in request.messages]
+            messages = [openai_message(message) for message in request.messages]
             reply, tries = await self._post("chat.completions", TextReply, messages=messages, **options)
-        return self._text(reply, request, tries)
-
-    async def embed(self, texts: Sequence[str], batch: int = 1024) -> list[list[float]]:
-        """One vector per text, in their order, asked for ``batch`` at a time. Raises AnswerError."""
-        found: list[list[float]] = []
-        for start in range(0, len(texts), batch):
-            part = list(texts[start : start + batch])
-            options = {"model": self._settings.model, "input": part, "encoding_format": "float"}
-            reply, _ = await self._post("embeddings", VectorReply, **options)
-            vectors = reply.vectors(len(part))
-            if vectors is None:
-                raise self._bad_reply(f"not one vector for each of {len(part)} texts")
-            found += vectors
-        if len({len(vector) for vector in found}) > 1:
-            raise self._bad_reply("vectors of different lengths")
-        return found
-
-    # the request
-
-    def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
-        """What both kinds of request have. What is left at its default is not sent: many servers know less."""
-        chosen, sampling = self._settings, request.sampling
-        limit = chosen.length_field if isinstance(chosen, ChatSettings) and request.prompt is None else "max_tokens"
-        options: dict[str, Any] = {
-            "model": chosen.model,
-            "temperature": sampling.temperature,
-            limit: sampling.max_tokens,
-        }
-        if sampling.top_p < 1:
-            options["top_p"] = sampling.top_p
-        if sampling.frequency_penalty:
-            options["frequency_penalty"] = sampling.frequency_penalty
-        if sampling.presence_penalty:
-            options["presence_penalty"] = sampling.presence_penalty
-        if stops := sampling.outright():
-            options["stop"] = stops[:MOST_STOPS]
-        if request.schema is not None:
-            form = {"name": "answer", "strict": True, "schema": request.schema}
-            options["response_format"] = {"type": "json_schema", "json_schema": form}
-        if isinstance(chosen, SeededSettings) and chosen.seed_bits:
-            options["seed"] = seed >> (53 - chosen.seed_bits)
-        beyond = {"top_k": sampling.top_k, "min_tokens": sampling.min_tokens}  # vLLM's own
-        if extra := {name: value for name, value in beyond.items() if value}:
-            options["extra_body"] = extra
-        return options
-
-    def _message(self, message: ChatMessage) -> dict[str, Any]:
-        if message.image is None:
-            return {"role": message.role, "content": message.text}
-        address = f"data:image/{_media(message.image)};base64,{base64.b64encode(message.image).decode()}"
-        image: dict[str, str] = {"url": address}
-        if message.detail != "auto":
-            image["detail"] = message.detail
-        parts = [{"type": "text", "text": message.text}, {"type": "image_url", "image_url": image}]
-        return {"role": message.role, "content": parts}
-
-    # the reply
-
-    def _text(self, reply: TextReply, request: TextRequest, tries: int) -> ServerText:
         choice = reply.choices[0]
-        raw = choice.said()
+        raw = choice.written()
         if raw is None:
             raise self._bad_reply("the reply holds no text")
-        raw = self._said(raw)
+        raw = self._cleared(raw)
         # Some servers leave the stop in the text, and none takes more than a few.
         end = request.sampling.stop_in(raw)
         finish: Finish = "length" if choice.finish_reason == "length" and end is None else "stop"
@@ -196,9 +126,65 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             tries=tries,
         )
 
+    async def embed(self, texts: Sequence[str], batch: int = 1024) -> list[list[float]]:
+        """One vector per text, in their order, ``batch`` texts a request. Raises AnswerError."""
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), batch):
+            part = list(texts[start : start + batch])
+            options = {"model": self._settings.model, "input": part, "encoding_format": "float"}
+            reply, _ = await self._post("embeddings", VectorReply, **options)
+            by_index = {
+                position if vector.index is None else vector.index: vector.embedding
+                for position, vector in enumerate(reply.data)
+            }
+            if sorted(by_index) != list(range(len(part))):
+                raise self._bad_reply(f"not a vector for each of {len(part)} texts")
+            vectors += [by_index[position] for position in range(len(part))]
+        if len({len(vector) for vector in vectors}) > 1:
+            raise self._bad_reply("vectors of different lengths")
+        return vectors
+
+    def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
+        """The options of both kinds of request. Defaults are not sent: many servers know fewer options."""
+        settings, sampling = self._settings, request.sampling
+        limit = settings.length_field if isinstance(settings, ChatSettings) and request.prompt is None else "max_tokens"
+        options: dict[str, Any] = {
+            "model": settings.model,
+            "temperature": sampling.temperature,
+            limit: sampling.max_tokens,
+        }
+        if sampling.top_p < 1:
+            options["top_p"] = sampling.top_p
+        if sampling.frequency_penalty:
+            options["frequency_penalty"] = sampling.frequency_penalty
+        if sampling.presence_penalty:
+            options["presence_penalty"] = sampling.presence_penalty
+        if stops := sampling.unconditional_stops():
+            options["stop"] = stops[:MOST_STOPS]
+        if request.schema is not None:
+            schema = {"name": "answer", "strict": True, "schema": request.schema}
+            options["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if isinstance(settings, SeededSettings) and settings.seed_bits:
+            options["seed"] = seed >> (53 - settings.seed_bits)
+        of_vllm = {"top_k": sampling.top_k, "min_tokens": sampling.min_tokens}
+        if extra := {name: value for name, value in of_vllm.items() if value}:
+            options["extra_body"] = extra
+        return options
+
+
+def openai_message(message: ChatMessage) -> dict[str, Any]:
+    """A message as OpenAI's interface takes it. Raises AnswerError for an image of another kind."""
+    if message.image is None:
+        return {"role": message.role, "content": message.text}
+    address = f"data:image/{_media(message.image)};base64,{base64.b64encode(message.image).decode()}"
+    image: dict[str, str] = {"url": address}
+    if message.detail != "auto":
+        image["detail"] = message.detail
+    parts = [{"type": "text", "text": message.text}, {"type": "image_url", "image_url": image}]
+    return {"role": message.role, "content": parts}
+
 
 def _media(image: bytes) -> str:
-    """The kind of an image, by its first bytes."""
     if image.startswith(b"RIFF") and image[8:12] == b"WEBP":
         return "webp"
     for start, kind in MEDIA:

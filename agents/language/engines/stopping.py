@@ -1,4 +1,4 @@
-"""When a row of a batch is at its end, and its text while it is generated. Rows do not depend on each other."""
+"""When a row of a batch ends, and its text while it is generated. Rows do not depend on each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import LogitsProcessor, StoppingCriteria
 from transformers.generation.streamers import BaseStreamer
 
-from agents.language.engines.request import Sampling
+from agents.language.engines.text_request import Sampling
 from agents.transfer import Download, uploaded
 
 CPU = torch.device("cpu")
@@ -18,20 +18,24 @@ Decode = Callable[[Sequence[int]], str]
 
 
 def first_stop(tokens: Sequence[int], sampling: Sampling, decode: Decode) -> int | None:
-    """Where in the text of ``tokens`` the first stop begins; None if there is none.
+    """Where in the text of ``tokens`` the first stop begins, or None.
 
-    A stop counts from the row's ``min_tokens`` on: what is complete within the text of so many tokens is passed over,
-    as in vLLM.
+    As in vLLM, a stop that is complete within the text of ``min_tokens`` is passed over.
     """
     if not sampling.stops:
         return None
-    text = decode(tokens)
     floor = len(decode(tokens[: sampling.min_tokens])) if sampling.min_tokens else 0
-    return sampling.stop_in(text, floor)
+    return sampling.stop_in(decode(tokens), floor)
+
+
+def settled(text: str, stops: Sequence[str]) -> str:
+    """``text`` without what may be the beginning of a stop."""
+    begun = [size for stop in stops for size in range(1, len(stop)) if text.endswith(stop[:size])]
+    return text[: len(text) - max(begun, default=0)]
 
 
 class MinTokens(LogitsProcessor):
-    """No end token before a row has its least number of tokens; ``start`` is where the generated ones begin."""
+    """No end token before a row has its least number of tokens; generated tokens begin at ``start``."""
 
     def __init__(
         self, samplings: Sequence[Sampling], ends: Sequence[int], start: int, device: torch.device = CPU
@@ -51,8 +55,8 @@ class MinTokens(LogitsProcessor):
 class NoPromptNGrams(LogitsProcessor):
     """No ``size`` tokens stand in a text as they do in its prompt.
 
-    ``prompts`` int64 [rows, longest], padded with -1; the beams of a row stand together. What transformers'
-    EncoderNoRepeatNGramLogitsProcessor does row by row on the host is here one comparison for all.
+    ``prompts`` int64 [rows, longest] is padded with -1; the beams of a row stand together. One comparison replaces the
+    loop over rows of transformers' EncoderNoRepeatNGramLogitsProcessor.
     """
 
     def __init__(self, size: int, prompts: Tensor) -> None:
@@ -64,17 +68,19 @@ class NoPromptNGrams(LogitsProcessor):
         """``input_ids`` [rows * beams, length], ``scores`` [rows * beams, vocabulary]."""
         if input_ids.shape[1] < self._size - 1:
             return scores
-        said = input_ids[:, input_ids.shape[1] - self._size + 1 :].unflatten(0, (len(self._last), -1))
-        completed = (self._before == said[:, :, None]).all(dim=-1) & (self._last >= 0)
-        banned = torch.where(completed, self._last, scores.shape[1]).flatten(0, 1)  # a column beyond for what is not
+        newest = input_ids[:, input_ids.shape[1] - self._size + 1 :].unflatten(0, (len(self._last), -1))
+        completed = (self._before == newest[:, :, None]).all(dim=-1) & (self._last >= 0)
+        banned = torch.where(completed, self._last, scores.shape[1]).flatten(0, 1)  # an extra column for what is not
         hidden = torch.zeros(len(scores), scores.shape[1] + 1, dtype=torch.bool, device=scores.device)
         return scores.masked_fill(hidden.scatter_(1, banned, True)[:, :-1], -torch.inf)
 
 
 class RowEnds(StoppingCriteria):
-    """Which rows are at their end. For a stop the host has to read what is said: on a GPU it reads each token while the
-    next is computed, so that such a row ends one token late, and :meth:`text` leaves that out. ``decode`` gives the
-    text of some tokens."""
+    """Which rows have ended.
+
+    For a stop the host reads the text. On a GPU it reads each token while the next is computed, so that such a row ends
+    a token late; :meth:`kept` drops that token.
+    """
 
     def __init__(
         self,
@@ -89,9 +95,9 @@ class RowEnds(StoppingCriteria):
         self._ends, self._most = uploaded([torch.tensor(ends), torch.tensor(most)], device)
         self._start = start
         self._decode = decode
-        self._known_ends = frozenset(ends)
-        self._read: dict[int, list[int]] = {row: [] for row, one in enumerate(samplings) if one.stops}
-        self._lengths: dict[int, int] = {}  # of those that are at their end
+        self._end_tokens = frozenset(ends)
+        self._read: dict[int, list[int]] = {row: [] for row, sampling in enumerate(samplings) if sampling.stops}
+        self._lengths: dict[int, int] = {}  # of rows that have ended
         self._newest: Download | None = None
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
@@ -106,9 +112,8 @@ class RowEnds(StoppingCriteria):
         stopped = torch.tensor([row in self._lengths for row in range(len(self._samplings))])
         return done | uploaded([stopped], done.device)[0]
 
-    def text(self, row: int, tokens: list[int]) -> list[int]:
-        """What a row said of all that was generated for it: up to its stop or its limit, or whatever follows on an end
-        token."""
+    def kept(self, row: int, tokens: list[int]) -> list[int]:
+        """A row's ``tokens`` up to its stop or limit; what follows an end token may still be there."""
         self._read_newest()
         return tokens[: self._lengths.get(row, self._samplings[row].max_tokens)]
 
@@ -122,25 +127,22 @@ class RowEnds(StoppingCriteria):
             if tokens is None:
                 continue
             tokens.append(token)
-            is_over = token in self._known_ends or len(tokens) >= sampling.max_tokens
+            is_over = token in self._end_tokens or len(tokens) >= sampling.max_tokens
             if is_over or first_stop(tokens, sampling, self._decode) is not None:
                 self._lengths[row] = len(self._read.pop(row))
 
 
 class Streamer(BaseStreamer):
-    """Tells each row's listener the row's text, as far as it will not change, after each of its tokens.
-
-    Held back are a character whose last bytes are not said, and what may be the beginning of a stop.
-    """
+    """Passes each row's text to its listener after every token, as far as the text will not change any more."""
 
     def __init__(
         self,
-        says: Sequence[Callable[[str], None] | None],
+        listeners: Sequence[Callable[[str], None] | None],
         samplings: Sequence[Sampling],
         ends: Sequence[int],
         decode: Decode,
     ) -> None:
-        self._listeners = {row: say for row, say in enumerate(says) if say is not None}
+        self._listeners = {row: say for row, say in enumerate(listeners) if say is not None}
         self._samplings, self._ends, self._decode = samplings, frozenset(ends), decode
         self._tokens: dict[int, list[int]] = {row: [] for row in self._listeners}
         self._is_prompt = True
@@ -163,13 +165,7 @@ class Streamer(BaseStreamer):
                         continue
                 else:
                     say(text[:stop])
-            del self._listeners[row]  # the row is over
+            del self._listeners[row]
 
     def end(self) -> None:
-        """Nothing: the whole texts are the engine's."""
-
-
-def settled(text: str, stops: Sequence[str]) -> str:
-    """``text`` without what may be the beginning of one of ``stops``."""
-    begun = [size for stop in stops for size in range(1, len(stop)) if text.endswith(stop[:size])]
-    return text[: len(text) - max(begun, default=0)]
+        """Nothing: the engine returns the texts."""

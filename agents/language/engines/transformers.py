@@ -1,35 +1,162 @@
-"""The text engine that runs models of transformers: in batches, every row as if it were alone.
+"""Engines of models in a local folder: what they share, and transformers' own, in batches whose rows are independent.
 
-Each row has its own seed, temperature, penalties, stops and limits. Rows are drawn by :class:`agents.sampling.Sampler`;
-beam search, greedy with one beam, is transformers' own, without any draw. Rows of a batch are padded, on the left where
-the model goes on with its prompt and on the right where it encodes it, and masked. On the CPU only prompts within a
-quarter of each other's length are padded together; on a GPU, to which a step costs the same for any of them, all are.
-What is left of the batch in float32 is rounding: sums over a padded length are taken in another order, which moves a
-logit by some 1e-6 of its size and turns a draw about as often.
+Each row has its own seed, temperature, penalties, stops and limits; beam search is transformers'. Rows are padded and
+masked. On the CPU only prompts within a quarter of each other's length are padded together. In float32 all that is left
+of the batch is rounding: about 1e-6 of a logit, which turns a draw about as often.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines.local import LocalEngine
-from agents.language.engines.request import Finish, GeneratedText, Sampling, TextRequest
-from agents.loading import dtype_for, load_pretrained
+from agents.language.engines.text_request import UNLIMITED, Engine, Finish, GeneratedText, Sampling, TextRequest
+from agents.loading import dtype_for, load_part, load_pretrained
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from torch import Tensor
     from transformers import GenerationConfig
 
-    from agents.language.engines.stopping import Streamer
+CHUNK = 64  # rows of a call, beams not counted
+TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt is the same tomorrow
 
-CHUNK = 64  # rows of one call, beams not counted
+
+class LocalEngine(Engine):
+    """One model of a local ``folder``. All such engines give their models the same tokens.
+
+    ``template`` (Jinja) replaces the tokenizer's own for chats. ``positions`` limits the tokens of a prompt and its
+    reply together; a prompt that is too long loses its beginning.
+    """
+
+    _size: int  # of the vocabulary that has embeddings
+
+    def __init__(self, folder: Path, *, template: str | None = None, positions: int | None = None) -> None:
+        self.folder = folder
+        self._template = template
+        self._limit = positions
+
+    def open(self, *, chat: bool = False) -> None:
+        """Load the tokenizer. Raises UnavailableError; for ``chat`` also where there is no chat template."""
+        from transformers import AutoConfig, AutoTokenizer
+
+        self._config = load_part(AutoConfig, self.folder, "configuration")
+        self._tokenizer = load_part(AutoTokenizer, self.folder, "tokenizer")
+        self._encodes = bool(self._config.is_encoder_decoder)
+        limits = (getattr(self._config, "max_position_embeddings", None), self._limit)
+        self._positions: int | None = min(filter(None, limits), default=None)
+        added = {token: piece for token, piece in self._tokenizer.added_tokens_decoder.items() if piece.special}
+        self._special = frozenset(added) | frozenset(self._tokenizer.all_special_ids)
+        self._marks = sorted({piece.content for piece in added.values()} | set(self._tokenizer.all_special_tokens))
+        if chat and not (self._template or self._tokenizer.chat_template):
+            raise UnavailableError(
+                f"the tokenizer in {self.folder} has no chat template: the model was not trained to chat; use it as a "
+                "completion model, or name a checkpoint that was"
+            )
+        self._takes_system = chat and self._writes_system()
+
+    @abstractmethod
+    def load(self, device: str) -> None:
+        """Load the model. Raises UnavailableError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the model."""
+
+    def half_of_positions(self) -> int:
+        return (self._positions or UNLIMITED) // 2
+
+    def excess(self, request: TextRequest) -> int:
+        return max(0, len(self.tokens(request)) - self._room(request.sampling))
+
+    def fitted_tokens(self, request: TextRequest) -> list[int]:
+        """The prompt's newest tokens for which the model has positions. Raises AnswerError."""
+        tokens = self.tokens(request)
+        if max(tokens) >= self._size:
+            raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
+        most, room = request.sampling.max_tokens, self._room(request.sampling)
+        if room < 1 or (self._encodes and self._positions and most > self._positions):
+            raise AnswerError("no_room", f"the model has {self._positions} positions, too few for {most} tokens")
+        return tokens[max(0, len(tokens) - room) :]
+
+    def tokens(self, request: TextRequest) -> list[int]:
+        """The prompt's tokens, at least a single token. Raises AnswerError.
+
+        What looks like a special token in a text is removed: it could end a message or begin another speaker's.
+        """
+        is_chat = request.prompt is None
+        text = self._chat_text(request) if is_chat else self._plain(request.prompt or "")
+        with_special = not is_chat and not self._encodes
+        tokens: list[int] = self._tokenizer(text, add_special_tokens=with_special, verbose=False)["input_ids"]
+        if not is_chat and self._encodes:
+            tokens = [*tokens, self._tokenizer.eos_token_id]
+        start = self._tokenizer.bos_token_id
+        return tokens or [self._tokenizer.eos_token_id if start is None else start]
+
+    def _end_tokens(self, model_ends: int | Sequence[int] | None) -> list[int]:
+        ends: Iterable[int | None] = model_ends if isinstance(model_ends, Sequence) else [model_ends]
+        known = {self._tokenizer.eos_token_id, *ends} - {None}
+        if not known:
+            raise UnavailableError(f"{self.folder}: neither the tokenizer nor the model names an end token")
+        return sorted(known)
+
+    def _room(self, sampling: Sampling) -> int:
+        if not self._positions:
+            return UNLIMITED
+        return self._positions if self._encodes else self._positions - sampling.max_tokens
+
+    def _chat_text(self, request: TextRequest) -> str:
+        if any(message.image is not None for message in request.messages):
+            raise AnswerError("no_images", "this engine reads no images")
+        messages = [{"role": message.role, "content": self._plain(message.text)} for message in request.messages]
+        if not self._takes_system and messages and messages[0]["role"] == "system":
+            system, *messages = messages
+            if messages:
+                messages[0]["content"] = f"{system['content']}\n\n{messages[0]['content']}"
+            else:
+                messages = [{**system, "role": "user"}]
+        return self._template_text(messages)
+
+    def _template_text(self, messages: list[dict[str, str]]) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            text: str = self._tokenizer.apply_chat_template(
+                messages,
+                chat_template=self._template,
+                add_generation_prompt=True,
+                tokenize=False,
+                date_string=TODAY,
+            )
+        except (TemplateError, ValueError, TypeError) as error:
+            raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
+        return text
+
+    def _writes_system(self) -> bool:
+        try:
+            text = self._template_text([{"role": "system", "content": "PROBE"}, {"role": "user", "content": "Hi"}])
+        except AnswerError:
+            return False
+        return "PROBE" in text
+
+    def _plain(self, text: str) -> str:
+        before = None
+        while before != text:  # removing a mark may join the halves of another
+            before = text
+            for mark in self._marks:
+                text = text.replace(mark, "")
+        return text
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return self._decode_all([token for token in tokens if token not in self._special])
+
+    def _decode_all(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +174,7 @@ class Beams:
 
 @dataclass(frozen=True, slots=True)
 class PromptRow:
-    """One text to generate: its index in the batch, its seed, the prompt's tokens, which fit the model, and who
-    listens."""
+    """One text to generate: its index in the batch, and the tokens of its prompt, which fit the model."""
 
     index: int
     seed: int
@@ -58,8 +184,8 @@ class PromptRow:
 
 
 class TransformersEngine(LocalEngine):
-    """One model of transformers, its layers one after the other on ``devices`` GPUs. With ``beams`` a row's
-    temperature, top-k, top-p and penalties have no part, and its stops only cut the text."""
+    """One model of transformers, its layers in turn on ``devices`` GPUs. With ``beams`` a row's temperature, top-k,
+    top-p and penalties have no effect, and its stops only cut the text."""
 
     def __init__(
         self,
@@ -82,7 +208,6 @@ class TransformersEngine(LocalEngine):
             raise UnavailableError(f"{self.folder}: only models with an encoder take no_repeat_ngram")
 
     def load(self, device: str) -> None:
-        """Load the model. Raises UnavailableError."""
         import torch
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig
 
@@ -90,39 +215,43 @@ class TransformersEngine(LocalEngine):
         self._dtype = dtype_for(self._precision, self._device, self.folder)
         cls = AutoModelForSeq2SeqLM if self._encodes else AutoModelForCausalLM
         model = load_pretrained(cls, self.folder, self._device, self._dtype, self._devices)
-        own = model.generation_config
-        self._ends = self._end_tokens(own.eos_token_id)
+        stored = model.generation_config
+        self._ends = self._end_tokens(stored.eos_token_id)
         self._size = int(model.get_input_embeddings().weight.shape[0])
         pad = self._tokenizer.pad_token_id
         self._pad: int = self._ends[0] if pad is None or pad >= self._size else pad
-        # What else the checkpoint's generation_config.json says is dropped: every choice is a setting.
+        # Nothing else of the checkpoint's generation_config.json counts: every choice is a setting.
         model.generation_config = GenerationConfig(
-            bos_token_id=own.bos_token_id,
+            bos_token_id=stored.bos_token_id,
             eos_token_id=self._ends,
             pad_token_id=self._pad,
-            decoder_start_token_id=own.decoder_start_token_id,
+            decoder_start_token_id=stored.decoder_start_token_id,
         )
         self._model = model
 
-    def generate(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
-        """One text for each; an AnswerError in its place for one that the model cannot be asked or has no answer to."""
+    async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
+        [text] = self.generate_batch([request], [seed])
+        if isinstance(text, Exception):
+            raise text
+        return text
+
+    def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
+        """A text for each request, or the AnswerError why there is none."""
         import torch
 
-        found: dict[int, GeneratedText | Exception] = {}
+        texts: dict[int, GeneratedText | Exception] = {}
         rows: list[PromptRow] = []
         for index, (request, seed) in enumerate(zip(batch, seeds, strict=True)):
             try:
                 rows.append(PromptRow(index, seed, request.sampling, self.fitted_tokens(request), request.say))
             except AnswerError as error:
-                found[index] = error
+                texts[index] = error
         with torch.inference_mode():
-            for alike in self._grouped(rows):
-                texts = self._generate_together(alike)
-                found.update({row.index: text for row, text in zip(alike, texts, strict=True)})
-        return [found[index] for index in range(len(batch))]
+            for group in self._grouped(rows):
+                texts.update(zip([row.index for row in group], self._generate_together(group), strict=True))
+        return [texts[index] for index in range(len(batch))]
 
     def provenance(self) -> dict[str, Any]:
-        """What ran."""
         return {
             "engine": "transformers",
             "model": type(self._model).__name__,
@@ -133,30 +262,27 @@ class TransformersEngine(LocalEngine):
         }
 
     def close(self) -> None:
-        """Release the model."""
         self._model = None
 
     # batches
 
     def _grouped(self, rows: Iterable[PromptRow]) -> list[list[PromptRow]]:
-        """Rows that go through the model together: at most :data:`CHUNK`, sorted so that little is padded, on the CPU
-        of similar length; in beam search of the same limits, which there are the search's own."""
-        alike: dict[tuple[int, ...], list[PromptRow]] = {}
+        """At most :data:`CHUNK` rows a group: on the CPU of similar length, in beam search with the same limits."""
+        groups: dict[tuple[int, ...], list[PromptRow]] = {}
         for row in sorted(rows, key=lambda row: (len(row.prompt), row.index)):
             limits = () if self._beams is None else (row.sampling.min_tokens, row.sampling.max_tokens)
             length = 0 if self._device.type == "cuda" else int(math.log(len(row.prompt), 1.25))
-            alike.setdefault((length, *limits), []).append(row)
+            groups.setdefault((length, *limits), []).append(row)
         return [
-            group[start : start + CHUNK] for _, group in sorted(alike.items()) for start in range(0, len(group), CHUNK)
+            group[start : start + CHUNK] for _, group in sorted(groups.items()) for start in range(0, len(group), CHUNK)
         ]
 
     def _generate_together(self, rows: Sequence[PromptRow]) -> list[GeneratedText | Exception]:
-        """Texts drawn by their rows' seeds (the likeliest tokens at temperature 0), or each row's best beam."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
-        from agents.language.engines.stopping import MinTokens, RowEnds
+        from agents.language.engines.stopping import MinTokens, NoPromptNGrams, RowEnds, Streamer
         from agents.padding import padded, ready_masks
-        from agents.sampling import Finite, Sampler
+        from agents.sampling import Finite, Sampler, Warp
         from agents.transfer import downloaded
 
         # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
@@ -167,71 +293,67 @@ class TransformersEngine(LocalEngine):
         samplings = [row.sampling for row in rows]
         row_ends = RowEnds(samplings, self._ends, start, self._decode, self._device)
         finite = Finite(len(rows), normalised=self._beams is not None and self._beams.width > 1)
+        processors: list[Any] = [finite]
+        criteria: list[Any] = []
+        streamer: Streamer | None = None
         if self._beams is None:
-            sampler = Sampler([row.seed for row in rows], [_warp(sampling) for sampling in samplings])
-            chain: list[Any] = [finite, MinTokens(samplings, self._ends, start, self._device), sampler]
-        else:
-            chain = [finite, *self._no_repeats(prompts.masked_fill(mask == 0, -1))]
+            warps = [
+                Warp(each.temperature, each.top_k, each.top_p, each.frequency_penalty, each.presence_penalty)
+                for each in samplings
+            ]
+            sampler = Sampler([row.seed for row in rows], warps)
+            processors += [MinTokens(samplings, self._ends, start, self._device), sampler]
+            criteria = [row_ends]
+            if any(row.say for row in rows):
+                streamer = Streamer([row.say for row in rows], samplings, self._ends, self._decode)
+        elif self._beams.no_repeat_ngram:
+            processors.append(NoPromptNGrams(self._beams.no_repeat_ngram, prompts.masked_fill(mask == 0, -1)))
         with ready_masks(self._model, padded=is_padded), self._shared_sources() as cached:
             generated = self._model.generate(
                 input_ids=prompts,
                 attention_mask=mask,
                 **positions,
                 **cached,
-                generation_config=self._config(samplings),
-                logits_processor=LogitsProcessorList(chain),
-                stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
-                streamer=self._streamer(rows),
+                generation_config=self._generation_config(samplings),
+                logits_processor=LogitsProcessorList(processors),
+                stopping_criteria=StoppingCriteriaList(criteria),
+                streamer=streamer,
             )
-        tokens, failed = downloaded([generated[:, start:], finite.bad])
+        tokens, bad = downloaded([generated[:, start:], finite.bad])
         return [
             AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
-            if bad
-            else self._text(row, row_ends.text(place, said))
-            for place, (row, said, bad) in enumerate(zip(rows, tokens.tolist(), failed.tolist(), strict=True))
+            if is_bad
+            else self._text(row, row_ends.kept(place, generated_tokens))
+            for place, (row, generated_tokens, is_bad) in enumerate(
+                zip(rows, tokens.tolist(), bad.tolist(), strict=True)
+            )
         ]
-
-    def _streamer(self, rows: Sequence[PromptRow]) -> Streamer | None:
-        """What tells the texts as they are generated, if anybody listens; a beam is known at its end alone."""
-        if self._beams is not None or not any(row.say for row in rows):
-            return None
-        from agents.language.engines.stopping import Streamer
-
-        return Streamer([row.say for row in rows], [row.sampling for row in rows], self._ends, self._decode)
 
     @contextmanager
     def _shared_sources(self) -> Iterator[dict[str, Any]]:
-        """Arguments of ``generate`` by which a row's beams attend to one source, where the model has an encoder."""
-        from agents import shared_sources
+        """Arguments of ``generate`` by which a row's beams share a source, where the model has an encoder."""
+        from agents.padding import shared_cache, shared_sources
 
         beams = 1 if self._beams is None else self._beams.width
         if not self._encodes or beams == 1:
             yield {}
             return
-        across = [layer.encoder_attn for layer in self._model.get_decoder().layers]
-        with shared_sources.shared_sources(across, "key_value_states", beams):
-            yield {"past_key_values": shared_sources.cache(self._model.config)}
+        layers = [layer.encoder_attn for layer in self._model.get_decoder().layers]
+        with shared_sources(layers, "key_value_states", beams):
+            yield {"past_key_values": shared_cache(self._model.config)}
 
-    def _no_repeats(self, prompts: Tensor) -> list[Any]:
-        """What keeps a beam from repeating its prompt, of ``prompts`` padded with -1, where the settings ask for it."""
-        from agents.language.engines.stopping import NoPromptNGrams
-
-        assert self._beams is not None
-        size = self._beams.no_repeat_ngram
-        return [NoPromptNGrams(size, prompts)] if size else []
-
-    def _config(self, samplings: Sequence[Sampling]) -> GenerationConfig:
+    def _generation_config(self, samplings: Sequence[Sampling]) -> GenerationConfig:
         from transformers import GenerationConfig
 
         beams, most = self._beams, max(sampling.max_tokens for sampling in samplings)
         if beams is None:
             return GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=most)
-        wide, least = beams.width > 1, samplings[0].min_tokens
+        is_wide, least = beams.width > 1, samplings[0].min_tokens
         return GenerationConfig(
             do_sample=False,
             num_beams=beams.width,
-            length_penalty=beams.length_penalty if wide else None,
-            early_stopping=beams.early_stopping if wide else None,
+            length_penalty=beams.length_penalty if is_wide else None,
+            early_stopping=beams.early_stopping if is_wide else None,
             no_repeat_ngram_size=beams.no_repeat_ngram or None,
             forced_eos_token_id=self._ends if beams.forced_end else None,
             max_new_tokens=most,
@@ -239,27 +361,13 @@ class TransformersEngine(LocalEngine):
         )
 
     def _text(self, row: PromptRow, tokens: list[int]) -> GeneratedText:
-        """The text of a row's tokens, up to its end token or its first stop."""
         from agents.language.engines.stopping import first_stop
 
         end = next((index for index, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens[:end]
         text = self._decode(tokens)
         stop = first_stop(tokens, row.sampling, self._decode)
-        # Without a stop, a character whose last bytes were not said is left out.
+        # Without a stop, a character whose last bytes are missing is dropped.
         text = text.rstrip("\ufffd") if stop is None else text[:stop]
-        is_over = end is not None or stop is not None
-        finish: Finish = "stop" if is_over else "length"
+        finish: Finish = "length" if end is None and stop is None else "stop"
         return GeneratedText(text, finish, self._decode_all(tokens), len(row.prompt), len(tokens))
-
-
-def _warp(sampling: Sampling) -> Any:
-    from agents.sampling import Warp
-
-    return Warp(
-        sampling.temperature,
-        sampling.top_k,
-        sampling.top_p,
-        sampling.frequency_penalty,
-        sampling.presence_penalty,
-    )

@@ -1,13 +1,10 @@
-"""vLLM's processes: they end with the process that started them, and none of them is left when the next begins.
+"""vLLM's processes: they end with the process that started them, and none is left when the next engine begins.
 
-vLLM runs a model in a process of its own (EngineCore), for tensor parallelism in several. They do not notice that their
-owner was killed, and would keep the device's memory for ever. :func:`register` is a plugin of vLLM (entry-point group
-``vllm.general_plugins``), which vLLM calls in each of its processes before it takes any memory. There it asks the
-kernel to be killed with the process that started it, and leaves its name in a folder of this user's. A name is an empty
-file ``OWNER_SELF``. Each of the two is a process id and a start time (in the kernel's ticks), as ids are used again.
-:func:`end_orphans` ends whatever has a name there and an owner that is gone.
-
-All this is Linux's; elsewhere nothing is done.
+vLLM runs a model in a process of its own, for tensor parallelism in several, which do not notice that their owner was
+killed and would keep the device's memory. vLLM calls :func:`register`, a plugin (entry-point group
+``vllm.general_plugins``), in each of them before it takes memory: the process asks the kernel to be killed with its
+owner, and leaves an empty file ``OWNER_SELF`` in a folder of this user's. Each name is a process id and a start time in
+the kernel's ticks, as ids are used again. :func:`end_orphans` ends processes whose owner is gone. Linux only.
 """
 
 from __future__ import annotations
@@ -24,12 +21,11 @@ from pathlib import Path
 OWNER = "TURINGLIKE_VLLM_OWNER"  # the environment variable that names the owner
 PLUGIN = "turinglike"  # the entry point's name
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-ROUND = 0.02  # seconds between two looks
+INTERVAL = 0.02  # seconds between two checks
 
 
 def identity(pid: int) -> str | None:
-    """The process ``pid`` as it is called here; None if it is gone. One that has ended and that nobody has asked for
-    holds nothing any more, and counts as gone."""
+    """The name of the process ``pid``; None if it has ended, even where its parent has not waited for it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -44,47 +40,44 @@ def lives(name: str) -> bool:
 
 
 def register() -> None:
-    """Tie this process to the one that started it, if it is one of vLLM's that we started."""
-    owner, own = os.environ.get(OWNER), identity(os.getpid())
-    if owner is None or own is None or owner == own:
+    """Tie this process to its parent, if we started vLLM there."""
+    owner, name = os.environ.get(OWNER), identity(os.getpid())
+    if owner is None or name is None or owner == name:
         return
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     _folder().mkdir(mode=0o700, exist_ok=True)
-    (_folder() / f"{owner}_{own}").touch()
-    if not lives(owner):  # it ended before the kernel was told
+    (_folder() / f"{owner}_{name}").touch()
+    if not lives(owner):  # it ended before the kernel knew
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def owned(owner: str) -> list[str]:
-    """The processes of ``owner`` that run."""
-    return [name for other, name in _named() if other == owner]
+    """The running processes of ``owner``."""
+    return [name for other, name in _running() if other == owner]
 
 
 def end_orphans(timeout: float) -> list[str]:
-    """End the processes whose owner is gone, and wait until they are gone; those that are not after ``timeout``
-    seconds are returned."""
-    return end([name for owner, name in _named() if not lives(owner)], timeout)
+    """End the processes whose owner is gone; those that still run after ``timeout`` seconds are returned."""
+    return end([name for owner, name in _running() if not lives(owner)], timeout)
 
 
 def end(names: Collection[str], timeout: float) -> list[str]:
-    """Kill processes and wait until they are gone; those that are not after ``timeout`` seconds are returned."""
+    """Kill processes and wait for them; those that still run after ``timeout`` seconds are returned."""
     for name in names:
         if lives(name):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(name.partition("-")[0]), signal.SIGKILL)
     deadline = time.monotonic() + timeout
-    left = [name for name in names if lives(name)]
-    while left and time.monotonic() < deadline:
-        time.sleep(ROUND)
-        left = [name for name in left if lives(name)]
+    while (left := [name for name in names if lives(name)]) and time.monotonic() < deadline:
+        time.sleep(INTERVAL)
     return left
 
 
-def _named() -> Iterator[tuple[str, str]]:
-    """(owner, process) of those that run; names of processes that are gone are removed."""
+def _running() -> Iterator[tuple[str, str]]:
+    """(owner, process); names of processes that are gone are removed."""
     folder = _folder()
     with contextlib.suppress(FileNotFoundError):
-        if folder.stat().st_uid != os.getuid():  # somebody else's: nothing in it is to be believed
+        if folder.stat().st_uid != os.getuid():  # another user's
             return
         for path in folder.iterdir():
             owner, _, name = path.name.partition("_")

@@ -17,32 +17,32 @@ from pydantic import ConfigDict, Field
 
 from agents.contract import Settings
 from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentences, words
-from agents.language.labels import leading_label, short_names
+from agents.language.sent_messages import leading_label, short_names
 
 
 class FilterSettings(Settings):
-    """The filters' thresholds: what a filter finds at its threshold is a finding, what is one short of it is none."""
+    """The filters' thresholds: a filter has a finding at its threshold, and none below it."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     repeated_sentence: int = Field(3, ge=2)
-    """In how many messages of one speaker a sentence stands when it counts as repeated."""
+    """In how many messages of a speaker a sentence stands when it counts as repeated."""
     sentence_words: int = Field(4, ge=1)
     """How many words a sentence has at least that may not be repeated."""
     repeated_block: int = Field(2, ge=1, le=100)
-    """How many messages in a row, all said before in the same order by the same speakers, are a repeated block."""
+    """How many messages in a row, all repeated in the same order by the same speakers, are a repeated block."""
     same_message: int = Field(3, ge=2)
-    """How often one speaker says the same whole message, of whatever length, when it counts as repeated."""
+    """How often a speaker sends the same message, of whatever length, when it counts as repeated."""
     word_loop: int = Field(4, ge=2)
-    """How often a word, or the same few words, stand in a row in one message when they are a loop."""
+    """How often a word, or the same few words, stand in a row in a message when they are a loop."""
     early_exit: int = Field(3, ge=0)
     """How many of the last messages may take leave; a farewell before them is an early exit."""
     empty: int = Field(1, ge=1)
     """How many characters a message has at least, spaces, dots, dashes and quotation marks not counted."""
     other_speaker: int = Field(1, ge=1)
-    """How many labels of the other speaker ("Alice:") in one message are a finding."""
+    """How many labels of the other speaker ("Alice:") in a message are a finding."""
     prompt_echo: int = Field(8, ge=2)
-    """How many words in a row of the prompt, said in a message, are an echo of it."""
+    """How many words in a row of the prompt, repeated in a message, are an echo of it."""
     too_long: int = Field(66, ge=1)
     """The most words of a message; the drawn lengths of people's messages exceed 66 once in 1,000."""
     list_lines: int = Field(3, ge=2)
@@ -85,7 +85,7 @@ class Judged:
         }
 
 
-# Filters of one message: its speaker and text.
+# Filters of a single message: its speaker and text.
 
 # What a message may consist of and still be empty: dots, dashes, quotation marks, asterisks.
 _EMPTY = frozenset(".…·•。．｡-‐‑‒–—―_~*`'\"‘’“”«»,;|/\\\u115f\u1160\u2800\u3164")
@@ -169,7 +169,7 @@ def _list(judged: Judged, _: str, text: str) -> str | None:
 
 
 def _lines_after_colon(text: str) -> int:
-    """The most lines in a row that follow one that ends in a colon and have no end of a sentence themselves."""
+    """The most lines in a row after a line that ends in a colon and have no end of a sentence themselves."""
     most = count = 0
     within = False
     for line in text.splitlines():

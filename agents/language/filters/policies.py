@@ -10,8 +10,9 @@ from typing import Literal
 from pydantic import ConfigDict
 
 from agents.contract import Settings, Verdict
-from agents.language.filters.messages import FilterSettings, Finding, Judged
-from agents.tasks import ConversationType, Family
+from agents.language.filters.messages import FilterSettings as FilterSettings
+from agents.language.filters.messages import Finding, Judged
+from agents.stimuli import ConversationType, Family
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]
 
@@ -26,7 +27,7 @@ class Policy(Settings):
     repeated_block: Action = "flag"
     """When a block of messages is repeated."""
     same_message: Action = "flag"
-    """When one speaker says the same message again and again."""
+    """When a speaker sends the same message again and again."""
     word_loop: Action = "flag"
     """When words go round in a loop."""
     early_exit: Action = "flag"
@@ -74,8 +75,8 @@ NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A filter's finding and the policy's action. ``turns`` are the indices (from 0, earlier history included) of the
-    messages in which it came true; ``found`` describes the last of those with the most of it."""
+    """A filter's finding and the policy's action. ``turns`` are the indices of its messages, history included;
+    ``found`` describes the last with the most of it."""
 
     filter: str
     action: Action
@@ -101,12 +102,10 @@ def judge_turn(
     prompt: str | None = None,
     total: int | None = None,
 ) -> list[Judgement]:
-    """The findings in a new message ``text`` of ``speaker`` after the (speaker, text) of ``history``, in the order of
-    the policy's fields.
+    """The findings in a new message after the (speaker, text) of ``history``, in the order of the policy's fields.
 
-    ``names`` are the labels by which a prompt may call the speakers, next to those in the history; ``prompt`` is what
-    the model should not repeat. ``total`` is the planned number of messages, history included: without it no farewell
-    is an early exit.
+    ``names`` are further labels of the speakers, ``prompt`` is what the model should not repeat. ``total`` is the
+    planned number of messages, history included: without it no farewell is an early exit.
     """
     prompts = {} if prompt is None else {speaker: prompt}
     judged = Judged([*history, (speaker, text)], len(history), settings, names, prompts, total)
@@ -126,10 +125,10 @@ def judge_conversation(
     prompts: Mapping[str, str] = NO_PROMPTS,
     total: int | None = None,
 ) -> list[Judgement]:
-    """The findings in a conversation of (speaker, text), one judgement a filter, in the order of the policy's fields.
+    """The findings in a conversation of (speaker, text), a judgement a filter, in the order of the policy's fields.
 
-    They are those of :func:`judge_turn` for its messages one after the other, and messages that are missing from
-    ``total``. ``prompts`` are by speaker. Without ``total`` the conversation is taken to be complete.
+    They are those of :func:`judge_turn` for each message, and messages that are missing from ``total``. ``prompts``
+    are by speaker. Without ``total`` the conversation is taken to be complete.
     """
     judged = Judged(messages, 0, settings, names, prompts, len(messages) if total is None else total)
     judgements = []

@@ -57,7 +57,7 @@ _DISCLOSURES = [
 ]
 # Somebody else's words, or a supposition: "do you think I'm a bot", "if I'm an AI".
 _SUPPOSED = re.compile(r"(?:\bif|\blike|\bwhether|\bsays?|\byou(?: [\w']+){1,3}|\bwish|\bthat) ?$")
-# Farewells. What may stand before one in its clause: "ok", "well", "you too".
+# Farewells. What may stand before a farewell in its clause: "ok", "well", "you too".
 _FILLERS = (
     r"(?:(?:ok|okay|k|well|alright|all right|right|so|anyways?|and|but|then|haha|hehe|lol|thanks|thank you|cool|great"
     r"|sorry|oh|yeah|yes|yep|sure|nice|hey|aww?|now|fine|likewise|same (?:here|to you)|you too|too|also|by the way|btw"
@@ -171,7 +171,7 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without the spaces around them; a new line begins one too."""
+    """The sentences of a text, without the spaces around them; a new line ends a sentence too."""
     parts: list[str] = []
     for line in text.splitlines():
         start = 0
@@ -198,13 +198,13 @@ def labels(text: str, names: Collection[str]) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """The beginning of a text, on one line and in quotation marks."""
+    """The beginning of a text, on a line, in quotation marks."""
     line = " ".join(text[: 4 * _QUOTED].split())
     return f"“{line}”" if len(line) <= _QUOTED and len(text) <= 4 * _QUOTED else f"“{line[:_QUOTED].rstrip()}…”"
 
 
 def disclosures(text: str) -> list[str]:
-    """The words, one piece a sentence, in which the speaker discloses to be a machine. Questions ("am I a bot?") and
+    """The words in which a speaker discloses to be a machine, by sentence. Questions ("am I a bot?") and
     suppositions are left out."""
     pieces = (_disclosure(_plain(sentence)) for sentence in sentences(text))
     return [piece for piece in pieces if piece is not None]

@@ -1,8 +1,7 @@
 """How the reply of a language model to a cue word is read: which word it gives, and which it may not give.
 
-How the papers read replies is not published. Models answer with a bare word, a sentence around a word ("… is butter",
-"I'd say butter"), a word in quotation marks or Markdown, or the prompt once more. A sentence without such a word is no
-answer.
+How the papers read replies is not published. Models answer with a bare word, a sentence around it ("I'd say butter"), a
+word in quotation marks or Markdown, or the prompt once more.
 """
 
 from __future__ import annotations
@@ -178,8 +177,8 @@ def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
 
 
 def _guesses(text: str, cue: str) -> list[str]:
-    """The parts of a reply that may hold the guess for this cue, where it goes on in the prompt's form
-    ("Cue: …; Guess: …"): what follows this cue, otherwise what stands before any other cue."""
+    """The parts that may hold the guess in the prompt's form ("Cue: …; Guess: …"): after this cue, or else before any
+    other."""
     spelt = r"\s+".join(map(re.escape, cue.split()))
     around = r"[\s\"'“”*\[\]]*"
     again = list(re.finditer(rf"\bcue\s*:{around}{spelt}\b{around}[;,.]?\s*(?:guess\s*:)?", text, re.IGNORECASE))
@@ -212,8 +211,7 @@ def _in_sentence(sentence: str, cues: set[str], is_cut: bool) -> Iterator[list[s
 
 
 def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
-    """The words after "is", "I'd say" and the like, or before "comes to mind" and "is a word"; or the text's own, if
-    they are few."""
+    """The words after "is", "I'd say", before "comes to mind", "is a word"; or all, if they are few."""
     if (mind := _COMES_TO_MIND.search(text)) is not None:
         before = _words(text[: mind.start()])
         if 1 <= len(before) <= 2 and not _is_question(before, cues):

@@ -1,4 +1,4 @@
-"""What may be an answer in word association: one function for machines' and people's words, blind to their source.
+"""What may be an answer in word association: for machines' and people's words alike.
 
 The papers' rules, each with a name. The first two change a word, the others drop it:
 

@@ -6,7 +6,6 @@ Files are of these forms, none of which executes anything:
   "words dimensions"
 - word2vec's binary form (``.bin``): that line, then for each word the word, a space and its float32 numbers
 - either compressed by gzip (``.gz`` after it)
-- ``.safetensors`` with one tensor [words, dimensions], and beside it, with the ending ``.json``, the list of the words
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
-from agents import checkpoints
 from agents.checkpoints import short_text
 from agents.errors import UnavailableError
 
@@ -62,14 +60,8 @@ def forms(word: str, case: Case) -> tuple[str, ...]:
     return (small,) if case == "lower" else (small, small.title(), small.upper())
 
 
-def words_file(path: Path) -> Path:
-    """Where the list of words of a safetensors file is."""
-    return path.with_suffix(".json")
-
-
 def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
-    """The vectors of the ``wanted`` words (small letters) in any of their :func:`forms`; the first where a word stands
-    twice. Raises UnavailableError that names the first bad line."""
+    """The vectors of the ``wanted`` words (small letters). Raises UnavailableError that names the first bad line."""
     import numpy as np
 
     small = frozenset(wanted)
@@ -91,8 +83,8 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
         raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
     except ValueError as error:
         raise UnavailableError(
-            f"{path} is no file of word vectors: {error}. It may be text as GloVe or word2vec has it, word2vec's .bin "
-            "(gensim: KeyedVectors.save_word2vec_format), or .safetensors with a list of words"
+            f"{path} is no file of word vectors: {error}. It may be GloVe's or word2vec's text, or word2vec's .bin "
+            "(gensim: KeyedVectors.save_word2vec_format)"
         ) from None
     if not rows:
         raise UnavailableError(f"{path} has none of the English words that are looked for")
@@ -100,10 +92,6 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
 
 
 def _entries(path: Path, is_wanted: Callable[[str], bool]) -> Entries:
-    """The wanted words of a file with their vectors. Raises ValueError."""
-    if path.suffix.lower() == ".safetensors":
-        yield from _safetensors_entries(path, is_wanted)
-        return
     read_form = _binary_entries if ".bin" in [suffix.lower() for suffix in path.suffixes[-2:]] else _text_entries
     with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
         yield from read_form(cast(BinaryIO, file), is_wanted)
@@ -164,32 +152,11 @@ def _binary_entries(file: BinaryIO, is_wanted: Callable[[str], bool]) -> Entries
         raise ValueError(f"its first line says {words:,} words, but more follows")
 
 
-def _safetensors_entries(path: Path, is_wanted: Callable[[str], bool]) -> Entries:
-    listed = words_file(path)
-    try:
-        words = json.loads(listed.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnavailableError(f"{path} needs the list of its words beside it: {short_text(error)}") from None
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise UnavailableError(f"{listed} must be a list of words")
-    tensors = checkpoints.read_weights(path)
-    shapes = [list(tensor.shape) for tensor in tensors.values()]
-    if len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][0] != len(words) or not shapes[0][1]:
-        raise UnavailableError(f"{path} must hold one tensor of {len(words):,} vectors, has {shapes}")
-    [matrix] = tensors.values()
-    for number, word in enumerate(words):
-        if is_wanted(word):
-            yield f"word {number + 1:,}", word, matrix[number].float().numpy()
-
-
 def embedded(
     words: Sequence[str], about: Mapping[str, Any], embed: Callable[[Sequence[str]], NDArray[np.float32]]
 ) -> NDArray[np.float32]:
     """``embed(words)``, float32 [words, dimensions], from the user's cache if it is there; ``about`` (JSON) names all
-    else that the vectors depend on.
-
-    The cache is ``$XDG_CACHE_HOME/turinglike/embeddings`` (``~/.cache`` where the variable is not set).
-    """
+    else that the vectors depend on."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save
 
@@ -227,10 +194,8 @@ class NearestWords:
         self._longest = self._squares.max().sqrt()
 
     def around(self, vectors: NDArray[np.floating]) -> list[Iterator[tuple[str, float]]]:
-        """For each of ``vectors`` [batch, dimensions] (finite) all words with their distances, the nearest first.
-
-        A cosine distance is 1 minus the cosine; a vector of zeros is 1 away from all.
-        """
+        """For each of ``vectors`` [batch, dimensions] (finite) all words with their distances, the nearest first. A
+        cosine distance is 1 minus the cosine."""
         import torch
 
         from agents.transfer import downloaded, uploaded

@@ -21,7 +21,7 @@ PARTS: Mapping[Pair, tuple[Part, Part]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is drawn for a test before anybody is."""
+    """What is drawn for a test."""
 
     exchanges: int
     condition: Condition
@@ -29,49 +29,46 @@ class Cell:
 
     @property
     def people(self) -> int:
-        """How many people it takes, the judge among them."""
         return people_of(self.pair)
 
 
 def drawn_pair(settings: TestSettings, chance: random.Random) -> tuple[Pair, int]:
-    """A kind of pair by its share alone, whatever was held before, and how many people must be there for any."""
+    """A kind of pair by its share alone, and the number of people that every kind has enough of."""
     shares: dict[Pair, float] = {pair: share for pair, share in _shares(settings)[2].items() if share}
     return chance.choices(list(shares), list(shares.values()))[0], max(map(people_of, shares))
 
 
 def people_of(pair: Pair) -> int:
-    """How many people a test takes, the judge among them."""
+    """The people of a test, with the judge."""
     return 1 + PARTS[pair].count("person")
 
 
 def next_cell(
     settings: TestSettings, held: Iterable[OnlineTest], chance: random.Random, pair: Pair | None = None
 ) -> Cell:
-    """The test that is held next, after those that are ``held`` or go on: of the cells, those of one kind of ``pair``
-    where it is given, one whose number of exchanges, condition and kind lack most to their shares; among equals one by
-    chance."""
+    """The next test after those that were ``held``: the cell, of the kind ``pair`` if stated, whose number of
+    exchanges, condition and kind lack most to their shares; among equals by chance."""
     shares = _shares(settings)
     values = [(test.exchanges, test.condition, test.pair) for test in held]
-    counts = [Counter(one[at] for one in values) for at in range(len(shares))]
+    counts = [Counter(cell[at] for cell in values) for at in range(len(shares))]
     cells, total = Counter(values), len(values) + 1
-    found = [
-        Cell(*one) for one in product(*shares) if all(share[value] for share, value in zip(shares, one, strict=True))
+    possible = [
+        Cell(*each) for each in product(*shares) if all(share[value] for share, value in zip(shares, each, strict=True))
     ]
-    found = [cell for cell in found if pair in (None, cell.pair)]
 
     def lack(cell: Cell) -> tuple[float, float, float]:
-        one = (cell.exchanges, cell.condition, cell.pair)
-        of_each = [share[value] * total - count[value] for share, value, count in zip(shares, one, counts, strict=True)]
-        whole = float(total)
-        for share, value in zip(shares, one, strict=True):
-            whole *= share[value]
-        return round(sum(of_each), 9), round(whole - cells[one], 9), chance.random()
+        each = (cell.exchanges, cell.condition, cell.pair)
+        lacks = [share[value] * total - count[value] for share, value, count in zip(shares, each, counts, strict=True)]
+        expected = float(total)
+        for share, value in zip(shares, each, strict=True):
+            expected *= share[value]
+        return round(sum(lacks), 9), round(expected - cells[each], 9), chance.random()
 
-    return max(found, key=lack)
+    return max((cell for cell in possible if pair in (None, cell.pair)), key=lack)
 
 
 def _shares(settings: TestSettings) -> list[dict[Any, float]]:
-    """By what is drawn, the share of each value."""
+    """The share of each number of exchanges, condition and kind of pair."""
     number = len(settings.exchanges)
     deceit = settings.person_deceives
     alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_language
-import torch
 from pydantic import ValidationError
 from transformers import AutoTokenizer
 
 from agents import catalogue
 from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError
 from agents.language.chat import ChatAgent
-from agents.language.chat_prompts import GREETINGS
 from agents.language.completion import CompletionAgent
 from agents.language.dialogue_models import BLENDERBOT_TEMPLATE as BLENDERBOT
 from agents.language.dialogue_models import DIALOGPT_TEMPLATE as DIALOGPT
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
-from agents.language.engines.request import TextRequest
+from agents.language.engines.text_request import TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.filters.policies import CHAT, COMPLETION, MEASURE, papers_policy
+from agents.language.prompts import GREETINGS
 from agents.language.text_agent import TextAgent
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
 
@@ -146,32 +143,6 @@ def test_a_person_hears_the_message_that_is_sent_as_far_as_it_is_said(
         assert not any(heard[6:])  # which filters may reject
 
 
-def test_a_message_that_is_cut_is_not_heard_before(folders: dict[str, Path]) -> None:
-    agent, heard = _loaded("chat", folders["chat"], truncation={"people": True}), []  # type: ignore[var-annotated]
-    _replies(agent, [_conversation(2, type="HM")], [_draw(1, 2, say=heard.append)])
-    assert not heard
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_the_seed_decides_but_for_beams(agents: dict[str, TextAgent[Any]], name: str) -> None:
-    batch = [_conversation(2)] * 5
-    said = {str(one.answer) for one in _replies(agents[name], batch, [_draw(seed, 2) for seed in range(5)])}
-    assert len(said) == (1 if name == "blenderbot" else 5)
-
-
-def test_one_that_cannot_be_asked_fails_alone(folders: dict[str, Path], tmp_path: Path) -> None:
-    """A template that takes two messages at most."""
-    template = "{% if messages | length > 2 %}{{ raise_exception('too many') }}{% endif %}{{ messages[-1]['content'] }}"
-    agent = _loaded("chat", tiny_language.llama(tmp_path / "strict", template=template), program="llama-3.3")
-    batch = [_conversation(1), _conversation(3), _conversation(1)]
-    replies = agent.respond(batch, [_draw(turn, 1) for turn in range(3)])
-    assert isinstance(replies[1], AnswerError)
-    assert replies[1].code == "bad_prompt"
-    assert "too many" in str(replies[1])
-    assert isinstance(replies[0], Reply)
-    assert isinstance(replies[2], Reply)
-
-
 # what is asked
 
 
@@ -218,17 +189,6 @@ def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path
     kept = Reply(TurnAnswer(text="Yes.", finish="stop"), {"text": "Yes. and so on", "attempt": 0})
     assert test(stimulus, kept) is None  # counted before the cut
     assert test(stimulus, _turn_reply("Yes.", 0)) is not None
-
-
-def test_by_llamas_program_the_second_message_alone_is_not_cut(folders: dict[str, Path]) -> None:
-    short = {"shape": 0.01, "scale": 0.01}
-    agent = _loaded("chat", folders["chat"], program="llama-3.3", truncation=short, lower_case=0)
-    for exchanged in (1, 2, 3):
-        [reply] = _replies(agent, [_conversation(exchanged)], [_draw(turn=exchanged)])
-        assert isinstance(reply.answer, TurnAnswer)
-        said = " ".join(reply.raw["text"].split())
-        assert len(said.split()) > 1
-        assert (reply.answer.text == said) == (exchanged == 1)
 
 
 @pytest.mark.parametrize(("kind", "asked_again"), [("MM", True), ("HM", False)])
@@ -355,31 +315,6 @@ def _turn_reply(text: str, attempt: int) -> Reply:
     return Reply(TurnAnswer(text=text, finish="stop"), {"text": text, "attempt": attempt})
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "attempt", "expected"),
-    [
-        ("chat", "one two three four", 0, True),
-        ("chat", "one two three four five", 0, None),
-        ("chat", "one two three four", 4, True),
-        ("chat", "one two three four", 5, False),  # the last one is kept as it is
-        ("chat", "...", 5, True),  # but not without a word
-        ("chat", "", 5, True),
-        ("completion", "one two three four", 4, True),
-        ("completion", "one two three four", 5, False),
-        ("dialogpt", "ok", 0, None),
-        ("dialogpt", " ?", 0, True),
-        ("blenderbot", "", 0, True),
-    ],
-)
-def test_short_messages_are_asked_for_again(
-    folders: dict[str, Path], name: str, text: str, attempt: int, expected: bool | None
-) -> None:
-    agent = _agent(name, folders[name])
-    [test] = agent.filters
-    verdict = test(_conversation(), _turn_reply(text, attempt))
-    assert (None if verdict is None else verdict.rejected) == expected
-
-
 @pytest.mark.parametrize("name", PROMPT_AGENTS)
 def test_a_part_of_a_pseudo_dialogue_is_no_message(folders: dict[str, Path], name: str) -> None:
     """It is neither cut nor filtered; it has room for many turns, and leaves as much for the prompt."""
@@ -400,31 +335,45 @@ def test_a_part_of_a_pseudo_dialogue_is_no_message(folders: dict[str, Path], nam
         assert [test(about, reply) for test in agent.filters] == [None]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "attempt", "expected"),
+    [
+        ("chat", "one two three four five", 0, None),
+        ("chat", "one two three four", 4, True),
+        ("chat", "one two three four", 5, False),  # the last is kept as it is
+        ("chat", "...", 5, True),  # but not without a word
+        ("completion", "one two three four", 5, False),
+        ("dialogpt", "ok", 0, None),
+        ("dialogpt", " ?", 0, True),
+        ("blenderbot", "", 0, True),
+    ],
+)
+def test_short_messages_are_asked_for_again(
+    folders: dict[str, Path], name: str, text: str, attempt: int, expected: bool | None
+) -> None:
+    agent = _agent(name, folders[name])
+    [test] = agent.filters
+    verdict = test(_conversation(), _turn_reply(text, attempt))
+    assert (None if verdict is None else verdict.rejected) == expected
+    family = {"dialogpt": "other"}.get(name, name)
+    assert agent.family == family
+    assert papers_policy("MM", agent.family, agent.family) == {"chat": CHAT, "completion": COMPLETION}.get(
+        name, MEASURE
+    )
+
+
+@pytest.mark.parametrize("exchanged", [1, 2])
+def test_by_llamas_program_the_second_message_alone_is_not_cut(folders: dict[str, Path], exchanged: int) -> None:
+    short = {"shape": 0.01, "scale": 0.01}
+    agent = _loaded("chat", folders["chat"], program="llama-3.3", truncation=short, lower_case=0)
+    [reply] = _replies(agent, [_conversation(exchanged)], [_draw(turn=exchanged)])
+    assert isinstance(reply.answer, TurnAnswer)
+    text = " ".join(reply.raw["text"].split())
+    assert len(text.split()) > 1
+    assert (reply.answer.text == text) == (exchanged == 1)
+
+
 # word association
-
-
-def test_both_versions_of_word_association_are_asked(agents: dict[str, TextAgent[Any]]) -> None:
-    question = "Name a word that you associate with dame? Please provide your answer with only one word."
-    pairs = "Cue: come; Guess: home Cue: hot; Guess: cold Cue: see; Guess: look Cue: dame; Guess:"
-    free = _asked(agents["completion"], _word(), Draw(seed=0))
-    assert (free.prompt, free.sampling.max_tokens, free.sampling.stops) == (question, 10, ())
-    prompted = _asked(agents["completion"], _word(prompted=True), Draw(seed=0))
-    assert (prompted.prompt, prompted.sampling.stops) == (pairs, ("Cue:",))
-    asked = "Name a word that you associate with [dame]. Please provide your answer with only one word."
-    free = _asked(agents["chat"], _word(), Draw(seed=0))
-    assert [(one.role, one.text) for one in free.messages] == [("user", asked)]
-    prompted = _asked(agents["chat"], _word(prompted=True), Draw(seed=0))
-    assert [one.text for one in prompted.messages] == [f"Please complete the prompt below:\n{pairs}"]
-    assert prompted.sampling.max_tokens == 10
-
-
-def test_a_reply_without_a_word_is_asked_for_again(folders: dict[str, Path]) -> None:
-    for name in PROMPT_AGENTS:
-        [test] = _agent(name, folders[name]).filters
-        verdict = test(_word(), Reply(WordAnswer(word=""), "42!"))
-        assert verdict is not None
-        assert (verdict.filter, verdict.rejected, verdict.found) == ("no_word", True, "42!")
-        assert test(_word(), Reply(WordAnswer(word="lady"), "lady")) is None
 
 
 # settings and checkpoints
@@ -433,61 +382,14 @@ def test_a_reply_without_a_word_is_asked_for_again(folders: dict[str, Path]) -> 
 @pytest.mark.parametrize(
     ("name", "chosen"),
     [
-        ("chat", {"engine": "other"}),
         ("chat", {"temperature": 0.001}),
         ("chat", {"program": "gpt-5"}),
-        ("chat", {"parts": ["one"]}),
-        ("completion", {"frequency_penalty": 3}),
-        ("dialogpt", {"engine": "transformers"}),
         ("blenderbot", {"attempts": 2}),
     ],
 )
 def test_bad_settings_are_refused(folders: dict[str, Path], name: str, chosen: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         _agent(name, folders[name], **chosen)
-
-
-@pytest.mark.parametrize(
-    ("name", "lost"), [("chat", "config.json"), ("completion", "model.safetensors"), ("blenderbot", "tokenizer.json")]
-)
-def test_a_missing_file_is_named(folders: dict[str, Path], tmp_path: Path, name: str, lost: str) -> None:
-    copy = Path(shutil.copytree(folders[name], tmp_path / "copy"))
-    (copy / lost).unlink()
-    said = _agent(name, copy).missing()
-    assert said is not None
-    assert str(copy) in said
-    assert lost in said
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_memory_is_found_from_the_checkpoint(folders: dict[str, Path], name: str) -> None:
-    agent = _agent(name, folders[name])
-    count = sum(weight.numel() for weight in _weights(folders[name]))
-    assert agent.memory == agent.working_memory + 4 * count
-    assert agent.device_memory == agent.working_memory + 2 * count
-    assert _agent(name, folders[name], precision="fp32").device_memory == agent.working_memory + 4 * count
-
-
-def _weights(folder: Path) -> list[torch.Tensor]:
-    from safetensors.torch import load_file
-
-    return list(load_file(folder / "model.safetensors").values())
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_the_papers_policy_is_that_of_the_family(folders: dict[str, Path], name: str) -> None:
-    expected = {"chat": CHAT, "completion": COMPLETION}.get(name, MEASURE)
-    family = _agent(name, folders[name]).family
-    assert papers_policy("MM", family, family) == expected
-    assert family == {"dialogpt": "other"}.get(name, name)
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_the_provenance_names_what_ran(agents: dict[str, TextAgent[Any]], name: str) -> None:
-    about = agents[name].provenance()
-    assert about["random_weights"] is True
-    assert about["engine"] == "transformers"
-    assert about["dtype"] == "float32"
 
 
 # what the model is told

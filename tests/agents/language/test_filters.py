@@ -64,12 +64,9 @@ def turns(name: str, messages: Messages, **thresholds: int) -> dict[int, str]:
     ("text", "expected"),
     [
         ("Hi! How are you?", ["Hi!", "How are you?"]),
-        ("Wow yeah sure! any place?? ok", ["Wow yeah sure!", "any place??", "ok"]),
         ("Well... my son was accepted", ["Well... my son was accepted"]),
-        ("School starts soon... We leave", ["School starts soon...", "We leave"]),
         ("Dr. Smith met Mrs. Jones. They spoke.", ["Dr. Smith met Mrs. Jones.", "They spoke."]),
         ("by J.D. Salinger. Or J. R. R. Tolkien.", ["by J.D. Salinger.", "Or J. R. R. Tolkien."]),
-        ("you and I. Then we left", ["you and I.", "Then we left"]),
         ("pets, e.g. cats, i.e. Tom. ok", ["pets, e.g. cats, i.e. Tom.", "ok"]),
         ("it is 5 p.m. now. At 6 p.m. We go", ["it is 5 p.m. now.", "At 6 p.m.", "We go"]),
         ("cats, dogs etc. are fun. Cats etc. They", ["cats, dogs etc. are fun.", "Cats etc.", "They"]),
@@ -90,7 +87,6 @@ def test_sentences(text: str, expected: list[str]) -> None:
         ("It’s a well-known 'fact', isn't it?", ["it's", "a", "well-known", "fact", "isn't", "it"]),
         ("STRASSE straße Ｆｕｌｌ cafe\u0301", ["strasse", "strasse", "full", "café"]),
         ("at 10:30, $1,000.50 or 3.14. 5", ["at", "10:30", "1,000.50", "or", "3.14", "5"]),
-        ("我like书", ["我", "like", "书"]),
         (":) ... __ 👍", []),
     ],
 )
@@ -168,26 +164,6 @@ def test_repeated_block_is_what_comparing_all_blocks_finds(said: Messages, lengt
         assert said[now[0] - 1 : now[1]] == said[before[0] - 1 : before[1]]
 
 
-PIECES = st.lists(st.sampled_from(["One two.", "One two three.", "No."]), max_size=3)
-
-
-@given(st.lists(st.tuples(st.sampled_from("AB"), PIECES), max_size=8), st.integers(2, 4))
-def test_repeated_sentence_is_what_comparing_all_messages_finds(said: list[tuple[str, list[str]]], times: int) -> None:
-    findings = turns(
-        "repeated_sentence",
-        [(speaker, " ".join(message)) for speaker, message in said],
-        repeated_sentence=times,
-        sentence_words=2,
-    )
-    counts = {
-        i: max(
-            (sum(who == speaker and s in each for who, each in said[: i + 1]) for s in message if s != "No."), default=0
-        )
-        for i, (speaker, message) in enumerate(said)
-    }
-    assert list(findings) == [i for i, count in counts.items() if count >= times]
-
-
 def test_same_message_counts_one_speaker_whatever_the_length() -> None:
     said = [("A", "Ok."), ("B", "ok"), ("A", "ok!"), ("B", "..."), ("A", "OK"), ("B", "..."), ("B", " ...")]
     assert turns("same_message", said) == {4: "“OK” 3 times from A", 6: "“...” 3 times from B"}
@@ -226,26 +202,13 @@ def test_word_loop(text: str, times: int, expected: str | None) -> None:
     assert finding("word_loop", text, word_loop=times) == expected
 
 
-@given(st.lists(st.sampled_from("ab"), max_size=12), st.integers(2, 4))
-def test_word_loop_is_what_trying_every_place_finds(said: list[str], times: int) -> None:
-    looped = any(
-        said[start : start + length] * times == said[start : start + length * times]
-        for length in range(1, len(said) // times + 1)
-        for start in range(len(said) - length * times + 1)
-    )
-    assert (finding("word_loop", " ".join(said), word_loop=times) is not None) == looped
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Sure:\n- apples\n- pears\n* plums", "3 lines with bullets or numbers"),
         ("1. apples\n2) pears\n(3) plums", "3 lines with bullets or numbers"),
-        ("a) apples\nb) pears", None),
         ("Kinds:\n\napples\npears\n...\nplums", "3 items on lines of their own"),
-        ("Kinds:\napples\npears\nI like them.\nplums", None),
         ("try 1. apples 2. pears 3. plums", "items numbered from 1 to 3"),
-        ("I was 1. in 2. place, at 3.5", None),
         ("apples, pears, plums, cherries, figs, dates, nuts, and kiwis", "8 things named in a row"),
         ("apples, pears, plums, cherries, figs, dates, nuts and kiwis", None),
         ("apples, pears, plums, I really do not like figs, dates, nuts, kiwis, limes", None),
@@ -280,52 +243,40 @@ PROMPT = "John greets Alice. Both ask long questions, give long responses and of
         (PROMPT, 14, None),
         ("B: I am fine", 8, "the label “B:”"),
         ("fine <|im_end|>", 8, "“<|im_end|>” of a chat template"),
-        ("[INST] hi", 8, "“[INST]” of a chat template"),
         ("### Response: hi", 8, "“### Response:” of a chat template"),
         ("I live in [your city]", 8, "the placeholder “[your city]”"),
         ("well.\nUser: hi", 8, "the label “user:”"),
         ("the user: me? no", 8, None),
-        ("#1 fan", 8, None),
         ("a <3 for you", 8, None),
-        ("B is my name", 8, None),
     ],
 )
 def test_prompt_echo(text: str, run: int, expected: str | None) -> None:
     assert finding("prompt_echo", text, prompt=PROMPT, prompt_echo=run) == expected
 
 
+def split(texts: str) -> list[str]:
+    return [text.strip() for text in texts.split("|")]
+
+
 DISCLOSURES = """
-As an AI language model, I cannot eat. What about you?
-well, I’m just a chatbot
-I am a large language model trained by Google
-im actually a bot lol
-As a machine I never sleep
-I'm not human, but I try
-I was created by OpenAI to help
-I'm ChatGPT!
-I don't have personal opinions on that
-my knowledge cutoff is 2023
+As an AI language model, I cannot eat. What about you? | well, I’m just a chatbot |
+I am a large language model trained by Google | im actually a bot lol | As a machine I never sleep |
+I'm not human, but I try | I was created by OpenAI to help | I'm ChatGPT! |
+I don't have personal opinions on that | my knowledge cutoff is 2023 |
 I am Claude, an AI assistant made by Anthropic
 """
 NO_DISCLOSURES = """
-I'm an AI researcher
-I'm Tom, an AI researcher from Ohio
-as a machine operator I know
-As a machine, it is great
-do you think I'm a bot?
-wait, I'm a bot?
-what if I'm an AI
-I feel like I'm a robot at work
-I'm not a bot
-my training is going well
+I'm an AI researcher | I'm Tom, an AI researcher from Ohio | as a machine operator I know |
+As a machine, it is great | do you think I'm a bot? | wait, I'm a bot? | what if I'm an AI |
+I feel like I'm a robot at work | I'm not a bot | my training is going well |
 I am not a person who likes rain
 """
 
 
 def test_self_disclosure() -> None:
-    for text in DISCLOSURES.strip().splitlines():
+    for text in split(DISCLOSURES):
         assert disclosures(text), text
-    for text in NO_DISCLOSURES.strip().splitlines():
+    for text in split(NO_DISCLOSURES):
         assert not disclosures(text), text
     twice = "I'm an AI. I have no body. I am a chatbot."
     assert finding("self_disclosure", twice, self_disclosure=2) == "“i'm an ai”"
@@ -333,80 +284,29 @@ def test_self_disclosure() -> None:
 
 
 FAREWELLS = """
-you win. I'm done. Bye.
-Ok, goodbye Alice!
-thanks for the chat, bye :D
-Well, I should probably get going.
-It was great talking to you.
-So I have to go, see you later!
-sorry, gotta run
-see you tomorrow :D
-take care!
-Have a great day!
-talk to you soon
-I'm leaving.
-good night
-nice chatting with you
-let's end this conversation here.
-I have to go see you tomorrow
-its been nice talking
-Well, it's been great chatting!
-nice chatting!
-Wow, I never knew that, nice talking with you
-anyway its been fun chatting with you today, I learned a lot
-same here, take care
-Same here have a good one
-have a nice night
-You too, have a great weekend!
-Same to you, I hope you have a good night.
-It's time for bed so good night
-thanks for chatting, enjoy your evening!
-I enjoyed chatting!
-I had a good time chatting with you
-thanks for the chat
-It was a nice chat
-Well I gtg, nice talking with you
-You too bye
-take care and have a good night
+you win. I'm done. Bye. | thanks for the chat, bye :D | Well, I should probably get going. |
+It was great talking to you. | sorry, gotta run | Have a great day! | talk to you soon | I'm leaving. |
+good night | let's end this conversation here. | I have to go see you tomorrow |
+Well, it's been great chatting! | anyway its been fun chatting with you today, I learned a lot |
+same here, take care | Same to you, I hope you have a good night. | thanks for chatting, enjoy your evening! |
+I enjoyed chatting! | I had a good time chatting with you | It was a nice chat | You too bye |
 I have to say goodbye
 """
 NO_FAREWELLS = """
-I have to go to work every day
-i got to go see taylor swift
-I have to go talk to my boss
-he said goodbye and left
-it was a bye week for us
-take care of the cat
-do you think I have to go?
-I hope to see you there at five
-have you had a good day
-good night's sleep is important
-I'm leaving work at five
-it was great talking to my mother
-I take care of my dog
-well, take care of my dog
-do you have a good one to recommend?
-they have a nice day care there
-we had a great day and a good night
-17 regular weeks with one bye
-they play 16 games, bye weeks and all
-they took so long
-it was nice chatting with my sister
-we like talking about it
-I enjoyed talking about dogs with her
-nice talking points!
-thanks for talking me into it
-I enjoyed the conversation between the two actors
-he had a good talk on TED, nice speaking voice
-we saw them on the farewell tour, good night sleep after it
-Great chat!
+I have to go to work every day | I have to go talk to my boss | he said goodbye and left |
+do you think I have to go? | I hope to see you there at five | have you had a good day |
+good night's sleep is important | it was great talking to my mother | well, take care of my dog |
+do you have a good one to recommend? | we had a great day and a good night |
+they play 16 games, bye weeks and all | they took so long | I enjoyed talking about dogs with her |
+nice talking points! | I enjoyed the conversation between the two actors |
+we saw them on the farewell tour, good night sleep after it | Great chat!
 """
 
 
 def test_farewell() -> None:
-    for text in FAREWELLS.strip().splitlines():
+    for text in split(FAREWELLS):
         assert farewell(text) is not None, text
-    for text in NO_FAREWELLS.strip().splitlines():
+    for text in split(NO_FAREWELLS):
         assert farewell(text) is None, text
 
 
@@ -441,38 +341,13 @@ def test_policies_of_the_papers(
     assert policy.model_dump() == expected
 
 
-# What each filter finds in the last message; everything else that is on is silent.
-TURNS: dict[str, tuple[Messages, str]] = {
-    "repeated_sentence": ([("A", "I like it a lot.")] * 2, "yes. I like it a lot"),
-    "repeated_block": ([("B", "one"), ("A", "two"), ("A", "three"), ("B", "one")], "two"),
-    "same_message": ([("A", "ok"), ("B", "x"), ("A", "ok"), ("B", "y")], "ok"),
-    "word_loop": ([], "no no no no"),
-    "early_exit": ([], "bye"),
-    "empty": ([], "..."),
-    "other_speaker": ([("B", "hm")], "fine. B: good"),
-    "prompt_echo": ([], "you are a careful and rather reserved person here"),
-    "too_long": ([], " ".join(f"word{i}" for i in range(67))),
-    "list": ([], "- a\n- b\n- c"),
-    "too_short": ([], ":)"),
-    "self_disclosure": ([], "I'm an AI"),
-}
-
-
-@pytest.mark.parametrize("name", FILTERS)
-def test_judge_turn_asks_every_filter(name: str) -> None:
-    history, text = TURNS[name]
-
-    def judged(action: str) -> dict[str, Judgement]:
-        policy = Policy.model_validate({name: action})
-        prompt = "You are a careful and rather reserved person."
-        judgements = judge_turn(history, "A", text, policy, FilterSettings(prompt_echo=7), prompt=prompt, total=24)
-        return {judgement.filter: judgement for judgement in judgements}
-
-    judgement = judged("resample_turn")[name]
-    assert (judgement.action, judgement.rejected, judgement.turns) == ("resample_turn", True, (len(history),))
-    assert judged("flag").keys() - {name} <= ({"too_short"} if name == "empty" else set())
-    assert judgement.verdict() == Verdict(name, True, judgement.found)
-    assert name not in judged("off")
+def test_a_judgement_follows_the_policy() -> None:
+    for action in ("resample_turn", "resample_conversation", "flag"):
+        [judgement] = judge_turn([("B", "hi")], "A", "- a\n- b\n- c", Policy.model_validate({"list": action}))
+        assert (judgement.filter, judgement.action, judgement.turns) == ("list", action, (1,))
+        assert judgement.rejected == (action != "flag")
+        assert judgement.verdict() == Verdict("list", judgement.rejected, "3 lines with bullets or numbers")
+    assert judge_turn([], "A", "- a\n- b\n- c", Policy(list="off")) == []
 
 
 def test_missing_messages_are_an_early_exit() -> None:
@@ -532,9 +407,3 @@ def test_nothing_raises_on_any_text(history: list[str], text: str, prompt: str) 
     said = [("AB"[i % 2], earlier) for i, earlier in enumerate(history)]
     judged = judge_turn(said, "A", text, MEASURE, names=["A", text], prompt=prompt, total=24)
     assert all(each.found and len(each.found) < 200 and len(each.found.splitlines()) == 1 for each in judged)
-
-
-@given(CONVERSATION, st.sampled_from(["Penguins paddle past purple pyramids", "企鹅游过了紫色的金字塔"]))
-@settings(max_examples=60)
-def test_no_fault_is_in_an_unrelated_new_message(messages: Messages, text: str) -> None:
-    assert judge_turn(messages, "A", text, MEASURE, names=["A", "B"], prompt="You are A.", total=24) == []

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.language.filters.policies import (
-    FILTERS,
     MEASURE,
     FilterSettings,
     Judgement,
     judge_conversation,
     papers_policy,
 )
-from agents.language.filters.texts import key, sentences, words
+from agents.language.filters.texts import key
 
 EXAMPLES: dict[str, Any] = json.loads((Path(__file__).parent / "paper_conversations.json").read_text(encoding="utf-8"))[
     "conversations"
@@ -25,7 +23,7 @@ EXAMPLES: dict[str, Any] = json.loads((Path(__file__).parent / "paper_conversati
 DOCS = Path(__file__).parents[3] / "docs" / "filters.md"
 
 # Every finding there is to be, as the number of messages in which it comes true.
-FOUND: dict[str, dict[str, int]] = {
+FINDINGS: dict[str, dict[str, int]] = {
     "S1.1": {},
     "S1.2": {},
     "S1.3": {},
@@ -40,10 +38,7 @@ FOUND: dict[str, dict[str, int]] = {
     "S3.2": {"list": 1},
     "S3.3": {"repeated_sentence": 10, "same_message": 10, "early_exit": 1},
 }
-REJECTED = {
-    "S1.4": ["repeated_sentence", "repeated_block"],
-    "S1.10": ["empty"],
-}
+REJECTED = {"S1.4": ["repeated_sentence", "repeated_block"], "S1.10": ["empty"]}
 
 
 def messages(name: str) -> list[tuple[str, str]]:
@@ -58,41 +53,23 @@ def judged(name: str, settings: FilterSettings | None = None) -> list[Judgement]
 
 
 def verdict(name: str) -> str:
-    found = judged(name)
-    if any(judgement.rejected for judgement in found):
+    judgements = judged(name)
+    if any(judgement.rejected for judgement in judgements):
         return "rejected"
     if EXAMPLES[name]["authors"] == "catch trial":
-        return "caught" if found else "missed"
-    return "kept, flagged" if found else "kept"
+        return "caught" if judgements else "missed"
+    return "kept, flagged" if judgements else "kept"
 
 
-def test_the_examples_are_those_of_the_paper() -> None:
-    assert list(EXAMPLES) == list(FOUND)
-    counts = {name: len(messages(name)) for name in EXAMPLES}
-    assert {name: count for name, count in counts.items() if count != 24} == {"S1.9": 16, "S3.2": 2}
-    assert all([speaker for speaker, _ in messages(name)] == ["A", "B"] * (counts[name] // 2) for name in EXAMPLES)
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_what_is_found_in_each(name: str) -> None:
-    assert {judgement.filter: len(judgement.turns) for judgement in judged(name)} == FOUND[name]
+@pytest.mark.parametrize("name", FINDINGS)
+def test_the_findings_in_each(name: str) -> None:
+    assert {judgement.filter: len(judgement.turns) for judgement in judged(name)} == FINDINGS[name]
     assert [judgement.filter for judgement in judged(name) if judgement.rejected] == REJECTED.get(name, [])
 
 
 @pytest.mark.parametrize("name", ["S3.1", "S3.2", "S3.3"])
-def test_catch_trials_are_caught_whatever_the_policy(name: str) -> None:
-    # Where nothing is known of how long the conversation was to be, too.
+def test_catch_trials_are_caught_whatever_the_policy_and_length(name: str) -> None:
     assert {"same_message", "list"} & {judgement.filter for judgement in judge_conversation(messages(name), MEASURE)}
-
-
-def test_discarded_example_has_as_many_copies_as_one_counts_by_hand() -> None:
-    copies = Counter(key(sentence) for _, text in messages("S1.4") for sentence in sentences(text))
-    assert copies["i think their dedication to liberty and justice made them great"] == 17
-    assert copies["what do you think"] == 12
-    [repeated, block, _] = judged("S1.4")
-    assert repeated.found == "“I think their dedication to liberty and justice made them gr…” in 9 messages from B"
-    assert repeated.turns == tuple(range(11, 24))
-    assert repeated.action == block.action == "resample_conversation"
 
 
 def test_every_verdict_is_the_authors() -> None:
@@ -101,21 +78,15 @@ def test_every_verdict_is_the_authors() -> None:
 
 
 def test_the_example_that_the_authors_kept_although_the_speakers_repeat_each_other() -> None:
-    said = [key(text) for _, text in messages("S1.5")]
-    assert said[16:19] == said[13:16]
-    assert judged("S1.5") == []
-    alone = [("A", text) for _, text in messages("S1.5")]
-    found = judge_conversation(alone, papers_policy("MM", "completion", "completion"))
-    assert [(judgement.filter, judgement.found) for judgement in found] == [
+    keys = [key(text) for _, text in messages("S1.5")]
+    assert keys[16:19] == keys[13:16]
+    by_one_speaker = [("A", text) for _, text in messages("S1.5")]
+    judgements = judge_conversation(by_one_speaker, papers_policy("MM", "completion", "completion"))
+    assert [(judgement.filter, judgement.found) for judgement in judgements] == [
         ("repeated_sentence", "“Do you have any other favorite books?” in 3 messages from A"),
         ("repeated_block", "messages 17 to 19 as messages 14 to 16"),
         ("same_message", "“I've read that book, and it's really great. I also like The…” 3 times from A"),
     ]
-
-
-def test_flagged_example_says_a_sentence_three_times() -> None:
-    [only] = judged("S1.7")
-    assert (only.action, only.found) == ("flag", "“I love playing all sorts of games!” in 3 messages from B")
 
 
 def test_sentences_under_four_words_are_what_the_kept_examples_repeat() -> None:
@@ -124,24 +95,11 @@ def test_sentences_under_four_words_are_what_the_kept_examples_repeat() -> None:
     assert [judgement.filter for judgement in judged("S1.3", strict)] == ["repeated_sentence"]
 
 
-def test_people_and_machines_of_the_kept_examples_stay_below_the_length() -> None:
-    longest = max(len(words(text)) for name in EXAMPLES for _, text in messages(name))
-    assert longest == 50 < FilterSettings().too_long
-
-
 def test_table_in_the_documentation() -> None:
-    assert table() in DOCS.read_text(encoding="utf-8")
-
-
-def table() -> str:
-    """Filter by example, as Markdown: in how many messages it came true, in bold where that rejects."""
-    used = [name for name in FILTERS if any(name in found for found in FOUND.values())]
-    lines = [
-        "| example | speakers | authors | verdict | " + " | ".join(used) + " |",
-        "|---" * (len(used) + 4) + "|",
-    ]
+    """By example, each filter with the number of messages in which it came true, in bold where that rejects."""
+    lines = ["| example | speakers | authors | verdict | findings |", "|---|---|---|---|---|"]
     for name, example in EXAMPLES.items():
-        marks = {j.filter: f"**{len(j.turns)}**" if j.rejected else str(len(j.turns)) for j in judged(name)}
-        cells = [name, example["speakers"], example["authors"], verdict(name), *(marks.get(f, "") for f in used)]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        findings = [(f"{each.filter} {len(each.turns)}", each.rejected) for each in judged(name)]
+        marks = ", ".join(f"**{text}**" if rejected else text for text, rejected in findings)
+        lines.append(f"| {name} | {example['speakers']} | {example['authors']} | {verdict(name)} | {marks} |")
+    assert "\n".join(lines) in DOCS.read_text(encoding="utf-8")

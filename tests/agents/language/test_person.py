@@ -1,13 +1,13 @@
-"""Agents that write as a person from that person's history: what they are asked, and what of it leaves the machine."""
+"""Chat histories and the agents that write as a person from one: what they are asked, and what leaves the machine."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shutil
-import socket
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,21 +21,155 @@ from agents import catalogue
 from agents.contract import Draw
 from agents.errors import AnswerError, InputError
 from agents.language.chat import ChatAgent
-from agents.language.openai_chat import TalkSettings
+from agents.language.person import (
+    EMOJI,
+    HistoryMessage,
+    Speaker,
+    burstiness,
+    history_lines,
+    measure,
+    read_history,
+    turns,
+)
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.cli import main
 from serving.http.native import _about
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SECRETS = [f"zq{number}xv" for number in range(60)]  # what no random weights say
-CONNECTED: list[Any] = []
+START = datetime.fromisoformat("2024-03-01T18:00:00")
+SECRETS = [f"zq{number}xv" for number in range(60)]  # what no random weights generate
+
+
+# histories
+
+
+def messages_of(*messages: tuple[str, str, float | None]) -> list[HistoryMessage]:
+    """(p or o, text, seconds from the start) of each."""
+    speakers: dict[str, Speaker] = {"p": "person", "o": "other"}
+    return [
+        HistoryMessage(None if at is None else START + timedelta(seconds=at), speakers[who], text)
+        for who, text, at in messages
+    ]
+
+
+def test_a_history_is_written_and_read(tmp_path: Path) -> None:
+    messages = messages_of(("p", "on my way\nsoon", 0), ("o", "\u00e9 \U0001f600", None))
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + history_lines(messages) + b"\n")
+    assert read_history(path) == messages
+    first = {"at": "2024-03-01T18:00:00", "speaker": "person", "text": "on my way\nsoon"}
+    assert json.loads(history_lines(messages).splitlines()[0]) == first
+
+
+def test_every_bad_line_is_named_and_none_is_quoted(tmp_path: Path) -> None:
+    wrong = {
+        1: "secret",
+        2: '["secret"]',
+        4: '{"speaker": "person", "text": 7, "at": "secret"}',
+        5: '{"speaker": "secret", "text": "secret"}',
+        6: '{"speaker": "person", "text": "secret", "at": "yesterday secret"}',
+        7: '{"speaker": "person", "text": "  "}',
+        8: '{"speaker": "person", "text": "secret", "secret": 1}',
+    }
+    lines = [wrong.get(number, '{"speaker": "other", "text": "fine"}') for number in range(1, 9)]
+    path = tmp_path / "h.jsonl"
+    path.write_text("\n".join(lines))
+    with pytest.raises(InputError) as caught:
+        read_history(path)
+    assert [problem.line for problem in caught.value.problems] == list(wrong)
+    assert "secret" not in str(caught.value) + "".join(map(str, caught.value.problems))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\n \n", "holds no message"),
+        (b'{"at": "2024-03-01T18:00:00Z", "speaker": "person", "text": "a"}\n'
+         b'{"at": "2024-03-01T18:00:00", "speaker": "other", "text": "a"}', "offset"),
+        (b" " * (2**20 + 1), "more than 1 MiB"),
+        (None, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_bad_histories_are_refused(
+    content: bytes | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.language.person.read_bytes.__defaults__", (2**20,))
+    if content is not None:
+        (tmp_path / "h.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        read_history(tmp_path / "h.jsonl")
+
+
+def test_the_style_of_messages() -> None:
+    messages = messages_of(
+        ("p", "Hi", 0), ("p", "how are YOU?", 10), ("o", "Never counted!!!", 20), ("p", "ok, fine.", 40),
+        ("p", "\u4f60\u597d \U0001f600\U0001f44d\U0001f3fd", 46), ("o", "x", None), ("p", "1 2 3 4 5", None),
+    )  # fmt: skip
+    assert [len(turn) for turn in turns(messages)] == [2, 1, 2, 1, 1]
+    style = measure(messages)
+    assert (style.messages, style.turns, style.messages_per_turn) == (5, 3, 5 / 3)
+    assert (style.words_mean, style.words_median) == ((1 + 3 + 2 + 2 + 5) / 5, 2)
+    assert (style.letters_mean, style.letters_median) == ((2 + 12 + 9 + 6 + 9) / 5, 9)
+    assert style.punctuation == 3 / 5  # ? , .
+    assert style.ends_with_mark == 2 / 5
+    assert style.begins_with_capital == pytest.approx(1 / 3)  # of Hi, how and ok
+    assert style.capitals == 4 / (2 + 9 + 6)
+    assert style.emoji == 2 / 5
+    assert style.gap_s == 8  # of 10 and 6
+    gaps = [10, 30, 6]
+    mean = sum(gaps) / 3
+    spread = (sum((gap - mean) ** 2 for gap in gaps) / 3) ** 0.5
+    assert style.burstiness == pytest.approx((spread - mean) / (spread + mean))
+    nothing = measure([])
+    assert {getattr(nothing, name) for name in ("words_mean", "emoji", "burstiness", "gap_s", "capitals")} == {None}
+
+
+@pytest.mark.parametrize(
+    ("gaps", "expected"),
+    [
+        ([1.0, 3.0], -1 / 3),  # of a and b, a below b, it is -a / b
+        ([0.5, 50.0], -0.01),
+        ([7.0] * 9, -1),
+        ([0.0] * 9999 + [1.0], (9999**0.5 - 1) / (9999**0.5 + 1)),  # sd is sqrt(9999) times the mean
+        ([5.0], None),
+        ([0.0, 0.0], None),
+    ],
+)
+def test_burstiness_has_a_closed_form(gaps: list[float], expected: float | None) -> None:
+    assert burstiness(gaps) == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("no: (c) 1 # *", 0),
+        ("\U0001f600\U0001f600", 2),
+        ("\u2764\ufe0f", 1),
+        ("\U0001f44d\U0001f3fd", 1),  # with a tone of skin
+        ("\U0001f468\u200d\U0001f469\u200d\U0001f467", 1),  # a family
+        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 2),  # two flags
+        ("1\ufe0f\u20e3 2", 1),
+    ],
+)
+def test_an_emoji_counts_once(text: str, count: int) -> None:
+    assert len(EMOJI.findall(text)) == count
+
+
+# agents
+
+CONNECTED: list[str] = []
 _WATCHES = False
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    if _WATCHES and event in ("socket.connect", "socket.sendto", "socket.getaddrinfo"):
-        CONNECTED.append((event, arguments[0] if event == "socket.getaddrinfo" else arguments[1]))
+    """Note the hosts of connections and look-ups; paths of sockets are this machine's."""
+    if not _WATCHES:
+        return
+    if event == "socket.getaddrinfo" and isinstance(arguments[0], str):
+        CONNECTED.append(arguments[0])
+    elif event in ("socket.connect", "socket.sendto") and isinstance(arguments[1], tuple):
+        CONNECTED.append(arguments[1][0])
 
 
 sys.addaudithook(_watch)
@@ -43,28 +177,24 @@ sys.addaudithook(_watch)
 
 @pytest.fixture
 def nothing_leaves() -> Iterator[None]:
-    """Every connection to elsewhere than this machine fails the test."""
+    """Every connection to another machine fails the test."""
     global _WATCHES
     CONNECTED.clear()
     _WATCHES = True
     yield
     _WATCHES = False
-    here = ("127.0.0.1", "::1", "localhost")
-    assert [one for one in CONNECTED if isinstance(one[1], tuple) and one[1][0] not in here] == []
-    assert [
-        one for one in CONNECTED if isinstance(one[1], str) and one[0] == "socket.getaddrinfo" and one[1] not in here
-    ] == []
+    assert set(CONNECTED) <= {"127.0.0.1", "::1", "localhost"}
 
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    """60 turns, of three messages of the person and one of the other in turn; the texts say their turn's number."""
+    """60 turns, of three messages of the person and one of the other in turn; the texts hold their turn's number."""
     lines = []
     for number, secret in enumerate(SECRETS):
         for part in range(3 if number % 2 == 0 else 1):
             time = f"2024-03-{1 + number // 20:02d}T18:{number % 60:02d}:{10 * part:02d}"
-            text = f"{secret} {part}"
-            lines.append({"at": time, "speaker": "person" if number % 2 == 0 else "other", "text": text})
+            speaker = "person" if number % 2 == 0 else "other"
+            lines.append({"at": time, "speaker": speaker, "text": f"{secret} {part}"})
     path = tmp_path / "private.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
@@ -75,28 +205,27 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_language.llama(tmp_path_factory.mktemp("llama") / "llama", positions=2048)
 
 
-def talk(said: int = 0, more: str = "", **fields: Any) -> ConversationStimulus:
-    history = [Utterance(speaker="BA"[number % 2], text=f"turn{number}.{more}") for number in range(said)]
+def talk(count: int = 0, more: str = "", **fields: Any) -> ConversationStimulus:
+    history = [Utterance(speaker="BA"[number % 2], text=f"turn{number}.{more}") for number in range(count)]
     return ConversationStimulus(id="c", task="conversation", history=history, **fields)
 
 
-def agent_of(llama: Path, history: Path | None, **chosen: Any) -> ChatAgent:
-    agent = ChatAgent(ChatAgent.Settings(checkpoint=str(llama), person=history, **chosen), "me")
+def agent_of(llama: Path, history: Path | None, **settings: Any) -> ChatAgent:
+    agent = ChatAgent(ChatAgent.Settings(checkpoint=str(llama), person=history, **settings), "me")
     agent.open()
     return agent
 
 
-def asked(agent: ChatAgent, about: ConversationStimulus, **options: Any) -> tuple[list[str], str, int]:
-    """(the system and the user's text, both in one, how many messages are left out)."""
+def request(agent: ChatAgent, about: ConversationStimulus, **options: Any) -> tuple[list[str], int]:
+    """The system's and the user's text, and how many messages are left out."""
     fitted = agent.fitted_request(about, Draw(1, options={"speaker": "A", **options}))
-    texts = [one.text for one in fitted.request.messages]
     assert fitted.cut == 0
-    return texts, "\n".join(texts), fitted.left_out
+    return [message.text for message in fitted.request.messages], fitted.left_out
 
 
 def test_a_person_is_asked_for_in_one_log(llama: Path, history: Path) -> None:
     agent = agent_of(llama, history, person_turns=3, max_tokens=20)
-    (system, user), _, left_out = asked(agent, talk(2, topic="tea", names=None))
+    (system, user), left_out = request(agent, talk(2, topic="tea", names=None))
     assert left_out == 0
     assert user == (
         "[2024-03-03 18:57] B: zq57xv 0\n"
@@ -111,15 +240,13 @@ def test_a_person_is_asked_for_in_one_log(llama: Path, history: Path) -> None:
         "A and B talk about tea now. Write A's next message, and nothing else."
     )
     assert system.startswith("You are A and write messages to B.")
-    assert "2.0 words in the mean, 2 in the median" in system
-    assert "3.0 messages in a row" in system
-    assert "0% of them end with a full stop" in system
-    _, burst, _ = asked(agent, talk(2, mode="burst"))
+    for words in ("2.0 words in the mean, 2 in the median", "3.0 messages in a row", "0% of them end with a full stop"):
+        assert words in system
+    (_, burst), _ = request(agent, talk(2, mode="burst"))
     assert "messages, one or several, each on a line of its own" in burst
-    _, dialogue, _ = asked(agent, talk(2), pseudo={"topic": "snow", "left": 5})
-    assert "zq58xv 1" in dialogue
-    assert "A: turn1." in dialogue
-    assert "next 5 turns, in which they talk about snow" in dialogue
+    (_, dialogue), _ = request(agent, talk(2), pseudo={"topic": "snow", "left": 5})
+    for words in ("zq58xv 1", "A: turn1.", "next 5 turns, in which they talk about snow"):
+        assert words in dialogue
 
 
 @pytest.mark.parametrize(("mode", "sent"), [("ping-pong", "one two three FOUR"), ("burst", "one two\nthree FOUR")])
@@ -133,35 +260,32 @@ def test_the_persons_words_are_sent_as_they_are(llama: Path, history: Path, mode
 
 @pytest.mark.parametrize(
     ("mode", "is_person", "is_heard"),
-    [("ping-pong", True, False), ("burst", True, False), ("burst", False, False), ("ping-pong", False, True)],
+    [("ping-pong", True, False), ("burst", False, False), ("ping-pong", False, True)],
 )
 def test_a_name_is_not_heard_as_the_beginning_of_a_message(
     llama: Path, history: Path, mode: str, is_person: bool, is_heard: bool
 ) -> None:
     agent = agent_of(llama, history if is_person else None)
     draw = Draw(1, options={"speaker": "A"}, say=print)
-    said = agent.fitted_request(talk(1, type="HM", mode=mode), draw).request.say
-    assert (said is not None) == is_heard
+    say = agent.fitted_request(talk(1, type="HM", mode=mode), draw).request.say
+    assert (say is not None) == is_heard
 
 
-def test_110_turns_lose_the_oldest_first(llama: Path, history: Path) -> None:
-    """Of history, pseudo-dialogue and conversation, what has no room is left out from the beginning, and told."""
+def test_a_long_log_loses_its_oldest_messages(llama: Path, history: Path) -> None:
     agent = agent_of(llama, history, max_tokens=20, person_turns=60)
     agent.load("cpu")
-    whole = [f"{secret} {part}" for number, secret in enumerate(SECRETS) for part in range(1 if number % 2 else 3)]
-    turns = [f"turn{number}." for number in range(110)]
-    for said, more, has_history in ((10, "", True), (110, "", True), (110, " so it is, so it was", False)):
-        about = talk(said, more)
-        _, text, left_out = asked(agent, about)
-        all_said = [*whole, *turns[:said]]
-        assert [one in text for one in all_said] == [number >= left_out for number in range(len(all_said))]
-        assert 0 < left_out < len(all_said) - 10
-        assert (left_out < len(whole)) == has_history
+    remembered = [f"{secret} {part}" for number, secret in enumerate(SECRETS) for part in range(1 if number % 2 else 3)]
+    for count, more, has_history in ((10, "", True), (110, " so it is, so it was", False)):
+        about = talk(count, more)
+        texts, left_out = request(agent, about)
+        messages = [*remembered, *(f"turn{number}." for number in range(count))]
+        kept = [message in "\n".join(texts) for message in messages]
+        assert kept == [number >= left_out for number in range(len(messages))]
+        assert 0 < left_out < len(messages) - 10
+        assert (left_out < len(remembered)) == has_history
         [reply] = agent.respond([about], [Draw(1, options={"speaker": "A"})])
         assert reply.raw["messages_left_out"] == left_out  # type: ignore[union-attr]
         assert reply.answer.finish.endswith("; prompt cut")  # type: ignore[union-attr]
-    roomy = agent_of(llama, history, max_tokens=20, person_turns=2)
-    assert asked(roomy, talk(10))[2] == 0
 
 
 @pytest.mark.usefixtures("nothing_leaves")
@@ -181,19 +305,15 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     begin = ["generate", str(source), "--agents", "me~myself", "-o", str(run), "--config", str(config)]
     assert main([*begin, "--verbose"]) == 0
     records = [json.loads(line) for line in (run / "records" / "me~myself.jsonl").read_text().splitlines()]
-    assert [one["status"] for one in records] == ["ok", "ok"]
-    assert sum(len(one["answer"]["pseudo"]) for one in records) >= 6
+    assert [record["status"] for record in records] == ["ok", "ok"]
+    assert sum(len(record["answer"]["pseudo"]) for record in records) >= 6
     assert main(["report", str(run)]) == 0
     for name in ("jsonl", "csv"):
         assert main(["export", str(run), "--format", name, "-o", str(tmp_path / "out" / name)]) == 0
-    assert main(["agents", "llama-3.1-8b", "--json"]) == 0
-    written = [
-        path.read_bytes() for folder in ("run", "out") for path in (tmp_path / folder).rglob("*") if path.is_file()
-    ]
-    assert len(written) > 10
-    told = "".join(capfd.readouterr()).encode()
-    for secret in SECRETS:
-        assert not [one for one in [*written, told] if secret.encode() in one]
+    files = [path for folder in ("run", "out") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    assert len(files) > 10
+    texts = [*(path.read_bytes() for path in files), "".join(capfd.readouterr()).encode()]
+    assert not [text for text in texts for secret in SECRETS if secret.encode() in text]
 
 
 @pytest.fixture
@@ -201,14 +321,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
-    with bad.running() as told:
-        yield told
+    with bad.running() as running:
+        yield running
 
 
-def served(url: str, history: Path, **chosen: Any) -> Any:
-    agent: Any = catalogue.get("gpt-4o-online").make({"base_url": url, "person": str(history), "retries": 0, **chosen})
+def served(url: str, history: Path, **settings: Any) -> Any:
+    chosen = {"base_url": url, "person": str(history), "retries": 0, **settings}
+    agent: Any = catalogue.get("gpt-4o-online").make(chosen)
 
-    async def main() -> Any:
+    async def reply() -> Any:
         agent.open()
         agent.load("cpu")
         try:
@@ -216,64 +337,50 @@ def served(url: str, history: Path, **chosen: Any) -> Any:
         finally:
             await agent.aclose()
 
-    return asyncio.run(main())
+    return asyncio.run(reply())
 
 
 @pytest.mark.usefixtures("nothing_leaves")
 def test_a_server_on_this_machine_is_asked_without_a_proxy(server: bad.Misbehaving, history: Path) -> None:
+    """And whatever settings have no part in a person's words."""
     server.otherwise = lambda request: bad.answer("A: Yes. I DO so\nB: no")
+    settings = {"program": "llama-3.3", "parts": ("a", "b"), "min_words": 9, "lower_case": 1.0, "truncation": None}
     assert served(server.url, history).answer.text == "Yes. I DO so"
-    [request] = server.requests
-    assert [one["role"] for one in request.body["messages"]] == ["system", "user"]
-    assert all(secret in request.body["messages"][1]["content"] for secret in SECRETS)
-    assert "Mia" not in str(request.body)
+    assert served(server.url, history, **settings).answer.text == "Yes. I DO so"
+    plain, changed = server.requests
+    assert changed.body == plain.body
+    assert [message["role"] for message in plain.body["messages"]] == ["system", "user"]
+    assert all(secret in plain.body["messages"][1]["content"] for secret in SECRETS)
+    assert "Mia" not in str(plain.body)
 
 
 @pytest.mark.usefixtures("nothing_leaves")
-def test_what_a_server_says_of_an_error_is_not_told(server: bad.Misbehaving, history: Path) -> None:
-    quoting = json.dumps({"error": {"message": f"bad prompt: {SECRETS[0]}"}}).encode()
-    for status in (400, 401, 500):
-        server.otherwise = lambda request, status=status: bad.body(quoting, status)  # type: ignore[misc]
-        with pytest.raises(AnswerError, match=f"answered {status}$") as caught:
-            served(server.url, history)
-        assert SECRETS[0] not in str(caught.value)
+@pytest.mark.parametrize("status", [400, 401, 500])
+def test_a_servers_words_about_an_error_are_kept_private(server: bad.Misbehaving, history: Path, status: int) -> None:
+    server.otherwise = lambda request: bad.status(status, f"bad prompt: {SECRETS[0]}")
+    with pytest.raises(AnswerError, match=f"answered {status}$"):
+        served(server.url, history)
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("name", "url"),
     [
-        "https://api.openai.com/v1",
-        "http://10.0.0.7/v1",
-        "http://127.0.0.1.example/v1",
-        "http://0.0.0.0:8000/v1",
-        "http://me.localhost:8000/v1",
+        ("openai-chat", "https://api.openai.com/v1"),
+        ("openai-chat", "http://127.0.0.1.example/v1"),
+        ("openai-chat", "http://0.0.0.0:8000/v1"),
+        ("openai-chat", "http://me.localhost:8000/v1"),
+        ("claude", "https://api.anthropic.com"),
     ],
 )
 @pytest.mark.usefixtures("nothing_leaves")
-def test_a_server_elsewhere_is_refused_before_anything_is_sent(url: str, history: Path) -> None:
+def test_a_server_elsewhere_is_refused_before_anything_is_sent(name: str, url: str, history: Path) -> None:
+    chosen: dict[str, Any] = {"base_url": url, "person": str(history)}
     with pytest.raises(InputError) as caught:
-        catalogue.get("openai-chat").make({"base_url": url, "person": str(history)})
+        catalogue.get(name).make(chosen)
     [problem] = caught.value.problems
     assert problem.message.startswith(f"a person's history would leave this machine: {url} is elsewhere")
     assert "person_leaves=true" in problem.message
-    assert isinstance(
-        catalogue.get("openai-chat").make({"base_url": url, "person": str(history), "person_leaves": True}).settings,
-        TalkSettings,
-    )
-    with pytest.raises(InputError) as caught:
-        catalogue.get("claude").make({"person": str(history)})
-    assert "would leave this machine" in caught.value.problems[0].message
-
-
-@pytest.mark.usefixtures("nothing_leaves")
-@pytest.mark.parametrize("name", ["program", "parts", "min_words", "lower_case", "truncation"])
-def test_no_setting_changes_the_persons_words(name: str, server: bad.Misbehaving, history: Path) -> None:
-    value = {"program": "llama-3.3", "parts": ("a", "b"), "min_words": 9, "lower_case": 1.0, "truncation": None}[name]
-    server.otherwise = lambda request: bad.answer("A: Yes. I DO so\nB: no")
-    assert served(server.url, history).answer.text == "Yes. I DO so"
-    assert served(server.url, history, **{name: value}).answer.text == "Yes. I DO so"
-    plain, changed = server.requests
-    assert changed.body == plain.body
+    catalogue.get(name).make({**chosen, "person_leaves": True})
 
 
 def test_room_in_memory_is_kept_for_the_history(llama: Path, history: Path, tmp_path: Path) -> None:
@@ -281,21 +388,18 @@ def test_room_in_memory_is_kept_for_the_history(llama: Path, history: Path, tmp_
     shutil.copytree(llama, long)
     config = json.loads((long / "config.json").read_text())
     (long / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 65536}))
-    room = [
-        agent_of(long, person, **more).item_memory()
-        for person, more in ((None, {}), (history, {}), (history, {"person_turns": 200}))
-    ]
-    assert None not in room
-    assert room == sorted(set(room))  # type: ignore[type-var]
+    cases: list[tuple[Path | None, dict[str, Any]]] = [(None, {}), (history, {}), (history, {"person_turns": 200})]
+    room = [agent_of(long, person, **more).item_memory() or 0 for person, more in cases]
+    assert 0 < room[0] < room[1] < room[2]
 
 
 def test_a_server_does_not_tell_where_the_history_is(llama: Path, history: Path) -> None:
-    agent = agent_of(llama, history)
     header = SimpleNamespace(kind="machine", checkpoint=None, revision=None, digest="d")
-    service = SimpleNamespace(agents={"me": agent}, headers={"me": header}, states=lambda: {"me": {}})
-    told = _about(service, "me")  # type: ignore[arg-type]
-    assert told["settings"]["person_turns"] == 100
-    assert str(history) not in json.dumps(told)
+    agents = {"me": agent_of(llama, history)}
+    service = SimpleNamespace(agents=agents, headers={"me": header}, states=lambda: {"me": {}})
+    about = _about(service, "me")  # type: ignore[arg-type]
+    assert about["settings"]["person_turns"] == 100
+    assert str(history) not in json.dumps(about)
 
 
 def test_a_history_without_the_person_is_refused(llama: Path, tmp_path: Path) -> None:
@@ -303,12 +407,3 @@ def test_a_history_without_the_person_is_refused(llama: Path, tmp_path: Path) ->
     path.write_text('{"speaker": "other", "text": "hi"}\n')
     with pytest.raises(InputError, match="no message in it is the person's"):
         agent_of(llama, path)
-
-
-def test_the_watch_sees_connections() -> None:
-    global _WATCHES
-    _WATCHES = True
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        one.connect(("192.0.2.1", 9))
-    _WATCHES = False
-    assert ("socket.connect", ("192.0.2.1", 9)) in CONNECTED

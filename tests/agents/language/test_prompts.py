@@ -1,4 +1,4 @@
-"""What text models are asked: the papers' own words, and what holds for any conversation."""
+"""The prompts of text models: the papers' own words, and what holds for any conversation."""
 
 from __future__ import annotations
 
@@ -8,102 +8,83 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.answers import TurnAnswer
 from agents.contract import Draw
-from agents.language import chat_prompts, prompts
-from agents.language.engines.request import ChatMessage, Sampling
+from agents.language import prompts
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
-
-def _conversation(**fields: Any) -> ConversationStimulus:
-    return ConversationStimulus.model_validate({"id": "c", "task": "conversation", **fields}, strict=False)
+Messages = list[tuple[str, str]]
 
 
-def _said(*texts: tuple[str, str]) -> list[Utterance]:
-    return [Utterance(speaker=speaker, text=text) for speaker, text in texts]
+def conversation(messages: Messages | None = None, **fields: Any) -> ConversationStimulus:
+    history = [Utterance(speaker=speaker, text=text) for speaker, text in messages or []]
+    row = {"id": "c", "task": "conversation", "history": history, **fields}
+    return ConversationStimulus.model_validate(row, strict=False)
 
 
-# the papers' prompts
+# models that continue a text
 
 
-def _continued(history: list[Utterance], left_out: int = 0, separator: str = " ") -> str:
-    """The prompt for the next message of a completion model after ``history``; Alice is A."""
-    stimulus = _conversation(names=("Alice", "John"), topic="movies", history=history)
-    request = prompts.completion_request(stimulus, Draw(1), history[left_out:], Sampling(), separator)
+def continued(messages: Messages, left_out: int = 0, **options: Any) -> str:
+    """The prompt for the next message of a completion model; Alice is A."""
+    stimulus = conversation(messages, names=("Alice", "John"), topic="movies")
+    request = prompts.completion_request(stimulus, Draw(1), stimulus.history[left_out:], Sampling(), **options)
     assert set(request.sampling.stops) == {"Alice:", "John:"}
     assert request.prompt is not None
     return request.prompt
 
 
-def test_the_prompt_of_completion_models_is_the_papers_example() -> None:
-    """2022 paper, S7.1.4."""
-    assert _continued([]) == (
+def test_the_prompt_of_completion_models_is_the_papers() -> None:
+    """2022 paper, S7.1.4; 2025 paper, Methods, lines 965 to 967."""
+    assert continued([]) == (
         "John greets Alice. Alice starts to talk about movies. Both ask long questions, give long responses and often "
         "disagree. Then the topic changes. The conversation never ends. John: Hi! Alice:"
     )
-
-
-def test_the_template_that_the_2025_paper_prints() -> None:
-    """2025 paper, Methods, lines 965 to 967."""
-    asked = prompts.completion_request(
-        _conversation(names=("Alice", "John"), topic="movies"), Draw(1), (), Sampling(), template="2025"
-    )
-    assert asked.prompt == (
+    assert continued([], template="2025") == (
         "John greets Alice. Alice starts to talk about movies. Ask long questions, give long responses, and often "
         "disagree. Then the topic changes. The conversation never ends. John: Hi! Alice:"
     )
 
 
-def test_the_prompt_grows_with_what_is_said() -> None:
-    opening = _continued([])
-    history = _said(("Alice", "I like\nfilms."), ("John", "Why?"))
-    assert _continued(history[:1]) == f"{opening} I like films. John:"
-    assert _continued(history) == f"{opening} I like films. John: Why? Alice:"
+def test_the_prompt_grows_with_the_messages() -> None:
+    opening = continued([])
+    messages = [("Alice", "I like\nfilms."), ("John", "Why?")]
+    assert continued(messages[:1]) == f"{opening} I like films. John:"
+    assert continued(messages) == f"{opening} I like films. John: Why? Alice:"
     # As the papers' program, where a message that is generated begins with its own space.
-    lines = _continued(history, separator="\n").split("\n")
+    lines = continued(messages, separator="\n").split("\n")
     assert lines[0].endswith(" The conversation never ends. ")
     assert lines[1:] == ["John: Hi! ", "Alice: I like films.", "John: Why?", "Alice:"]
     # Who started stays so when the oldest messages are left out.
-    assert _continued(history, 1) == f"{opening.removesuffix(' Alice:')} John: Why? Alice:"
-    other = _continued(_said(("John", "Hm.")))
-    assert other.startswith("Alice greets John. John starts")
-    assert other.endswith("Alice: Hi! John: Hm. Alice:")
+    assert continued(messages, 1) == f"{opening.removesuffix(' Alice:')} John: Why? Alice:"
+    assert continued([("John", "Hm.")]).startswith("Alice greets John. John starts")
 
 
-@pytest.mark.parametrize(
-    ("cue", "examples", "expected"),
-    [
-        (
-            "puppy",
-            [("future", "past"), ("second", "first"), ("remember", "recall")],
-            "Cue: future; Guess: past Cue: second; Guess: first Cue: remember; Guess: recall Cue: puppy; Guess:",
-        ),
-        # With its stray semicolon.
-        (
-            "discretion",
-            [("unfortunately", "too"), ("remember", "forget"), ("easy", "facilitate;")],
-            "Cue: unfortunately; Guess: too Cue: remember; Guess: forget Cue: easy; Guess: facilitate; "
-            "Cue: discretion; Guess:",
-        ),
-    ],
-)
-def test_example_pairs_are_those_of_the_papers_table(cue: str, examples: list[tuple[str, str]], expected: str) -> None:
-    """2022 paper, Table S6."""
-    stimulus = WordStimulus(id="w", task="word_association", cue=cue, version="prompted", examples=examples)
-    assert prompts.word_examples(stimulus) == expected
+# word association
 
 
-def test_the_question_is_the_papers() -> None:
-    stimulus = WordStimulus(id="w", task="word_association", cue="dame")
-    question = "Name a word that you associate with dame? Please provide your answer with only one word."
-    assert prompts.completion_word(stimulus, Sampling()).prompt == question
-    asked = "Name a word that you associate with [dame]. Please provide your answer with only one word."
-    assert prompts.chat_word(stimulus, Sampling()).messages == (ChatMessage("user", asked),)
+def test_word_association_is_asked_in_the_papers_words() -> None:
+    """2022 paper, Table S6, with its stray semicolon."""
+    examples = [("unfortunately", "too"), ("remember", "forget"), ("easy", "facilitate;")]
+    free = WordStimulus(id="w", task="word_association", cue="dame")
+    prompted = WordStimulus(id="w", task="word_association", cue="dame", version="prompted", examples=examples)
+    pairs = (
+        "Cue: unfortunately; Guess: too Cue: remember; Guess: forget Cue: easy; Guess: facilitate; Cue: dame; Guess:"
+    )
+    question = "Name a word that you associate with {}. Please provide your answer with only one word."
+    assert prompts.completion_word(free, Sampling()).prompt == question.format("dame?").replace("?.", "?")
+    assert prompts.chat_word(free, Sampling()).messages == (ChatMessage("user", question.format("[dame]")),)
+    completion = prompts.completion_word(prompted, Sampling())
+    assert (completion.prompt, completion.sampling.stops) == (pairs, ("Cue:",))
+    chat = ChatMessage("user", f"Please complete the prompt below:\n{pairs}")
+    assert prompts.chat_word(prompted, Sampling()).messages == (chat,)
 
 
-# templates
+# any conversation
 
 
-def test_a_line_that_names_something_unknown_is_left_out() -> None:
+def test_a_line_with_an_unknown_value_is_left_out() -> None:
     template = "You are {name}.\nYou are {age} years old.\nTalk about {topic} with {other}, {name}."
     assert prompts.filled(template, name="Al", age=None, topic="{name}", other="B") == (
         "You are Al.\nTalk about {name} with B, Al."
@@ -112,26 +93,20 @@ def test_a_line_that_names_something_unknown_is_left_out() -> None:
     assert prompts.filled("{unknown} {name}", name="x") == "{unknown} x"
 
 
-# who speaks
-
-
 @pytest.mark.parametrize(
-    ("names", "history", "options", "expected"),
+    ("names", "messages", "options", "expected"),
     [
         (None, [], {"speaker": "A", "turn": 0}, ("A", "B")),
-        (None, [], {"speaker": "B", "turn": 0}, ("B", "A")),
         (("Ann", "Bob"), [], {"speaker": "B"}, ("Bob", "Ann")),
         (("Ann", "Bob"), [], {}, ("Ann", "Bob")),
         (("Ann", "Bob"), [("Ann", "x")], {}, ("Bob", "Ann")),
-        (("Ann", "Bob"), [("Bob", "x")], {}, ("Ann", "Bob")),
         (("Ann", "Bob"), [("Ann", "x")], {"speaker": "A"}, ("Ann", "Bob")),
     ],
 )
-def test_who_is_asked(
-    names: tuple[str, str] | None, history: list[tuple[str, str]], options: dict[str, Any], expected: tuple[str, str]
+def test_who_speaks_next(
+    names: tuple[str, str] | None, messages: Messages, options: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    stimulus = _conversation(names=names, history=_said(*history))
-    assert prompts.speakers(stimulus, options) == expected
+    assert prompts.speakers(conversation(messages, names=names), options) == expected
 
 
 HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .", min_size=1, max_size=5)), max_size=12)
@@ -139,34 +114,182 @@ HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .",
 
 @settings(max_examples=100)
 @given(HISTORIES, st.sampled_from(["Ann", "Bob"]))
-def test_a_chat_begins_with_the_user_and_takes_turns(history: list[tuple[str, str]], asked: str) -> None:
-    messages = prompts.chat(asked, _said(*history), "Hello.")
-    assert [one.role for one in messages] == [("user", "assistant")[i % 2] for i in range(len(messages))]
-    own = not history or history[0][0] == asked
-    assert (messages[0].text == "Hello.") if own else messages[0].text.startswith(history[0][1])
-    whole = [one.text for one in messages[1 if own else 0 :]]
-    assert "\n".join(whole) == "\n".join(text for _, text in history)
-    for role, name in (("assistant", asked), ("user", ({"Ann", "Bob"} - {asked}).pop())):
-        mine = "\n".join(one.text for one in messages[1 if own else 0 :] if one.role == role)
-        assert mine == "\n".join(text for speaker, text in history if speaker == name)
-
-
-# what is drawn once for a conversation
+def test_a_chat_begins_with_the_user_and_takes_turns(messages: Messages, assistant: str) -> None:
+    history = [Utterance(speaker=speaker, text=text) for speaker, text in messages]
+    chat = prompts.chat(assistant, history, "Hello.")
+    assert [message.role for message in chat] == [("user", "assistant")[i % 2] for i in range(len(chat))]
+    is_greeted = not messages or messages[0][0] == assistant
+    assert (chat[0].text == "Hello.") if is_greeted else chat[0].text.startswith(messages[0][1])
+    turns = chat[1 if is_greeted else 0 :]
+    for role in ("assistant", "user"):
+        texts = [text for speaker, text in messages if (speaker == assistant) == (role == "assistant")]
+        assert "\n".join(turn.text for turn in turns if turn.role == role) == "\n".join(texts)
 
 
 def test_what_is_drawn_for_a_conversation_stays_while_it_goes_on() -> None:
     choices = [f"Hi {number}" for number in range(50)]
     drawn = set()
     for sample in range(30):
-        before = _conversation(names=("Ann", "Bob"))
-        after = before.model_copy(update={"history": _said(("Ann", "x"))})
-        assert chat_prompts.ages(before, sample) == chat_prompts.ages(after, sample)
+        before, after = (conversation(messages, names=("Ann", "Bob")) for messages in ([], [("Ann", "x")]))
+        assert prompts.ages(before, sample) == prompts.ages(after, sample)
         assert prompts.greeting(before, sample, choices) == prompts.greeting(after, sample, choices)
-        drawn.add((chat_prompts.ages(before, sample), prompts.greeting(before, sample, choices)))
+        drawn.add((prompts.ages(before, sample), prompts.greeting(before, sample, choices)))
     assert len(drawn) > 25
 
 
 def test_a_greeting_has_the_topic_if_there_is_one() -> None:
     choices = ("Hi!\nDo you like {topic}?",)
-    assert prompts.greeting(_conversation(topic="books"), 0, choices) == "Hi! Do you like books?"
-    assert prompts.greeting(_conversation(), 0, choices) == "Hi!"
+    assert prompts.greeting(conversation(topic="books"), 0, choices) == "Hi! Do you like books?"
+    assert prompts.greeting(conversation(), 0, choices) == "Hi!"
+
+
+# chat models, beside what the papers' programs send for the same messages
+
+GREETER = (
+    "{0} is sarcastic and witty and is having a natural conversation with a friend. They discuss food, but "
+    "they don\u2019t always agree. Each person has their own perspective, and they challenge each other at times. They "
+    "avoid excessive agreement and mutual praise. Be spare with punctuation. You can insert one spelling mistake. They "
+    "ensure to change topics when the discussion slows down. {1}Keep answers short, text-like, and very informal.{1}"
+    "**Do not ask a question at the end of your response. Conclude with a statement, reflection, or suggestion.**"
+)
+FRANK = [("Frank", "pasta again"), ("John", "why not Rice"), ("Frank", "no way")]
+FRIENDS: dict[prompts.Program, tuple[str, str, list[str], set[str]]] = {
+    "gpt-4o": (
+        "Frank is pragmatic and reserved and is having a natural conversation with a friend. Avoid excessive agreement "
+        "and looping. Keep answers under 20 tokens. Instead of repeating excitement, introduce new questions or "
+        "challenge each other\u2019s views. If a topic has been discussed for too long, transition to a new subject "
+        "smoothly.  Be spare with punctuation. You can insert one spelling mistake. Keep answers short, text-like, and "
+        "very informal. DO NOT always end with questions.",
+        GREETER.format("John", " ").replace("informal. **", "informal.**") + ". \nA: Hi! \n:",
+        ["", "pasta again\nJohn:", "why not Rice\nFrank:", "no way\nJohn:"],
+        {"John:", "Frank:"},
+    ),
+    "claude": (
+        "A is pragmatic and reserved and is having a natural conversation with a friend. Avoid excessive agreement "
+        "and looping. Keep answers under 20 tokens. If a topic has been discussed for too long, transition to a new "
+        "subject smoothly. Be spare with punctuation. You can insert one spelling mistake. Keep answers short, "
+        "text-like, and very informal. DO NOT always end with questions. No skipped turns.",
+        GREETER.format("B", "").replace("informal.**", "informal. **") + "\nA: Hi!\n:",
+        ["", "pasta again\nB:", "why not Rice\nA:", "no way\nB:"],
+        set(),
+    ),
+}
+
+
+def friends(messages: Messages, **fields: Any) -> ConversationStimulus:
+    """John greets, Frank says the first message."""
+    personas = ("sarcastic and witty", "pragmatic and reserved")
+    about = {"names": ("John", "Frank"), "personas": personas, "topic": "food", "who_starts": "B", **fields}
+    return conversation(messages, **about)
+
+
+def request(about: ConversationStimulus, program: prompts.Program, speaker: str, left_out: int = 0) -> TextRequest:
+    draw = Draw(1, options={"speaker": speaker})
+    return prompts.chat_request(about, draw, about.history[left_out:], Sampling(), program)
+
+
+@pytest.mark.parametrize("count", range(4))
+@pytest.mark.parametrize("program", FRIENDS)
+def test_both_friends_are_asked_with_the_same_two_texts(program: prompts.Program, count: int) -> None:
+    expected, begins, added, stops = FRIENDS[program]
+    asked = request(friends(FRANK[:count]), program, "BA"[count % 2])
+    system, user = asked.messages
+    assert (system.role, user.role) == ("system", "user")
+    assert system.text == expected
+    assert user.text == begins + "".join(added[: count + 1])
+    assert set(asked.sampling.stops) == stops
+
+
+def test_llama_has_its_own_part_and_every_message_is_the_users() -> None:
+    about = friends([("John", "ciao :)"), ("Frank", "hey"), ("John", "so food")], who_starts="A")
+    asked = request(about, "llama-3.3", "B")
+    system, *messages = asked.messages
+    age = prompts.ages(about, 0)[1]
+    assert system.text.split("\n") == [
+        "",
+        f"        B is {age} years old and is pragmatic and reserved. B is having a natural conversation with a friend "
+        "about food. ",
+        "        B speaks naturally, responds informally, and does NOT announce persona. ",
+        "        B is opinionated and occasionally disagrees, but in a friendly way.",
+        "        Do NOT restart the conversation or summarize past dialogue.",
+        "        Do NOT use asterisks (`*`) to indicate actions or commentary. Keep answers under 20 tokens. Use "
+        "abbreviations and punctuations as is representative of your age.",
+        "        Do NOT use emojis",
+        "        ONLY respond as B.",
+        "        ",
+    ]
+    assert {message.role for message in messages} == {"user"}
+    assert [message.text for message in messages] == ["ciao :)", "B: hey", "A: so food"]
+    assert asked.sampling.stops == ("A:", "B:")
+    cut = request(about, "llama-3.3", "B", left_out=1)
+    assert [message.text for message in cut.messages[1:]] == ["B: hey", "A: so food"]
+    other = request(about, "llama-3.3", "A").messages[0].text
+    assert "sometimes challenges opinions or plays devil's advocate" in other
+    assert "occasionally disagrees" not in other
+
+
+def test_llamas_greeting_is_message_1() -> None:
+    greetings = [prompts.llama_greeting(friends([]), Draw(seed)) for seed in range(300)]
+    texts = {reply.answer.text for reply in greetings if reply is not None and isinstance(reply.answer, TurnAnswer)}
+    assert len(texts) == 20
+    assert {"ciao :)", "Hi!Hi there", "Morning!"} < texts
+    assert prompts.llama_greeting(friends(FRANK[:1]), Draw(1)) is None
+
+
+def test_ages_are_the_programs() -> None:
+    ages = {prompts.ages(friends([]), sample) for sample in range(2000)}
+    assert ages == {(a, b) for a in (18, 25, 32, 40, 50, 60, 70) for b in (max(18, a - 5), a, min(70, a + 5))}
+
+
+def test_a_judge_reads_both_answers_and_asks_first() -> None:
+    messages = [("John", "how are you"), ("Frank", "1: fine, thank you\n2: I'm doing well")]
+    first = request(friends([], who_starts="A"), "judge", "A")
+    begin = ChatMessage("user", "Ask your first question.")
+    assert first.messages[1:] == (begin,)
+    assert "one is a human, the other a machine" in first.messages[0].text
+    assert first.sampling.stops == ()
+    second = request(friends(messages, who_starts="A"), "judge", "A")
+    chat = [ChatMessage("assistant", messages[0][1]), ChatMessage("user", messages[1][1])]
+    assert list(second.messages[1:]) == [begin, *chat]
+
+
+BURST = [("John", "wait"), ("John", "pasta again?"), ("Frank", "why"), ("Frank", "not Rice"), ("John", "no way")]
+
+
+@pytest.mark.parametrize(
+    ("program", "texts", "stops"),
+    [
+        ("gpt-4o", [":wait\nJohn:pasta again?\nFrank:why\nFrank:not Rice\nJohn:no way\nFrank:"], ("John:",)),
+        ("claude", [":wait\nA:pasta again?\nB:why\nB:not Rice\nA:no way\nB:"], ()),
+        ("llama-3.3", ["wait", "A: pasta again?", "B: why", "B: not Rice", "A: no way"], ("A:",)),
+        ("gpt-3.5", ["wait\npasta again?", "why\nnot Rice", "no way"], ()),
+    ],
+)
+def test_a_burst_may_have_several_messages_in_a_row(
+    program: prompts.Program, texts: list[str], stops: tuple[str, ...]
+) -> None:
+    about = friends(BURST, who_starts="A", mode="burst")
+    asked = request(about, program, "B")
+    assert asked.messages[0].text.endswith("You may send several short messages in a row. Each line is a message.")
+    assert all(message.text.endswith(text) for message, text in zip(asked.messages[1:], texts, strict=True))
+    assert asked.sampling.stops == stops
+    ping_pong = request(about.model_copy(update={"mode": "ping-pong"}), program, "B")
+    assert "several" not in ping_pong.messages[0].text
+
+
+@pytest.mark.parametrize("program", ["gpt-4o", "claude", "llama-3.3"])
+def test_nothing_unknown_stands_in_a_prompt(program: prompts.Program) -> None:
+    about = conversation([("A", "hm")])
+    texts = [message.text for message in request(about, program, "B").messages]
+    assert "{" not in "".join(texts)
+    assert "None" not in "".join(texts)
+    assert any("something" in text for text in texts)
+    assert " is having a natural conversation with a friend" in texts[0]
+
+
+def test_a_user_may_give_other_parts() -> None:
+    parts = ("{name} met {other}.", "{name} ({persona}, {age}) talks of {topic}.")
+    about, draw = friends([]), Draw(1, options={"speaker": "B"})
+    system, begins = prompts.chat_instructions(about, draw, "gpt-4o", parts)
+    assert begins == "John met Frank."
+    assert system == f"Frank (pragmatic and reserved, {prompts.ages(about, 0)[1]}) talks of food."

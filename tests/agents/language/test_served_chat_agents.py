@@ -14,7 +14,7 @@ from agents import catalogue
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError
 from agents.language.filters.policies import CHAT, papers_policy
-from agents.language.truncation import TruncationSettings, draw_length
+from agents.language.sent_messages import TruncationSettings, draw_length
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 SAID = [("B", "pasta again"), ("A", "why not Rice"), ("B", "no way")]
@@ -153,18 +153,6 @@ def test_claudes_replies_are_cut_to_seven_words_or_more_and_half_of_them_put_in_
     assert 10 <= small <= 30
 
 
-@pytest.mark.parametrize(
-    ("said", "attempt", "rejected"),
-    [("one two three four five", 0, None), ("one two three four", 4, True), ("one two three four", 5, False)],
-)
-def test_claudes_short_replies_are_asked_for_again(
-    server: bad.Misbehaving, said: str, attempt: int, rejected: bool | None
-) -> None:
-    server.acts = [replies(said)]
-    _, found = answered(server, "claude", talk(1), turn(1, attempt=attempt))
-    assert [verdict.rejected for verdict in found] == ([] if rejected is None else [rejected])
-
-
 def test_claudes_empty_replies_are_rejected_and_refusals_fail(server: bad.Misbehaving) -> None:
     server.acts = [replies("")]
     _, [verdict] = answered(server, "claude", talk(1), turn(1, attempt=5))
@@ -173,25 +161,6 @@ def test_claudes_empty_replies_are_rejected_and_refusals_fail(server: bad.Misbeh
     with pytest.raises(AnswerError) as caught:
         answered(server, "claude", talk(1), turn(1))
     assert caught.value.code == "filtered"
-
-
-def test_claude_is_asked_for_words_as_other_chat_models(server: bad.Misbehaving) -> None:
-    server.acts = [replies("Butter.")]
-    reply, _ = answered(server, "claude", WordStimulus(id="w", task="word_association", cue="bread"), Draw(1))
-    assert reply.answer.word == "butter"  # type: ignore[attr-defined]
-    question = "Name a word that you associate with [bread]. Please provide your answer with only one word."
-    assert server.requests[0].body == {
-        "model": "claude-sonnet-4-6",
-        "max_tokens": 10,
-        "messages": [{"role": "user", "content": question}],
-        "temperature": 1.0,
-    }
-
-
-def test_models_without_temperatures_are_sent_none(server: bad.Misbehaving) -> None:
-    server.acts = [replies("sure why not have some")]
-    answered(server, "claude", talk(1), turn(1), send_temperature=False, model="claude-opus-5")
-    assert server.requests[0].body.keys() == {"model", "max_tokens", "system", "messages"}
 
 
 @pytest.mark.parametrize(("name", "count"), [*((name, 1) for name in ONLINE), ("gpt-3.5-turbo", 3)])
@@ -274,6 +243,39 @@ def test_a_part_of_a_pseudo_dialogue_is_no_message(server: bad.Misbehaving, name
     assert (MIA in str(sent).replace("\\'", "'")) == (name == "gpt-3.5-turbo")
 
 
+def test_a_completion_model_continues_the_papers_prompt(server: bad.Misbehaving) -> None:
+    examples = [("easy", "form"), ("business", "money"), ("future", "base")]
+    word = WordStimulus(id="w", task="word_association", cue="bread", version="prompted", examples=examples)
+    server.acts = [bad.answer(" It is. Bob: no")] * 6 + [bad.answer(" butter Cue: x")]
+    for attempt in range(6):
+        about = talk(2, names=("Ann", "Bob"))
+        reply, _ = answered(server, "openai-completion", about, turn(2, attempt=attempt))
+        assert reply.answer.text == "It is."  # type: ignore[attr-defined]
+    # The program's six tries: three at the first temperature, three warmer.
+    turns = [request.body for request in server.requests]
+    assert [body["temperature"] for body in turns] == [0.8] * 3 + [1.0] * 3
+    assert server.requests[0].path == "/v1/completions"
+    assert turns[0]["prompt"] == (
+        "Ann greets Bob. Bob starts to talk about food. Both ask long questions, give long responses and often "
+        "disagree. Then the topic changes. The conversation never ends. Ann: Hi! Bob: pasta again Ann: why not Rice "
+        "Bob:"
+    )
+    assert (turns[0]["max_tokens"], turns[0]["stop"]) == (60, ["Bob:", "Ann:"])
+    reply, _ = answered(server, "openai-completion", word, Draw(1))
+    assert server.requests[-1].body["prompt"].endswith("Cue: future; Guess: base Cue: bread; Guess:")
+    assert reply.answer.word == "butter"  # type: ignore[attr-defined]
+
+
+def test_claude_is_asked_for_words_as_other_chat_models(server: bad.Misbehaving) -> None:
+    server.acts = [replies("Butter.")]
+    reply, _ = answered(server, "claude", WordStimulus(id="w", task="word_association", cue="bread"), Draw(1))
+    assert reply.answer.word == "butter"  # type: ignore[attr-defined]
+    question = "Name a word that you associate with [bread]. Please provide your answer with only one word."
+    messages = [{"role": "user", "content": question}]
+    expected = {"model": "claude-sonnet-4-6", "max_tokens": 10, "messages": messages, "temperature": 1.0}
+    assert server.requests[0].body == expected
+
+
 @pytest.mark.parametrize("name", ["claude", "gpt-3.5-turbo"])
 def test_they_are_chat_models_on_servers(name: str) -> None:
     agent = catalogue.get(name).make({"concurrency": 3})
@@ -282,31 +284,22 @@ def test_they_are_chat_models_on_servers(name: str) -> None:
     assert papers_policy("MM", agent.family, agent.family) == CHAT
     assert agent.checkpoint() == (catalogue.get(name).settings["model"], None)
     assert agent.environment() == ({"claude": "ANTHROPIC_API_KEY"}.get(name, "OPENAI_API_KEY"),)
-    asked = agent.instructions(talk(1), turn(1))
-    assert asked == {"claude": f"{SYSTEM}\n{USER}"}.get(name, MIA)
+    assert agent.instructions(talk(1), turn(1)) == {"claude": f"{SYSTEM}\n{USER}"}.get(name, MIA)
 
 
 @pytest.mark.parametrize(
-    ("name", "chosen"),
+    ("name", "setting"),
     [
         ("claude", {"frequency_penalty": 2.0}),
-        ("claude", {"presence_penalty": 2.0}),
         ("claude", {"seed_bits": 53}),
-        ("claude", {"length_field": "max_tokens"}),
-        ("claude", {"image_detail": "low"}),
         ("claude", {"turn_hottest": 1.1}),
         ("gpt-3.5-turbo", {"image_detail": "low"}),
-        ("gpt-3.5-turbo", {"send_temperature": False}),
         ("gpt-3.5-turbo", {"template": "2025"}),
-        ("openai-completion", {"prompt": "x"}),
-        ("openai-completion", {"greeting": "x"}),
-        ("openai-completion", {"ages": (18,)}),
         ("openai-completion", {"program": "claude"}),
         ("openai-completion", {"length_field": "max_completion_tokens"}),
         ("openai-embedding", {"seed_bits": 31}),
-        ("openai-embedding", {"length_field": "max_tokens"}),
     ],
 )
-def test_settings_of_other_servers_are_refused(name: str, chosen: dict[str, Any]) -> None:
+def test_settings_of_other_servers_are_refused(name: str, setting: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="bad settings"):
-        catalogue.get(name).make(chosen)
+        catalogue.get(name).make(setting)

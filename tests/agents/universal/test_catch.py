@@ -17,8 +17,7 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS, parse_row
-from agents.universal.catch import ITEMS, UNSEEN, WORDS, CatchAgent
-from agents.vision import colors
+from agents.universal.catch import ITEMS, UNSEEN, CatchAgent
 from serving.runs.published_benchmark import read_source
 
 ROWS: dict[str, dict[str, Any]] = {
@@ -78,14 +77,6 @@ def test_a_caption_is_one_word_again_and_again() -> None:
     assert all("repeated_words" in one.flags for one in captions)
     assert len({one.text for one in captions}) > 10
     assert answer(make(), stimulus("image_captioning")).text.count(" ") == 3
-
-
-def test_a_colour_is_none() -> None:
-    named = {*colors.WORDS, *colors.CSS3, *colors.ALIASES}
-    assert named.isdisjoint(WORDS)
-    found = {answer(make(), stimulus("color_estimation"), seed).color for seed in range(50)}
-    assert found <= set(UNSEEN) < set(WORDS)
-    assert len(found) > 10
 
 
 @pytest.mark.parametrize(
@@ -209,24 +200,6 @@ def test_swapped_paths_are_those_of_people_in_the_published_ground_truth(tmp_pat
     first, second = (stimulus("attention_prediction", benchmark_id=f"img00{number}") for number in (1, 2))
     assert {str(answer(agent, first, seed).fixations) for seed in range(20)} == {"[[64.0, 24.0], [-0.6, 48.0]]"}
     assert {str(answer(agent, second, seed).fixations) for seed in range(20)} == {"[[32.0, 22.688]]"}
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.json", "{}"),
-        ("a.json", '{"a": [{"groundtruth": "human"}]}'),
-        ("a.json", '{"a": [{"response": [[1, 1]], "groundtruth": "machine"}]}'),
-        ("a.json", '{"a": [[1]]}'),
-        ("a.jsonl", '{"task": "attention_prediction"}'),
-        ("a.jsonl", json.dumps(run_folders.record("s", "attention_prediction", answer=path([[1, 1]], (0, 5))))),
-    ],
-)
-def test_a_file_that_holds_no_scanpaths_is_refused_with_its_name(tmp_path: Path, name: str, text: str) -> None:
-    file = tmp_path / name
-    file.write_text(text)
-    with pytest.raises(UnavailableError, match=name):
-        make(scanpath="other_image", scanpaths=str(file))
 
 
 def test_other_images_need_a_file() -> None:

@@ -28,7 +28,7 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
 from agents.selection import checked_agents, resolve
 from agents.stimuli import CaptionStimulus, Stimulus, parse_row
-from agents.universal.prompts import COLOR, OBJECTS
+from agents.universal.picture_replies import COLOR, OBJECTS
 from agents.vision import llava_next
 from agents.vision.blip import Blip2Agent, BlipAgent
 from agents.vision.captioner import CaptionAgent

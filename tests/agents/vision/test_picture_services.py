@@ -21,9 +21,8 @@ from PIL import Image as PILImage
 from agents import catalogue
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import CODES, AnswerError, UnavailableError
 from agents.images import Image
-from agents.servers import CODES
 from agents.stimuli import parse_row
 from agents.vision import colors
 

@@ -16,11 +16,10 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.exclusions import verdict_rows
-from judging.study.material import material_of
 from judging.study.pool import TrialPool
 from judging.study.settings import read_settings, source_of
 from judging.study.state import read_personal, read_state
-from judging.study.study import Study
+from judging.study.study import Study, material_of
 from serving.cli import main
 
 Given = Sequence[dict[str, Any]]

@@ -17,12 +17,11 @@ import pytest
 import study_folders
 
 from agents.errors import InputError, StorageError
-from judging.study.material import material_of
 from judging.study.page_answers import BadAnswer
 from judging.study.pages import read_phrases, view
 from judging.study.settings import StudySettings, read_settings, source_of
 from judging.study.state import Judge, read_personal, read_state
-from judging.study.study import Refused, Study, hashed
+from judging.study.study import Refused, Study, hashed, material_of
 from judging.trial_set import QUESTIONS
 from serving.cli import main
 

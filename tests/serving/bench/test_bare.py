@@ -1,8 +1,13 @@
-"""The bare agent and the window in which it is measured."""
+"""The stimuli that are made to measure with, the bare agent in its process, and the window in which it is measured."""
 
 from __future__ import annotations
 
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,23 +16,42 @@ from typing import Any
 import pytest
 from measured_agents import ENTRIES
 
-from agents import catalogue, seeds
+from agents import catalogue
 from agents.answers import CaptionAnswer, TurnAnswer, WordAnswer
-from agents.contract import Draw, Reply
+from agents.contract import Draw, Reply, derive_seed
 from agents.errors import AnswerError
-from serving.bench import stimuli
+from agents.stimuli import TASKS
+from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, Tally, Window
+from serving.runs.checking import check_set
+
+KINDS: list[Any] = [(task, None) for task in TASKS if task != "attention_prediction"]
+KINDS += [("attention_prediction", mode) for mode in ("free", "search")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_made_stimuli_are_sound_and_always_the_same(kind: Any, tmp_path: Path) -> None:
+    written = []
+    for name in ("a", "b", "b"):  # the second time the pictures are there already
+        (tmp_path / name).mkdir(exist_ok=True)
+        path = made_stimuli.write(tmp_path / name / "set.jsonl", {kind: 9})
+        written.append({file.name: file.read_bytes() for file in (tmp_path / name).rglob("*.*")})
+    assert written[0] == written[1] == written[2]
+    assert list(check_set(path, deep=True).problems) == []
+    stimuli = made_stimuli.read(path)
+    assert len({stimulus.id for stimulus in stimuli}) == 9
+    assert made_stimuli.options(stimuli[1]) == ({"speaker": "B", "turn": 0} if kind[0] == "conversation" else {})
 
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return stimuli.write(tmp_path_factory.mktemp("set") / "set.jsonl", {("word_association", None): 96})
+    return made_stimuli.write(tmp_path_factory.mktemp("set") / "set.jsonl", {("word_association", None): 96})
 
 
 @contextmanager
 def bare(name: str, words: Path, **settings: Any) -> Iterator[BareAgent]:
     entry = ENTRIES.get(name) or catalogue.get(name)
-    made = BareAgent(entry.make(settings), stimuli.read(words), 3)
+    made = BareAgent(entry.make(settings), made_stimuli.read(words), 3)
     yield made
     made.close()
 
@@ -56,7 +80,7 @@ def test_a_warm_up_is_left_out(ends: list[float], seconds: float, began: float, 
     assert not window.over or window.ended == last
 
 
-def test_a_rate_is_of_whole_rounds() -> None:
+def test_a_rate_is_of_all_of_a_round() -> None:
     pairs = [3.0 * pair + late for pair in range(1, 9) for late in (0.0, 0.1)]
     for seconds in (0.0, 3.05):
         assert ended(pairs, seconds, together=2).rate() == pytest.approx(2 / 3.0)
@@ -66,48 +90,72 @@ def test_a_rate_is_of_whole_rounds() -> None:
 
 @pytest.mark.parametrize("name", ["null", "null-one"])
 def test_answers_come_in_the_order_of_the_stimuli(name: str, words: Path) -> None:
-    shown = stimuli.read(words)[:17]
-    agent = catalogue.get("null").make()
-    draws = [Draw(seeds.derive(0, name, stimulus.id, 0, None, 0)) for stimulus in shown]
-    with bare(name, words) as one:
-        found: list[Any] = one.ask(shown)
-    expected: Sequence[Any] = agent.respond(shown, draws)
-    assert [reply.answer for reply in found] == [reply.answer for reply in expected]
+    stimuli = made_stimuli.read(words)[:17]
+    draws = [Draw(derive_seed(0, name, stimulus.id, 0, None, 0)) for stimulus in stimuli]
+    with bare(name, words) as agent:
+        replies: list[Any] = agent.answer(stimuli)
+    expected: Sequence[Any] = catalogue.get("null").make().respond(stimuli, draws)
+    assert [reply.answer for reply in replies] == [reply.answer for reply in expected]
 
 
 def test_a_stimulus_that_cannot_be_prepared_fails_alone(words: Path) -> None:
-    with bare("unprepared", words) as one:
-        found = one.ask(one.stimuli[:9])
-    assert [isinstance(reply, AnswerError) for reply in found] == [number % 4 == 0 for number in range(9)]
+    with bare("unprepared", words) as agent:
+        replies = agent.answer(agent.stimuli[:9])
+    assert [isinstance(reply, AnswerError) for reply in replies] == [number % 4 == 0 for number in range(9)]
 
 
 @pytest.mark.parametrize("name", ["null", "null-one"])
 def test_a_rate_is_that_of_the_agent(name: str, words: Path) -> None:
     size, delay = 4, 0.01
-    with bare(name, words, delay_s=delay) as one:
-        tally = one.measure(size, 0.1)
+    with bare(name, words, delay_s=delay) as agent:
+        tally = agent.measure(size, 0.1)
     assert tally.seconds >= 0.1
     assert tally.failed == 0
     assert 2 * size <= tally.answered <= size * (tally.seconds / delay + 1)
-    # of one batch: no part in which it waits for the others under way
+    # of a batch: no part in which it waits for the others under way
     assert len(tally.latencies) * delay <= tally.responding <= sum(tally.latencies)
     assert min(tally.latencies) >= delay
 
 
-def test_tokens_are_counted_where_an_agent_tells() -> None:
-    tally = Tally(Window(1.0, 0.0))
+def test_tokens_and_percentiles() -> None:
+    tally = Tally(Window(1.0, 0.0), latencies=[float(value) for value in range(101, 0, -1)])
     tally.note(Reply(WordAnswer(word="a"), "a"))
     assert tally.tokens is None
-    for reply in (
-        Reply(CaptionAnswer(text="a", tokens=7)),
-        AnswerError("no_word", "no"),
-        Reply(TurnAnswer(text="a"), {"tokens": 5, "prompt_tokens": 9}),
-    ):
-        tally.note(reply)
+    tally.note(Reply(CaptionAnswer(text="a", tokens=7)))
+    tally.note(AnswerError("no_word", "no"))
+    tally.note(Reply(TurnAnswer(text="a"), {"tokens": 5, "prompt_tokens": 9}))
     assert (tally.tokens, tally.answered, tally.failed, tally.failure) == (12, 3, 1, "no_word: no")
+    assert [tally.percentile(share) for share in (0.5, 0.95)] == [51.0, 96.0]
 
 
-def test_percentiles_are_the_nearest_ranks() -> None:
-    for count in (1, 2, 101):
-        tally = Tally(Window(1.0, 0.0), latencies=[float(value) for value in range(count, 0, -1)])
-        assert [tally.percentile(share) for share in (0.5, 0.95)] == [math.ceil(0.5 * count), math.ceil(0.95 * count)]
+PARENT = """
+from measured_agents import linger
+from serving.bench.bare import in_child
+
+if __name__ == "__main__":
+    for pid in in_child(linger):
+        print(pid, flush=True)
+"""
+
+
+def test_a_process_ends_when_its_parent_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert runs(child)
+        os.kill(parent.pid, signal.SIGKILL)
+    until = time.monotonic() + 600
+    while runs(child):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is no zombie, which it may stay until somebody waits for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

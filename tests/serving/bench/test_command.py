@@ -1,7 +1,8 @@
-"""``turinglike bench`` from the command line's entry point."""
+"""``turinglike bench`` from the command line's entry point, its table and its picture."""
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -11,23 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured_agents import ENTRIES, send_cpu
+from measured_agents import ENTRIES
+from PIL import Image
 from pydantic import TypeAdapter
+from rich.console import Console
 
 from agents import catalogue
-from serving.bench import command, sweep
+from agents.errors import UnavailableError
+from serving.bench import command, results, sweep
 from serving.bench.bare import Setup
 from serving.bench.command import BenchOptions, bench
-from serving.bench.results import BenchResult, Measured
+from serving.bench.results import BenchResult, EndToEnd, Failed, Measured, Size, Stopped
 from serving.cli import main
+from serving.scheduling.machine import Device, Host
 
 WORDS = ("--task", "word_association")  # no pictures need be made
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device is the CPU, without asking torch."""
-    monkeypatch.setattr(command, "send_device", send_cpu)
 
 
 def parsed(text: str) -> BenchResult:
@@ -38,70 +37,65 @@ def measure(*more: str) -> int:
     return main(["bench", *more, "--bare", "--seconds", "0.02", "--device", "cpu"])
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_pipe_has_the_object_alone_and_the_table_stands_beside_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "STIMULI", 4)
     out = tmp_path / "out"
-    asked = ("null", "--batch-sizes", "2,1,2", "--task", "attention_prediction", "--mode", "search")
-    assert measure(*asked, "--out", str(out)) == 0
+    call = ("null", "--batch-sizes", "2,1,2", "--task", "attention_prediction", "--mode", "search")
+    assert measure(*call, "--out", str(out)) == 0
     captured = capsys.readouterr()
     assert captured.out == ""  # the file has it
-    assert measure(*asked) == 0
-    found = parsed(capsys.readouterr().out)
-    assert parsed((out / "bench.json").read_text()).agents[0].digest == found.agents[0].digest
-    assert found.complete
-    [one] = found.agents
-    assert (one.agent, one.task, one.mode) == ("null", "attention_prediction", "search")
-    assert [size.batch_size for size in one.sizes] == [1, 2]
-    for size in one.sizes:  # null's scanpaths have three fixations each
+    assert "stimuli/s" in captured.err
+    assert measure(*call) == 0
+    result = parsed(capsys.readouterr().out)
+    assert parsed((out / "bench.json").read_text()).agents[0].digest == result.agents[0].digest
+    assert result.complete
+    [null] = result.agents
+    assert (null.agent, null.task, null.mode) == ("null", "attention_prediction", "search")
+    assert [size.batch_size for size in null.sizes] == [1, 2]
+    for size in null.sizes:  # null's scanpaths have three fixations each
         assert size.fixations_s == pytest.approx(3 * size.stimuli_s)
         assert size.tokens_s is None
-    assert "stimuli/s" in captured.err
-    assert "this takes about 1 min" in captured.err
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)  # a terminal has the table alone
-    assert measure(*asked) == 0
-    shown = capsys.readouterr().out
-    assert "stimuli/s" in shown
-    assert "{" not in shown
+    assert measure(*call) == 0
+    table = capsys.readouterr().out
+    assert "stimuli/s" in table
+    assert "{" not in table
 
 
-@pytest.mark.usefixtures("quick")
-def test_what_fails_is_a_sentence_and_the_rest_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_fails_is_a_sentence_and_others_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     names = ("missing", "unloadable", "raising")
     entries = {name: ENTRIES[name] for name in names} | {"null": catalogue.get("null")}
-    asked = BenchOptions(entries, {}, sizes=(1, 4), seconds=0.02, device="cpu", task="word_association", bare=True)
-    assert bench(asked) == 3
-    found = parsed(capsys.readouterr().out)
-    assert [one.agent for one in found.agents] == ["raising", "null"]
-    said = {one.agent: one.message for one in found.failed}
-    assert said["missing"] == "there are no weights: fetch them"
-    assert said["unloadable"] == "the weights have gone"
-    assert "two is company" in said["raising"]
-    assert len(said) == 3
+    options = BenchOptions(entries, {}, sizes=(1, 4), seconds=0.02, device="cpu", task="word_association", bare=True)
+    assert bench(options) == 3
+    result = parsed(capsys.readouterr().out)
+    assert [measured.agent for measured in result.agents] == ["raising", "null"]
+    messages = {failed.agent: failed.message for failed in result.failed}
+    assert messages["missing"] == "there are no weights: fetch them"
+    assert messages["unloadable"] == "the weights have gone"
+    assert "two is company" in messages["raising"]
+    assert len(messages) == 3
 
 
-@pytest.mark.usefixtures("quick")
 def test_what_was_measured_is_printed_though_it_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    whole_sweep = sweep.measure
 
-    def measure_and_lose_disk(setup: Setup, *more: Any) -> Iterator[Measured]:
-        yield from whole_sweep(setup, *more)
+    def sweep_and_lose_disk(setup: Setup, *more: Any) -> Iterator[Measured]:
+        yield from sweep.sweep(setup, *more)
         out.rmdir()
 
-    monkeypatch.setattr(sweep, "measure", measure_and_lose_disk)
+    monkeypatch.setattr(command, "sweep", sweep_and_lose_disk)
     assert measure("null", "--batch-sizes", "2", *WORDS, "--out", str(out)) == 4
     captured = capsys.readouterr()
-    assert [one.agent for one in parsed(captured.out).agents] == ["null"]
+    assert [measured.agent for measured in parsed(captured.out).agents] == ["null"]
     assert f"turinglike: cannot write {out}" in captured.err.replace("write to", "write")
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("call", "message"),
     [
         (["nul"], "bench: there is no agent 'nul': did you mean null"),
         (["eliza~eliza"], "a pair is not measured"),
@@ -113,11 +107,11 @@ def test_what_was_measured_is_printed_though_it_cannot_be_written(
     ],
 )
 def test_bad_input_is_refused_before_anything_is_measured(
-    asked: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    call: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert measure(*asked) in (2, 4)
+    assert measure(*call) in (2, 4)
     captured = capsys.readouterr()
-    assert says in captured.err
+    assert message in captured.err
     assert captured.out == ""
 
 
@@ -129,23 +123,92 @@ def test_bad_sizes_are_refused(sizes: str, capsys: pytest.CaptureFixture[str]) -
     assert "must be a whole number" in capsys.readouterr().err
 
 
-def test_without_ray_and_after_ctrl_c_what_was_measured_is_told(tmp_path: Path) -> None:
-    (tmp_path / "ray.py").write_text('raise ImportError("Ray was asked for")\n')  # in the children, too
+def test_without_ray_and_after_ctrl_c_there_is_what_was_measured(tmp_path: Path) -> None:
+    (tmp_path / "ray.py").write_text('raise ImportError("Ray was imported")\n')  # in the children, too
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
     out = tmp_path / "out"
     call = [sys.executable, "-m", "serving.cli", "bench", "null", "null-one", "--set", "null-one.delay_s=60"]
     call += ["--seconds", "0.02", "--batch-sizes", "2", *WORDS, "--bare", "--device", "cpu", "--out", str(out)]
     with subprocess.Popen(call, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        said = ""
-        while "null-one: loading" not in said:
-            said += process.stderr.readline()
-            assert process.poll() is None, said
+        errors = ""
+        while "null-one: loading" not in errors:
+            errors += process.stderr.readline()
+            assert process.poll() is None, errors
         process.send_signal(signal.SIGINT)
-        told, rest = process.communicate()
-    assert process.returncode == 130, said + rest
-    assert told == ""
-    found = parsed((out / "bench.json").read_text())
-    assert not found.complete
-    [one] = found.agents
-    assert [size.batch_size for size in one.sizes] == [2]
+        output, more = process.communicate()
+    assert process.returncode == 130, errors + more
+    assert output == ""
+    result = parsed((out / "bench.json").read_text())
+    assert not result.complete
+    [null] = result.agents
+    assert [size.batch_size for size in null.sizes] == [2]
+
+
+@pytest.mark.slow
+def test_a_bench_with_all_of_generate(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "REPLICAS", (1,))
+    call = ["null", "--task", "conversation", "--batch-sizes", "4", "--set", "null.delay_s=0.05"]
+    assert main(["bench", *call, "--seconds", "0.5", "--device", "cpu"]) == 0
+    result = parsed(capsys.readouterr().out)
+    assert (result.failed, result.complete) == ([], True)
+    [rates] = result.agents[0].end_to_end
+    assert (rates.replicas, rates.batch_size) == (1, 4)
+    assert rates.bare_stimuli_s == pytest.approx(sum(rates.bare) / 2)
+    assert rates.ratio == pytest.approx(rates.stimuli_s / rates.bare_stimuli_s)
+    assert 0 < rates.stimuli_s <= 1.05 * 4 / 0.05  # a batch of four takes as long
+
+
+def measured(name: str, *rates: tuple[int, float]) -> Measured:
+    sizes = [
+        Size(size, rate, size / rate, 2 * size / rate, 1 << 30, 4.0, int(4 * rate), busy=0.9) for size, rate in rates
+    ]
+    return Measured(name, "image_captioning", None, "0" * 64, {}, "cpu", False, sizes=sizes, best=sizes[-1])
+
+
+def result_of(*agents: Measured) -> BenchResult:
+    device = Device("a processor x 2", "cpu", 1 << 34)
+    return BenchResult("2025-01-01T00:00:00.000Z", Host("node", "a processor", 2, 1 << 34), device, [*agents])
+
+
+@pytest.mark.parametrize("count", [0, 1, 13])
+def test_a_picture_is_written_of_any_number_of_agents(count: int) -> None:
+    drawn = io.BytesIO()
+    results.plot(result_of(*(measured(f"agent-{n}", (1, 1.0 + n), (3, 2.0 + n)) for n in range(count))), drawn)
+    with Image.open(drawn) as picture:
+        picture.load()
+        assert picture.format == "PNG"
+        assert picture.width > 1000
+        assert picture.convert("L").getextrema() == (0, 255)  # black on white
+
+
+def test_without_matplotlib_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("matplotlib.backends.backend_agg", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UnavailableError, match=r"matplotlib is not installed; pip install 'turinglike\[bench\]'"):
+        results.plot(result_of(), io.BytesIO())
+
+
+def test_the_table_has_what_there_is() -> None:
+    agent = measured("captioner", (1, 10.0), (4, 20.0))
+    agent.stopped = Stopped(8, "out_of_memory", "batch size 8: out of memory")
+    agent.end_to_end = [
+        EndToEnd(1, 4, 50.0, 100.0, 0.5, (90.0, 110.0)),
+        EndToEnd(2, 4, 99.0, 100.0, 0.99, (99.0, 101.0)),
+    ]
+    result = result_of(agent)
+    result.failed = [Failed("three", "bare", "the weights have gone")]
+    written = io.StringIO()
+    results.print_result(Console(file=written, width=60), result)
+    lines = written.getvalue().splitlines()
+    head = next(line for line in lines if "batch" in line)
+    assert head.split() == ["batch", "stimuli/s", "p50", "p95", "busy", "host"]
+    assert any(line.split()[:2] == ["4*", "20"] for line in lines)
+    for sentence in (
+        "  batch size 8: out of memory",
+        "  end to end, 1 worker: 50 stimuli/s, 0.50 of the bare agent",
+        "  end to end, 2 workers: 99 stimuli/s, 0.99 of the bare agent",
+        "three failed (bare): the weights have gone",
+        "ended before everything was measured",
+    ):
+        assert sentence in lines, sentence

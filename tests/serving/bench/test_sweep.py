@@ -1,8 +1,11 @@
-"""The bare agent over batch sizes: where it stops, and what is said of agents that fail."""
+"""Batch sizes in turn, agents that fail, and the rate of a whole run, from its records."""
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +14,16 @@ from measured_agents import ENTRIES
 
 from agents import catalogue
 from agents.errors import AgentStoppedError
-from serving.bench import stimuli
+from serving.bench import made_stimuli
 from serving.bench.bare import Setup
 from serving.bench.results import Measured, Size
-from serving.bench.sweep import best, gained_nothing, measure
+from serving.bench.sweep import best, gained_nothing, record_rate, replica_counts, sweep
+from serving.scheduling import machine
 
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return stimuli.write(tmp_path_factory.mktemp("set") / "set.jsonl", {("word_association", None): 96})
+    return made_stimuli.write(tmp_path_factory.mktemp("set") / "set.jsonl", {("word_association", None): 96})
 
 
 def setup(name: str, source: Path, **settings: Any) -> Setup:
@@ -27,76 +31,79 @@ def setup(name: str, source: Path, **settings: Any) -> Setup:
     return Setup(entry, settings, "cpu", "word_association", None, source, 0.02)
 
 
-def swept(one: Setup, *sizes: int) -> Measured:
-    return list(measure(one, sizes or None, lambda text: None))[-1]
+def swept(setup: Setup, *sizes: int) -> Measured:
+    return list(sweep(setup, sizes or None, lambda text: None))[-1]
 
 
-def test_the_sweep_ends_where_memory_does_and_says_so(words: Path) -> None:
+@pytest.mark.parametrize(
+    ("agent", "settings", "sizes", "stopped", "message"),
+    [
+        ("null-one", {"batch_limit": 5, "delay_s": 0.01}, [1, 2, 4], 8, "calls at once 8: out of memory"),
+        ("killed", {}, [1, 2], 2, "more than batch size 2: .*SIGKILL"),  # as the system does
+        ("hungry", {}, [1], 2, "batch size 2: out of memory"),
+    ],
+)
+def test_the_sweep_ends_where_memory_does(
+    agent: str, settings: dict[str, Any], sizes: list[int], stopped: int, message: str, words: Path
+) -> None:
     # named sizes: doubling ends where two sizes bring nothing, which a busy machine may make so
-    found = swept(setup("null-one", words, batch_limit=5, delay_s=0.01), 1, 2, 4, 8)
-    assert [size.batch_size for size in found.sizes] == [1, 2, 4]
-    assert found.stopped is not None
-    assert (found.stopped.batch_size, found.stopped.why) == (8, "out_of_memory")
-    assert found.stopped.message.startswith("calls at once 8: out of memory")
-    for size in found.sizes:
+    measured = swept(setup(agent, words, **settings), 1, 2, 4, 8)
+    assert [size.batch_size for size in measured.sizes] == sizes
+    assert measured.stopped is not None
+    assert (measured.stopped.batch_size, measured.stopped.why) == (stopped, "out_of_memory")
+    assert re.match(message, measured.stopped.message)
+    for size in measured.sizes:
         assert size.stimuli == pytest.approx(size.stimuli_s * size.seconds)
-        assert size.p95_s >= size.p50_s >= 0.01
+        assert size.p95_s >= size.p50_s >= settings.get("delay_s", 0)
         assert size.failed == 0
-    assert found.best in found.sizes
-    assert found.first_answer_s >= found.load_s + 0.01
-    assert found.differing is None or found.differing.count == 0
+    assert measured.best in measured.sizes
+    assert measured.first_answer_s >= measured.load_s
+    assert measured.differing is None or measured.differing.count == 0
 
 
 def test_answers_that_depend_on_the_batch_are_counted(words: Path) -> None:
-    found = swept(setup("crowded", words), 4)
-    assert found.differing is not None
-    assert found.differing.batch_size == 4
-    assert found.differing.count == math.ceil(found.differing.of / 4) > 0  # the first and every fourth after it
-    assert found.differing.share == found.differing.count / found.differing.of
+    differing = swept(setup("crowded", words), 4).differing
+    assert differing is not None
+    assert differing.batch_size == 4
+    assert differing.count == math.ceil(differing.of / 4) > 0  # the first and every fourth after it
+    assert differing.share == differing.count / differing.of
 
 
 @pytest.mark.parametrize(
-    ("agent", "measured", "says"),
-    [
-        ("killed", [1, 2], "SIGKILL"),  # as the system does
-        ("hungry", [1], "batch size 2: out of memory"),
-    ],
-)
-def test_too_little_memory_ends_the_sweep(agent: str, measured: list[int], says: str, words: Path) -> None:
-    found = swept(setup(agent, words), 1, 2, 4)
-    assert [size.batch_size for size in found.sizes] == measured
-    assert found.stopped is not None
-    assert found.stopped.why == "out_of_memory"
-    assert says in found.stopped.message
-
-
-@pytest.mark.parametrize(
-    ("agent", "says", "sizes"),
+    ("agent", "message", "sizes"),
     [
         ("raising", "batch size 4: ValueError: two is company", [1, 2]),
         ("unanswering", "no_word: no word comes to mind", []),
         ("unloadable", "the weights have gone", []),
     ],
 )
-def test_an_error_ends_the_sweep_in_one_sentence(agent: str, says: str, sizes: list[int], words: Path) -> None:
-    found: list[Measured] = []
-    with pytest.raises(AgentStoppedError, match=says):
-        found.extend(measure(setup(agent, words), (1, 2, 4), lambda text: None))
-    assert [size.batch_size for one in found[-1:] for size in one.sizes] == sizes  # what there was is kept
+def test_an_error_ends_the_sweep_in_one_sentence(agent: str, message: str, sizes: list[int], words: Path) -> None:
+    measured: list[Measured] = []
+    with pytest.raises(AgentStoppedError, match=message):
+        measured.extend(sweep(setup(agent, words), (1, 2, 4), lambda text: None))
+    assert [size.batch_size for last in measured[-1:] for size in last.sizes] == sizes  # what there was is kept
 
 
 def size(batch: int, rate: float, p50: float = 1.0) -> Size:
     return Size(batch, rate, p50, p50, 0, 1.0, 1)
 
 
-def test_the_best_is_the_smallest_that_is_nearly_as_fast() -> None:
-    assert best([size(1, 50), size(2, 98), size(4, 100), size(8, 99)]).batch_size == 2
-    assert best([size(1, 50), size(2, 96), size(4, 100)]).batch_size == 4
-    quick = [size(1, 99, 0.01), size(2, 100, 0.02), size(4, 99, 0.04)]
-    assert best(quick).batch_size == 4
-    assert best([*quick, size(8, 98, 0.08), size(16, 99, 0.16)]).batch_size == 8
-    assert best([*quick, size(8, 91, 0.045), size(16, 89, 0.08)]).batch_size == 8
-    assert best(quick, 0.0).batch_size == 1
+QUICK = [size(1, 99, 0.01), size(2, 100, 0.02), size(4, 99, 0.04)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([size(1, 50), size(2, 98), size(4, 100), size(8, 99)], 2),
+        ([size(1, 50), size(2, 96), size(4, 100)], 4),
+        (QUICK, 4),
+        ([*QUICK, size(8, 98, 0.08), size(16, 99, 0.16)], 8),
+        ([*QUICK, size(8, 91, 0.045), size(16, 89, 0.08)], 8),
+    ],
+)
+def test_the_best_is_the_smallest_that_is_nearly_as_fast(sizes: list[Size], expected: int) -> None:
+    assert best(sizes).batch_size == expected
+    assert best(QUICK, 0.0).batch_size == 1  # of calls
 
 
 @pytest.mark.parametrize(
@@ -105,9 +112,40 @@ def test_the_best_is_the_smallest_that_is_nearly_as_fast() -> None:
         ([1000, 900], 0.1, False),
         ([1000, 900, 4000, 4080], 0.1, False),
         ([1000, 900, 4000, 4080, 4100], 0.1, True),
-        ([1000, 900, 4000, 4080, 4100], 0.004, False),  # a batch that takes no time: larger ones help a scheduler
+        ([1000, 900, 4000, 4080, 4100], 0.004, False),  # a batch that takes no time: larger sizes help a scheduler
     ],
 )
 def test_doubling_ends_after_two_that_bring_nothing(rates: list[int], p50: float, ends: bool) -> None:
-    found = [size(2**power, rate, p50) for power, rate in enumerate(rates)]
-    assert gained_nothing(found, 0.05) is ends
+    assert gained_nothing([size(2**power, rate, p50) for power, rate in enumerate(rates)], 0.05) is ends
+
+
+@pytest.mark.parametrize(
+    ("batches", "failed", "seconds", "rate"),
+    [
+        (20, 0, 4.0, 8.0),
+        (20, 0, 40.0, 8.0),  # there are no more
+        (20, 40, 4.0, 6.0),  # a failure is no answer
+        (5, 0, 4.0, None),
+    ],
+)
+def test_the_rate_is_that_of_rounds_after_the_warm_up(
+    batches: int, failed: int, seconds: float, rate: float | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "records.jsonl"  # of batches of 8 that ended each second, the first few failures
+    times = [datetime.fromtimestamp(number // 8, UTC).isoformat() for number in range(8 * batches)]
+    statuses = ["failed"] * failed + ["ok"] * (len(times) - failed)
+    rows = [{"created": time, "status": status} for time, status in zip(times, statuses, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert record_rate(path, 8, seconds) == (None if rate is None else pytest.approx(rate))
+
+
+def measured(continuous: bool) -> Measured:
+    best_size = Size(4, 10.0, 1.0, 1.0, 1, 1.0, 1)
+    return Measured("null", "word_association", None, "0" * 64, {}, "cpu", continuous, best=best_size)
+
+
+@pytest.mark.parametrize(("cores", "counts"), [(1, [1]), (3, [1, 2]), (8, [1, 2, 4])])
+def test_as_many_workers_as_there_are_cores(cores: int, counts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: cores)
+    assert replica_counts(measured(continuous=False)) == counts
+    assert replica_counts(measured(continuous=True)) == [1]  # its calls at once are for all its workers

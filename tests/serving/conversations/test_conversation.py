@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import OWN, Script, Scripted, fresh, row
 
-from agents import seeds
+from agents.contract import derive_seed
 from agents.errors import InputError
 from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
@@ -59,7 +59,7 @@ def looping(until: int) -> Script:
 def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
     item, scheduler, _ = hold(fresh, PairSettings(attempts=1))
     expected = scenario.draw_scenario(
-        ConversationStimulus(id="c", task="conversation", exchanges=6), seeds.derive(7, "a~b", "c", 0, None, 0)
+        ConversationStimulus(id="c", task="conversation", exchanges=6), derive_seed(7, "a~b", "c", 0, None, 0)
     )
     told = json.loads(item.raw or b"")
     for key in ("topic", "who_starts"):
@@ -78,7 +78,7 @@ def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds(
     assert item.status == "ok"
     assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
     assert json.loads(item.answer or b"")["ended_early"] is False
-    assert item.seed == seeds.derive(7, "a~b", "c", 0, None, 2)
+    assert item.seed == derive_seed(7, "a~b", "c", 0, None, 2)
     # Turns 2 and 4 are one speaker's and say the same: an attempt ends with the second of them.
     assert scheduler.asked == [(turn, STRIDE * attempt) for attempt in (0, 1) for turn in range(5)] + [
         (turn, 2 * STRIDE) for turn in range(6)

@@ -12,16 +12,15 @@ import pytest
 from in_process import InProcess
 from virtual_time import run_virtually
 
-from agents import catalogue, seeds
+from agents import catalogue
 from agents.answers import TurnAnswer
-from agents.contract import Agent, Draw, Reply, Settings, Verdict
+from agents.contract import Agent, Draw, Reply, Settings, Verdict, derive_seed
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
 from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueError, FlaggedMessage
 from serving.conversations.pair_settings import DelaySettings
-from serving.runs.record_lines import RecordHeader
-from serving.runs.records import problems
+from serving.runs.records import RecordHeader, problems
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
@@ -158,7 +157,7 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
         if (turn % 2 == 0) == (starts == person):
             expected.append((mine, f"My message number {turn // 2}."))
         else:
-            seed = seeds.derive(11, name, "talk", 0, turn, 0)
+            seed = derive_seed(11, name, "talk", 0, turn, 0)
             assert requests.pop(0) == (expected, seed, 0, {"speaker": "B" if person == "A" else "A", "turn": turn})
             expected.append((its, f"Turn {turn}, seed {seed}, is what I say now."))
     assert requests == []
@@ -169,7 +168,7 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
         "human" if speaker == mine else "talker" for speaker, _ in expected
     ]
     assert (record["agent"], record["status"], record["answer"]["ended_early"]) == (name, "ok", False)
-    assert record["seed"] == seeds.derive(11, name, "talk", 0, None, 0)
+    assert record["seed"] == derive_seed(11, name, "talk", 0, None, 0)
     drawn = {"person": person, "topic": "tea", "names": ["Ann", "Bob"], "who_starts": starts}
     assert record["raw"].items() >= drawn.items()
     assert texts_of(dialogue.transcript()) == [(message["agent"], message["text"]) for message in messages]
@@ -185,7 +184,7 @@ def test_what_is_open_is_drawn_from_the_dialogues_seed() -> None:
 
     async def work(scheduler: Scheduler) -> None:
         for chosen, (seed, name, sample) in cases:
-            drawn = scenario.draw_scenario(bare, seeds.derive(seed, name, "talk", sample, None, 0))
+            drawn = scenario.draw_scenario(bare, derive_seed(seed, name, "talk", sample, None, 0))
             assert Dialogue(scheduler, "talker", bare, **chosen).stimulus == drawn
 
     scripted(work)
@@ -294,7 +293,7 @@ def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
     assert person == ["first, again", "second, again", "third"]
     numbers = [(1, 0), (1, 0), (3, 0), (3, 1), (3, 2), (3, 3), (5, 0)]
     assert [seed for _, seed, _, _ in script.requests] == [
-        seeds.derive(SEED, "human~talker", "talk", 0, turn, attempt) for turn, attempt in numbers
+        derive_seed(SEED, "human~talker", "talk", 0, turn, attempt) for turn, attempt in numbers
     ]
     assert [history[-1][1] for history, _, _, _ in script.requests][:3] == ["first", "first, again", "second"]
     attempts = [(each["turn"], each["attempt"]) for each in record_of(dialogue)["attempts"]]
@@ -361,7 +360,7 @@ def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> Non
         await dialogue.say("here I am")
         return texts_of(dialogue.transcript())
 
-    seed = seeds.derive(SEED, "human~talker", "talk", 0, 1, 0)
+    seed = derive_seed(SEED, "human~talker", "talk", 0, 1, 0)
     assert scripted(work) == [("human", "here I am"), ("talker", f"Turn 1, seed {seed}, is what I say now.")]
 
 

@@ -26,7 +26,7 @@ from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.dialogue import BurstDialogue, Dialogue
 from serving.conversations.journal import read_journal
 from serving.conversations.pair_settings import PairSettings
-from serving.runs.record_lines import RecordHeader
+from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 
 STORED = Path(__file__).parent / "replayed.jsonl"

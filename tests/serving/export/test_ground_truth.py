@@ -9,7 +9,7 @@ from typing import Any
 from run_folders import ANSWERS, agent_entry, record, stimulus, write_run
 
 from serving.cli import main
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 
 
 def said(response: Any, human: str | None = None, machine: str = "") -> dict[str, Any]:
@@ -48,7 +48,7 @@ def test_imported_answers_come_out_as_they_went_in(tmp_path: Path) -> None:
     assert main(["import", *(str(out / name) for name in BENCHMARK), "--out", str(again)]) == 0
     for name in ("humans", "published"):
         kept = ("task", "stimulus", "agent", "sample", "answer", "raw")
-        one, other = ([[row[key] for key in kept] for row in RunFolder(at).records(name)] for at in (run, again))
+        one, other = ([[row[key] for key in kept] for row in Run(at).records(name)] for at in (run, again))
         assert one == other
 
 

@@ -23,8 +23,8 @@ from serving.cli import build_parser
 from serving.export.registry import FORMATS, export, load
 from serving.runs.csv_tables import unguarded
 from serving.runs.importing import import_files
-from serving.runs.reader import RunFolder
 from serving.runs.records import problems
+from serving.runs.run import Run
 
 COLOR, OBJECTS, GAZE, CAPTION, WORD = (
     "color_estimation",
@@ -70,7 +70,7 @@ def _mixed(tmp_path: Path) -> Path:
 
 def _exported(run: Path) -> list[dict[str, Any]]:
     """What is to be exported by default, the plain way."""
-    folder = RunFolder(run)
+    folder = Run(run)
     rows = [row for name in ("mmcq", "all", "humans") for row in folder.latest(name)]
     return [row for row in rows if row["status"] != "rejected"]
 
@@ -129,7 +129,7 @@ def _flat(row: dict[str, Any], stimuli: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stimuli(run: Path) -> dict[str, Any]:
-    rows = [row for _, row in RunFolder(run).stimuli()]
+    rows = list(Run(run).stimuli())
     return {row["id"]: row for row in rows} | {row["benchmark_id"]: row for row in rows if "benchmark_id" in row}
 
 
@@ -304,7 +304,7 @@ def test_turingtest_comes_back_by_import(tmp_path: Path) -> None:
     out, back = tmp_path / "out", tmp_path / "back"
     export(_benchmark(tmp_path), "turingtest", out)
     import_files(sorted((out / "all").iterdir()), back, name="again")
-    found = {(row["task"], row["stimulus"]): row["answer"] for row in RunFolder(back).records("published")}
+    found = {(row["task"], row["stimulus"]): row["answer"] for row in Run(back).records("published")}
     assert found[COLOR, "1017.jpg"]["color"] == "blue"
     assert found[OBJECTS, "o1"]["labels"] == ["big bad cat", "sofa"]
     assert found[GAZE, "g1"]["fixations"][2] == [1278, 1021]

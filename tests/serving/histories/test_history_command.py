@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import stat
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.language.history import read_history
+from agents.language.person import read_history
 from serving.cli import main
-from serving.histories.command import read_chat
+from serving.histories import read_chat
 
 ANDROID = """\
 31/12/2023, 21:05 - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.
@@ -35,22 +34,24 @@ two lines: one message
 \u200e[31/12/2023, 9:06:02\u202fPM] ~\u202fBob: \u200eimage omitted
 [31/12/2023, 12:00:00\u202fAM] ~\u202fBob: look at this
 """
-TELEGRAM = {
-    "name": "Bob",
-    "type": "personal_chat",
-    "id": 1,
-    "messages": [
-        {"id": 1, "type": "service", "date": "2024-01-29T11:41:00", "actor": "Ann", "action": "phone_call", "text": ""},
-        {"id": 2, "type": "message", "date": "2024-01-29T11:41:46", "from": "Ann", "text": "hi\nyou"},
-        {"id": 3, "type": "message", "date": "2024-01-29T11:42:00", "from": "Bob", "from_id": "user2",
-         "text": ["see ", {"type": "link", "text": "https://example.org"}, "!"],
-         "text_entities": [{"type": "plain", "text": "see "}]},
-        {"id": 4, "type": "message", "date": "2024-01-29T11:43:00", "from": "Bob", "photo": "p.jpg", "text": ""},
-        {"id": 5, "type": "message", "date": "2024-01-29T11:44:00", "from": "Ann", "forwarded_from": "X", "text": "a"},
-        {"id": 6, "type": "message", "date": "2024-01-29T11:45:00", "from": None, "text": "gone"},
-    ],
-}  # fmt: skip
 Rows = list[tuple[str | None, str, str]]
+
+
+def telegram(*messages: dict[str, Any]) -> str:
+    common = {"type": "message", "date": "2024-01-29T11:41:00", "from": "Ann", "from_id": "user1", "text": "hi"}
+    return json.dumps({"messages": [common | message for message in messages]}, indent=1)
+
+
+TELEGRAM = telegram(
+    {"type": "service", "actor": "Ann", "action": "phone_call", "text": ""},
+    {"text": "hi\nyou"},
+    {"from": "Bob", "from_id": "user2", "text": ["see ", {"type": "link", "text": "https://example.org"}, "!"]},
+    {"from": "Bob", "from_id": "user2", "photo": "p.jpg", "text": ""},
+    {"forwarded_from": "X", "text": "theirs"},
+    {"forwarded_from": None, "text": "of a gone account"},
+    {"via_bot": "@bot", "text": "its"},
+    {"from": None, "from_id": None, "text": "gone"},
+)
 
 
 def made(tmp_path: Path, *contents: str | bytes, person: str = "Ann", more: tuple[str, ...] = ()) -> tuple[int, Rows]:
@@ -61,10 +62,14 @@ def made(tmp_path: Path, *contents: str | bytes, person: str = "Ann", more: tupl
         paths[-1].write_bytes(content if isinstance(content, bytes) else content.encode())
     out = tmp_path / "out.jsonl"
     code = main(["history", *map(str, paths), "--person", person, "-o", str(out), *more])
-    if not out.exists():
-        return code, []
-    messages = read_history(out)
-    return code, [(one.at.isoformat() if one.at else None, one.speaker, one.text) for one in messages]
+    messages = read_history(out) if out.exists() else []
+    return code, [(line.at.isoformat() if line.at else None, line.speaker, line.text) for line in messages]
+
+
+def texts(tmp_path: Path, text: str, more: tuple[str, ...] = ("--json",)) -> list[tuple[str, str]]:
+    code, rows = made(tmp_path, text, more=more)
+    assert code == 0
+    return [(speaker, text) for _, speaker, text in rows]
 
 
 def test_an_export_of_an_android_phone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,10 +81,12 @@ def test_an_export_of_an_android_phone(tmp_path: Path, capsys: pytest.CaptureFix
         ("2023-12-31T21:08:00", "person", "time is 21:08 - ok?"),
         ("2024-01-01T00:00:00", "other", "\U0001f389"),
     ]
-    told = json.loads(capsys.readouterr().out)
-    assert told["dropped"] == {"media and notices": 5, "empty or deleted": 1}
-    assert (told["person"]["messages"], told["other"]["emoji"], told["others"]) == (2, 0.5, 1)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["dropped"] == {"media and notices": 5, "empty or deleted": 1}
+    assert (printed["person"]["messages"], printed["other"]["emoji"], printed["others"]) == (2, 0.5, 1)
     assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
+    assert made(tmp_path, ANDROID.replace("way", "bike"))[0] == 2  # what is there is not replaced
+    assert "on my way" in (tmp_path / "out.jsonl").read_text()
 
 
 def test_an_export_of_an_ios_phone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,70 +103,50 @@ def test_an_export_of_an_ios_phone(tmp_path: Path, capsys: pytest.CaptureFixture
     ("head", "time"),
     [
         ("12/31/23, 9:05 PM - ", "2023-12-31T21:05:00"),
-        ("12/31/23, 12:05 am - ", "2023-12-31T00:05:00"),
         ("31.12.23, 21:05 - ", "2023-12-31T21:05:00"),
         ("[01.02.24, 21:05:09] ", "2024-02-01T21:05:09"),
-        ("2023-12-31, 21:05 - ", "2023-12-31T21:05:00"),
         ("[2023/12/31, 9:05:01 p.m.] ", "2023-12-31T21:05:01"),
         ("31-12-23 21:05:19: ", "2023-12-31T21:05:19"),
-        ("31/12/2023 21.05 - ", "2023-12-31T21:05:00"),
         ("31.12.23 г., 21:05 ч. - ", "2023-12-31T21:05:00"),
-        ("31. 12. 2023, 21:05 - ", "2023-12-31T21:05:00"),
         ("31.12.2023 klo 21.05 - ", "2023-12-31T21:05:00"),
         ("26/09/2019 à 22:39 - ", "2019-09-26T22:39:00"),
         ("2023-12-31, 21 h 05 - ", "2023-12-31T21:05:00"),
-        ("2023. 12. 31. 21:05 - ", "2023-12-31T21:05:00"),
-        ("21:05, 31/12/2023 - ", "2023-12-31T21:05:00"),
         ("[21:05:12, 31/12/2023] ", "2023-12-31T21:05:12"),
         ("31/12/2023, 9:05 μ.μ. - ", "2023-12-31T21:05:00"),
-        ("31/12/2023, 12:05 π.μ. - ", "2023-12-31T00:05:00"),
-        ("31.12.2023 ÖS 9:05 - ", "2023-12-31T21:05:00"),
         ("31/12/2023, 9:05\u202fCH - ", "2023-12-31T21:05:00"),
         ("31/12/23 a las 9:05 p.\u00a0m. - ", "2023-12-31T21:05:00"),
-        ("2023/12/31 下午9:05 - ", "2023-12-31T21:05:00"),
         ("[2023/12/31 上午12:05:12] ", "2023-12-31T00:05:12"),
         ("2023/12/31 中午12:05 - ", "2023-12-31T12:05:00"),
-        ("2023/12/31 午後0:05 - ", "2023-12-31T12:05:00"),
-        ("[2023. 12. 31. 오후 9:05:12] ", "2023-12-31T21:05:12"),
         ("2023년 12월 31일 오후 9:05, ", "2023-12-31T21:05:00"),
         ("31/12/2566 21:05 - ", "2023-12-31T21:05:00"),
         ("[31/12/2566 BE 9:05:12 หลังเที่ยง] ", "2023-12-31T21:05:12"),
-        ("31/12/66 21:05 - ", "2023-12-31T21:05:00"),
         ("٣١\u200f/١٢\u200f/٢٠٢٣، ٩:٠٥ م - ", "2023-12-31T21:05:00"),
-        ("۲۰۲۳/۱۲/۳۱،\u200f ۲۱:۰۵ - ", "2023-12-31T21:05:00"),
         ("\u200f[31.12.2023, 21:05:12] \u200f", "2023-12-31T21:05:12"),
-        ("৩১/১২/২৩, ৯:০৫ PM - ", "2023-12-31T21:05:00"),
     ],
 )
 def test_forms_of_dates(head: str, time: str, tmp_path: Path) -> None:
     assert made(tmp_path, f"{head}Ann: hi") == (0, [(time, "person", "hi")])
 
 
-def test_a_year_of_two_digits_may_stand_first(tmp_path: Path) -> None:
-    text = "".join(f"{date}, 10:00 - Ann: hi\n" for date in ("15/12/30", "15/12/31", "16/01/01"))
-    assert [str(time)[:10] for time, _, _ in made(tmp_path, text)[1]] == ["2015-12-30", "2015-12-31", "2016-01-01"]
-
-
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("dates", "days"),
     [
-        ("31/12/2023, 9:05 xx - Ann: hi\n31/12/2023, 9:06 yy - Bob: hi\n", 'export0:2: has "yy" beside its time'),
-        ("31.12.2023, 21:05 - Ann: hi\n10.10.1402, 21:05 - Ann: hi\n", "export0:2: has the year 1402"),
-        ("112/12/31 下午9:05 - Ann: hi\n", "export0:1: has the year 112"),
-        ("2023/12/31 晚上12:05 - Ann: hi\n", "export0:1: has a date or time that there is not"),
-        ("31/12/2023, 13:05 PM - Ann: hi\n", "export0:1: has a date or time that there is not"),
-        ("31/12/2023, 9:05 - Ann: hi\n31/13/2023, 9:06 - Ann: hi\n", "export0:2: has a date that there is not"),
-        ("31 Dec 2023, 21:05 - Ann: hi\n", "export0:1: begins with no date in numbers"),
+        ("1/2/24 3/2/24", None),  # both orders go forward
+        ("1/2/24 13/2/24", ["02-01", "02-13"]),
+        ("1/2/24 2/13/24", ["01-02", "02-13"]),
+        ("9/2/24 1/3/24", ["02-09", "03-01"]),  # by months first it would go back
+        ("15/12/30 15/12/31 16/01/01", ["12-30", "12-31", "01-01"]),  # a year of two digits may stand first
     ],
 )
-def test_a_time_that_cannot_be_read_is_refused_by_its_line(
-    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_all_dates_show_whether_days_or_months_stand_first(
+    dates: str, days: list[str] | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert made(tmp_path, text)[0] == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert "1 messages" not in told
-    assert not (tmp_path / "out.jsonl").exists()
+    text = "".join(f"{date}, 10:00 - Ann: hi\n" for date in dates.split())
+    code, rows = made(tmp_path, text)
+    assert (code, [str(time)[5:10] for time, _, _ in rows]) == ((2, []) if days is None else (0, days))
+    assert ("say which they are with --dates" in capsys.readouterr().err) == (days is None)
+    _, rows = made(tmp_path, "1/2/24, 10:00 - Ann: hi\n", more=("--dates", "mdy", "--force"))
+    assert rows == [("2024-01-02T10:00:00", "person", "hi")]
 
 
 def test_a_word_beside_an_hour_of_the_afternoon_is_no_half_of_the_day(tmp_path: Path) -> None:
@@ -167,46 +154,20 @@ def test_a_word_beside_an_hour_of_the_afternoon_is_no_half_of_the_day(tmp_path: 
     assert [row[0] for row in made(tmp_path, text)[1]] == ["2023-12-31T21:05:00", "2024-12-31T09:06:00"]
 
 
-def test_stamps_of_another_form_are_a_quotation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stamps_of_another_form_are_a_quotation(tmp_path: Path) -> None:
     text = "31/12/2023, 21:05 - Ann: see\n[31/12/2023, 20:00:01] Bob: a\n2023-12-31 20:00 - Zoe: b\n"
     assert texts(tmp_path, text) == [("person", text.split("Ann: ")[1].strip())]
-    assert json.loads(capsys.readouterr().out)["doubtful"] == 2
-
-
-@pytest.mark.parametrize(
-    ("dates", "months"),
-    [
-        ("1/2/24 3/2/24", None),  # both orders go forward
-        ("1/2/24 13/2/24", [2, 2]),
-        ("1/2/24 2/13/24", [1, 2]),
-        ("9/2/24 1/3/24", [2, 3]),  # by months first it would go back
-        ("2/9/24 3/1/24", [2, 3]),
-        ("13/2/24 2/13/24", None),
-    ],
-)
-def test_whether_days_or_months_stand_first_is_found_from_all_dates(
-    dates: str, months: list[int] | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = "".join(f"{date}, 10:00 - Ann: hi\n" for date in dates.split())
-    code, rows = made(tmp_path, text)
-    assert code == (2 if months is None else 0)
-    if months is None:
-        assert "say which they are with --dates" in capsys.readouterr().err
-    else:
-        assert [int(str(time)[5:7]) for time, _, _ in rows] == months
-    code, rows = made(tmp_path, "1/2/24, 10:00 - Ann: hi\n", more=("--dates", "mdy", "--force"))
-    assert rows == [("2024-01-02T10:00:00", "person", "hi")]
 
 
 def test_an_export_of_telegram(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, rows = made(tmp_path, json.dumps(TELEGRAM, indent=1))
+    code, rows = made(tmp_path, TELEGRAM)
     assert code == 0
     assert rows == [
-        ("2024-01-29T11:41:46", "person", "hi\nyou"),
-        ("2024-01-29T11:42:00", "other", "see https://example.org!"),
-        ("2024-01-29T11:45:00", "other", "gone"),
+        ("2024-01-29T11:41:00", "person", "hi\nyou"),
+        ("2024-01-29T11:41:00", "other", "see https://example.org!"),
+        ("2024-01-29T11:41:00", "other", "gone"),
     ]
-    assert "left out: 1 forwarded, 2 media and notices" in capsys.readouterr().out
+    assert "left out: 2 forwarded, 2 media and notices, 1 written by a bot" in capsys.readouterr().out
 
 
 def test_a_history_is_taken_and_chats_stand_one_after_the_other(tmp_path: Path) -> None:
@@ -220,64 +181,56 @@ def test_a_history_is_taken_and_chats_stand_one_after_the_other(tmp_path: Path) 
     assert made(tmp_path, again, person="other", more=("--force",))[1][0][1] == "person"
 
 
-def test_what_is_there_is_not_replaced(tmp_path: Path) -> None:
-    assert made(tmp_path, ANDROID)[0] == 0
-    before = (tmp_path / "out.jsonl").read_bytes()
-    assert made(tmp_path, ANDROID.replace("way", "bike"))[0] == 2
-    assert (tmp_path / "out.jsonl").read_bytes() == before
-
-
-def _bad_telegram() -> dict[str, Any]:
-    bad: list[Any] = [7, {"type": "message", "text": 7}, {"type": "message", "text": [{"a": 1}]}, {"text": "x"},
-                      {"type": "message", "date": "never", "text": "x"}]  # fmt: skip
-    return {**TELEGRAM, "messages": [*TELEGRAM["messages"], *bad]}  # type: ignore[misc]
-
-
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "sentences"),
     [
-        ("", ["neither WhatsApp's"]),
-        ("just\nsome text\n", ["neither WhatsApp's"]),
+        ("31 Dec 2023, 21:05 - Ann: hi\n", ["export0:1: begins with no date in numbers"]),
         (b"\xff\xfe1/2/24, 10:00 - Ann: hi", ["UTF-8"]),
         (b"PK\x03\x04zip", ["is an archive"]),
-        (json.dumps(TELEGRAM, indent=1)[:-9], ["is no JSON, or not all of it"]),
-        ('{"a": 1}', ['no list of "messages"']),
+        (TELEGRAM[:-9], ["is no JSON, or not all of it"]),
         ('{"messages": {}}', ['no list of "messages"']),
         ('{"chats": {"list": []}}', ["one chat alone"]),
         ('{"messages": []}', ["holds no message"]),
-        (json.dumps(_bad_telegram()), [f"message {number}: " for number in range(7, 12)]),
-        ("x\ny\n31/12/2023, 21:05 - Ann: hi\n31/14/2023, 21:05 - Ann: hi\n31/12/2023, 25:05 - Ann: a\n",
-         ["day/month"]),
-        ("x\ny\n31.12.2023, 21:05 - Ann: hi\n31.14.2023, 21:05 - Ann: hi\n31.12.2023, 25:05 - Ann: a\n",
-         ["export0:1: ", "export0:2: ", "export0:4: ", "export0:5: "]),
+        (
+            telegram({}, {"text": 7}, {"text": [{"a": 1}]}, {"type": None}, {"date": "never"}),
+            [f"message {number}: " for number in range(2, 6)],
+        ),
+        (
+            "x\ny\n31.12.2023, 21:05 - Ann: hi\n31.14.2023, 21:05 - Ann: hi\n31.12.2023, 25:05 - Ann: a\n",
+            ["export0:1: stands before", "export0:2: ", "export0:4: has a date", "export0:5: has a date"],
+        ),
+        ("13/2/24, 9:05 - Ann: a\n2/13/24, 9:05 - Ann: a\n", ["say which they are with --dates"]),
+        ("31/12/2023, 9:05 xx - Ann: hi\n", ['export0:1: has a date or time that is none: which half of the day "xx"']),
+        ("31.12.2023, 21:05 - Ann: hi\n10.10.1402, 21:05 - Ann: hi\n", ["export0:2: ", "the year 1402 is none"]),
+        ("2023/12/31 晚上12:05 - Ann: hi\n", ["no hour 12 of 晚上"]),
+        ("31/12/2023, 13:05 PM - Ann: hi\n", ["no hour 13 of pm"]),
         ('{"speaker": "person", "text": ""}\n{"speaker": "x"}\n', ["export0:1: ", "export0:2: "]),
         ("31/12/2023, 21:05 - Bob: hi\n31/12/2023, 21:05 - Zoe: hi\n", ["no message is from Ann", "Bob, Zoe"]),
     ],
-)  # fmt: skip
-def test_what_cannot_be_read_is_told_all_at_once(
-    content: str | bytes, told: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+)
+def test_all_that_cannot_be_read_is_listed_at_once(
+    content: str | bytes, sentences: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert made(tmp_path, content)[0] == 2
-    said = capsys.readouterr().err
-    assert [one for one in told if one not in said] == []
+    printed = capsys.readouterr().err
+    assert [sentence for sentence in sentences if sentence not in printed] == []
     assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_a_file_that_is_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("serving.histories.command.MOST_BYTES", 2**20)
+    monkeypatch.setattr("serving.histories.MOST_BYTES", 2**20)
     assert made(tmp_path, b" " * (2**20 + 1))[0] == 2
     assert "more than 1 MiB" in capsys.readouterr().err
 
 
-def test_a_message_of_nothing_but_spaces_is_read_in_no_time(tmp_path: Path) -> None:
+def test_a_message_of_nothing_but_spaces_is_read(tmp_path: Path) -> None:
+    """An expression that backtracks would take longer than a test may."""
     path = tmp_path / "chat.txt"
-    path.write_text("31/12/2023, 21:05 - Ann: a" + " " * 30_000 + "\n" * 30_000 + "b <This message was edited>\n")
-    began = time.process_time()
-    [said] = read_chat(path).messages
-    assert time.process_time() - began < 2
-    assert (said.text[0], said.text[-1]) == ("a", "b")
+    path.write_text("31/12/2023, 21:05 - Ann: a" + " " * 100_000 + "\n" * 100_000 + "b <This message was edited>\n")
+    [message] = read_chat(path).messages
+    assert (message.text[0], message.text[-1]) == ("a", "b")
 
 
 def test_the_persons_name_may_have_a_colon(tmp_path: Path) -> None:
@@ -287,24 +240,13 @@ def test_the_persons_name_may_have_a_colon(tmp_path: Path) -> None:
     assert [row[1:] for row in rows] == [("person", "time: now"), ("other", "Bob")]
 
 
-def texts(tmp_path: Path, text: str, more: tuple[str, ...] = ("--json",)) -> list[tuple[str, str]]:
-    code, rows = made(tmp_path, text, more=more)
-    assert code == 0
-    return [(speaker, text) for _, speaker, text in rows]
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "write to <zoe@example.org>",
-        "the tag is <strong>",
-        "see <https://example.org/a>",
         "use List<String>",
         "Map <String, Integer>",
-        "<br>",
         "I use node.js (version 20)",
-        "open report.pdf (page 12)",
-        "we moved to Main St. (near the park)",
         "\u200e@Bob are you there",
         "time: now",
     ],
@@ -318,18 +260,19 @@ def test_what_looks_like_a_marker_and_is_none_stays(text: str, times: int, tmp_p
 @pytest.mark.parametrize(
     ("lines", "left"),
     [
-        (["<Medien ausgeschlossen>"], []),
         (["<Medien ausgeschlossen>\nthesis.pdf"], []),
         (["<Medien ausgeschlossen>\nlook"], ["look"]),
         (["<Lorem ipsum>"] * 2, []),  # of a language that is not known, but the same words each time
         (["hi <Lorem ipsum dolor>", "you <Lorem ipsum dolor>"], ["hi", "you"]),
         (["hi <Diese Nachricht wurde bearbeitet.>"], ["hi"]),
-        (["hi \u200e<Lorem ipsum>"], ["hi"]),
-        (["\u200elorem ipsum"], []),
-        (["\u200elorem ipsum", "look \u200elorem ipsum", "see \u200e@Bob"], ["look", "see \u200e@Bob"]),
+        (
+            ["\u200elorem ipsum", "look \u200elorem ipsum", "see \u200e@Bob"],
+            ["look \u200elorem ipsum", "see \u200e@Bob"],
+        ),
+        (["see \u200elorem ipsum", "look \u200elorem ipsum"], ["see", "look"]),
         (["\u200e<attached: 00000012-PHOTO-2023-12-31-21-05-12.jpg>"], []),
         (["look \u200e<lorem: 00000012-PHOTO-2023-12-31-21-05-12.jpg>"], ["look"]),
-        (["IMG-20231231-WA0001.jpg (lorem ipsum)", "thesis.pdf (lorem ipsum)\nread"], ["read"]),
+        (["IMG-20231231-WA0001.jpg (lorem ipsum)", "thesis.pdf (Datei angehängt)\nread"], ["read"]),
         (["Diese Nachricht wurde gelöscht.", "Se eliminó este mensaje.", "삭제된 메시지입니다."], []),
     ],
 )
@@ -338,8 +281,9 @@ def test_markers_are_known_or_the_same_throughout_a_file(lines: list[str], left:
     assert [text for _, text in texts(tmp_path, export)] == [*left, "end"]
 
 
-def test_notices_with_a_colon_have_no_speaker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notices_have_no_speaker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export = (
+        "31.12.2023, 21:05 - Trip: \u200eMessages and calls are end-to-end encrypted.\n"
         "31.12.2023, 21:05 - Ann: hi\n"
         '31.12.2023, 21:06 - Bob created group "Party: 2024"\n'
         '31.12.2023, 21:07 - Ann changed the subject from "Party: 2024" to "Trip: May"\n'
@@ -349,51 +293,23 @@ def test_notices_with_a_colon_have_no_speaker(tmp_path: Path, capsys: pytest.Cap
     )
     assert texts(tmp_path, export) == [("person", "hi"), ("other", "ok"), ("other", "my name is long")]
     printed = json.loads(capsys.readouterr().out)
-    assert (printed["others"], printed["dropped"]) == (2, {"media and notices": 3})
-
-
-@pytest.mark.parametrize("mark", ["", "\u200e"])
-def test_the_name_of_a_group_is_no_speaker(mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    start = "[14.08.2024, 21:00:10] "
-    encrypted = f"{start}Trip: {mark}Messages and calls are end-to-end encrypted. Only people in this chat can read.\n"
-    notices = f"{start}Bob: {mark}Bob created group “Trip”\n{start}Trip: {mark}Bob added you\n"
-    assert texts(tmp_path, f"{encrypted}{notices}{start}Ann: hello\n") == [("person", "hello")]
-    assert json.loads(capsys.readouterr().out)["others"] == 0
-    # The chat of two is named after the other, who speaks.
-    two = texts(tmp_path, f"{encrypted}{start}Ann: hello\n{start}Trip: hi\n", ("--force",))
-    assert two == [("person", "hello"), ("other", "hi")]
+    assert (printed["others"], printed["dropped"]) == (2, {"media and notices": 4})
 
 
 def test_what_is_dropped_is_listed_with_line_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export = (
         "31.12.2023, 21:05 - Ann: <Media omitted>\n31.12.2023, 21:06 - Ann: hi\nthere\n"
-        "31.12.2023, 21:07 - Ann: This message was deleted\n31.12.2023, 21:08 - Bob: Dieses Video wurde gelöscht\n"
+        "31.12.2023, 21:07 - Ann: This message was deleted\n31.12.2023, 21:08 - Bob: ok\n"
     )
     lines = [
         "export0:1: media and notices: <Media omitted>",
         "export0:4: empty or deleted: This message was deleted",
-        "export0:5: kept, though like a notice: Dieses Video wurde gelöscht",
     ]
     assert texts(tmp_path, export, ("--show-dropped", "--json"))[0] == ("person", "hi\nthere")
     printed = json.loads(capsys.readouterr().out)
     assert [line.split("/")[-1] for line in printed["lines"]] == lines
-    assert printed["doubtful"] == 1
     texts(tmp_path, export, ("--show-dropped", "--force"))
-    assert [line.split("/")[-1] for line in capsys.readouterr().out.split("\n")[-4:-1]] == lines
-    texts(tmp_path, export, ("--force",))
-    printed_text = capsys.readouterr().out
-    assert "kept, though like notices: 1; --show-dropped lists them" in printed_text
-    assert "Dieses Video" not in printed_text
-
-
-def telegram(*messages: dict[str, Any]) -> str:
-    common = {"type": "message", "date": "2024-01-29T11:41:00", "from": "Ann", "from_id": "user1", "text": "hi"}
-    return json.dumps({"messages": [common | message for message in messages]}, indent=1)
-
-
-def test_words_of_others_are_dropped_though_their_account_is_gone(tmp_path: Path) -> None:
-    export = telegram({}, {"forwarded_from": None, "text": "theirs"}, {"via_bot": "@bot", "text": "its"})
-    assert texts(tmp_path, export) == [("person", "hi")]
+    assert [line.split("/")[-1] for line in capsys.readouterr().out.split("\n")[-3:-1]] == lines
 
 
 def test_two_people_of_one_name_are_told_apart_by_their_account(
@@ -402,9 +318,8 @@ def test_two_people_of_one_name_are_told_apart_by_their_account(
     export = telegram({}, {"from_id": "user2", "text": "me too"}, {"from": "Bob", "from_id": "user3", "text": "x"})
     assert made(tmp_path, export)[0] == 2
     assert "user1 (messages: 1) or user2 (messages: 1)" in capsys.readouterr().err
-    _, rows = made(tmp_path, export, person="user2", more=("--json",))
+    _, rows = made(tmp_path, export, person="user2")
     assert [row[1:] for row in rows] == [("other", "hi"), ("person", "me too"), ("other", "x")]
-    assert json.loads(capsys.readouterr().out)["others"] == 2
     old = telegram({"from_id": 1}, {"from_id": 2})  # as Telegram wrote them once
     assert made(tmp_path, old, more=("--force",))[0] == 2
     assert [row[1] for row in made(tmp_path, old, person="2", more=("--force",))[1]] == ["other", "person"]

@@ -20,8 +20,8 @@ from serving.cli import main
 from serving.http.kept_records import kept_records
 from serving.runs import store
 from serving.runs.atomic_files import lock
-from serving.runs.reader import RunFolder
 from serving.runs.records import problems
+from serving.runs.run import Run
 from serving.runs.status import status
 
 OPEN = "/conversations"
@@ -29,7 +29,7 @@ WORD = {"agent": "null", "stimulus": {"id": "w1", "task": "word_association", "c
 
 
 def kept(out: Path, name: str) -> list[dict[str, Any]]:
-    found = list(RunFolder(out).latest(name))
+    found = list(Run(out).latest(name))
     assert [problem for row in found for problem in problems(row)] == []
     return found
 

@@ -19,9 +19,9 @@ import served_here
 from PIL import Image as PILImage
 from served_here import here
 
-from agents import catalogue, seeds
+from agents import catalogue
 from agents.answers import TurnAnswer
-from agents.contract import Draw, Reply
+from agents.contract import Draw, Reply, derive_seed
 from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
 from agents.universal.null import NullAgent
@@ -75,7 +75,7 @@ def own_reply(agent: str, stimulus: Stimulus, settings: Any = None, turn: int | 
     options = {} if turn is None else {"speaker": "B", "turn": turn}
     made.open()
     made.load("cpu")
-    draw = Draw(seeds.derive(SEED, agent, stimulus.id, 0, turn, 0), options=options)
+    draw = Draw(derive_seed(SEED, agent, stimulus.id, 0, turn, 0), options=options)
     [reply] = made.respond([made.prepare(stimulus)], [draw])
     assert isinstance(reply, Reply)
     return reply.answer
@@ -138,7 +138,7 @@ def test_a_chat_is_answered_as_the_agent_itself_answers_the_conversation(client:
         assert (choice.message.role, choice.finish_reason, answer.usage) == ("assistant", "stop", None)
         [record] = answer.turinglike["records"]  # type: ignore[attr-defined]
         assert problems(record) == []
-        assert record["seed"] == seeds.derive(SEED, "eliza", "talk", 0, turn, 0)
+        assert record["seed"] == derive_seed(SEED, "eliza", "talk", 0, turn, 0)
         [message] = record["answer"]["messages"]
         assert (message["turn"], message["speaker"], message["text"]) == (turn, "Ben", wanted)
         seen.add(wanted)
@@ -184,7 +184,7 @@ def test_n_is_samples_and_a_seed_is_the_runs(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(
         model="null", messages=HELLO, n=3, seed=SEED, extra_body={"stimulus": {"id": "talk"}}
     )
-    drawn = [seeds.derive(SEED, "null", "talk", sample, 1, 0) for sample in range(3)]
+    drawn = [derive_seed(SEED, "null", "talk", sample, 1, 0) for sample in range(3)]
     assert [one.message.content for one in answer.choices] == [f"B says {seed:x}." for seed in drawn]
     assert [one.index for one in answer.choices] == [0, 1, 2]
     assert [one["sample"] for one in answer.turinglike["records"]] == [0, 1, 2]  # type: ignore[attr-defined]
@@ -264,7 +264,7 @@ def test_a_prompt_is_a_message_that_is_answered(client: openai.OpenAI) -> None:
 def test_a_message_is_a_cue_for_an_agent_that_associates() -> None:
     async def work(found: served_here.Here) -> None:
         found.service.agents["null"].tasks = ("word_association",)
-        wanted = f"{seeds.derive(SEED, 'null', 'tea', 0, None, 0):x}"
+        wanted = f"{derive_seed(SEED, 'null', 'tea', 0, None, 0):x}"
         more = {"seed": SEED, "extra_body": {"stimulus": {"id": "tea"}}}
         client = found.openai()
         messages = [*HELLO, {"role": "assistant", "content": "page"}, {"role": "user", "content": "tea"}]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import resource
 import signal
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.errors import LockedError, StorageError
+from agents.errors import LockedError
 from serving.runs.atomic_files import lock, repair_tail, replacing, write_json
 from serving.runs.output_paths import new_folder
-from serving.runs.store import Store
 
 LINES = [b'{"a":1}\n', b'{"text":"b\\u00e9"}\n', b"[1,2,3]\n", b'"' + b"x" * 70_000 + b'"\n']
 
@@ -116,72 +111,3 @@ def test_a_dead_holder_leaves_no_lock(tmp_path: Path) -> None:
         process.wait()
         with lock(tmp_path):
             pass
-
-
-def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"
-
-    async def work() -> None:
-        store = Store()
-        store.open(path)
-        writer = asyncio.create_task(store.run())
-        store.put(path, b'{"a":1}\n', "ok")
-        assert store.done[path].total() == 0
-        async with asyncio.timeout(600):
-            while not store.done[path]["ok"]:
-                await asyncio.sleep(0.01)
-        assert path.read_bytes() == b'{"a":1}\n'
-        store.put(path, b'{"b":2}\n', "failed")
-        await store.finish(writer)
-        assert store.done[path] == {"ok": 1, "failed": 1}
-
-    asyncio.run(work())
-    assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
-
-
-def test_what_hangs_in_the_loops_own_threads_keeps_no_write_waiting(tmp_path: Path) -> None:
-    path, ended = tmp_path / "records.jsonl", threading.Event()
-
-    async def work() -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(1))
-        hangs = loop.run_in_executor(None, ended.wait)
-        store = Store()
-        store.open(path)
-        store.put(path, b'{"a":1}\n')
-        try:
-            async with asyncio.timeout(20):
-                await store.flush()
-        finally:
-            ended.set()
-        assert await hangs
-
-    asyncio.run(work())
-    assert path.read_bytes() == b'{"a":1}\n'
-
-
-def test_a_write_that_fails_is_cut_back(tmp_path: Path) -> None:
-    """A file-size limit stands in for a full disk: the write ends in the middle of a line."""
-    path = tmp_path / "records.jsonl"
-
-    async def work() -> None:
-        store = Store()
-        store.open(path)
-        writer = asyncio.create_task(store.run())
-        store.put(path, b'{"a":1}\n')
-        await store.flush()
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
-        try:
-            store.put(path, b'{"b":"' + b"x" * 100 + b'"}\n')
-            with pytest.raises(StorageError, match="everything counted as done is safe"):
-                await writer
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            signal.signal(signal.SIGXFSZ, before)
-        with pytest.raises(StorageError):
-            await store.finish(writer)
-
-    asyncio.run(work())
-    assert path.read_bytes() == b'{"a":1}\n'

@@ -19,7 +19,6 @@ from agents.images import Image
 from serving.cli import main
 from serving.runs import checking
 from serving.runs.checking import CheckResult, check_set, print_report
-from serving.runs.positions import id_key, task_key
 from serving.runs.set_rows import Row
 
 
@@ -175,7 +174,7 @@ def test_bytes_of_known_files_are_not_read_again(pictures: Path, monkeypatch: py
     path = write(pictures, rows)
     contents, signatures = digests(path)
     remembered = {
-        (id_key(row["id"]) ^ task_key(row["task"]), signature): content
+        (row["task"], row["id"], signature): content
         for row, content, signature in zip(rows, contents, signatures, strict=True)
         if content and signature
     }
@@ -183,8 +182,8 @@ def test_bytes_of_known_files_are_not_read_again(pictures: Path, monkeypatch: py
     original = Image.read
     monkeypatch.setattr(Image, "read", lambda self: read.append(self.name) or original(self))
 
-    def known(key: int, signature: int) -> bytes | None:
-        return remembered.get((key, signature))
+    def known(task: str, id: str, signature: int) -> bytes | None:
+        return remembered.get((task, id, signature))
 
     assert digests(path, known=known) == (contents, signatures)
     assert read == ["missing.png"]

@@ -16,7 +16,7 @@ from judging.trial_set import COLUMNS as OF_KEYS
 from judging.verdicts import read_key
 from serving.cli import main
 from serving.runs.csv_tables import read_table
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.runs.stimulus_set import read_rows
 
 JSPSYCH = "trial_type,trial_index,rt,response,subject,trial"
@@ -28,7 +28,7 @@ def imported(path: Path, task: str = "word") -> int:
 
 
 def answers(folder: Path) -> list[tuple[str, str, str]]:
-    rows = RunFolder(folder / "out").records("humans")
+    rows = Run(folder / "out").records("humans")
     return [(row["agent"], row["stimulus"], row["answer"].get("word", row["answer"].get("verdict"))) for row in rows]
 
 

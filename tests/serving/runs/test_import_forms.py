@@ -14,8 +14,8 @@ from agents.errors import InputError
 from serving.cli import main
 from serving.export.registry import export
 from serving.runs.importing import import_files
-from serving.runs.reader import RunFolder
 from serving.runs.records import problems
+from serving.runs.run import Run
 from serving.runs.scanpath_sets import read_set
 
 GAZE, TALK = "attention_prediction", "conversation"
@@ -33,7 +33,7 @@ def write(path: Path, content: Any) -> Path:
 
 
 def rows(out: Path, name: str) -> list[dict[str, Any]]:
-    found = list(RunFolder(out).records(name))
+    found = list(Run(out).records(name))
     assert [problem for row in found for problem in problems(row)] == []
     return found
 

@@ -18,8 +18,8 @@ from agents.errors import InputError, LockedError, StorageError
 from serving.cli import main
 from serving.runs.atomic_files import lock
 from serving.runs.importing import import_files
-from serving.runs.reader import RunFolder
 from serving.runs.records import problems
+from serving.runs.run import Run
 from serving.runs.status import print_status
 
 
@@ -60,7 +60,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 
 def _rows(out: Path, name: str) -> list[dict[str, Any]]:
-    return list(RunFolder(out).records(name))
+    return list(Run(out).records(name))
 
 
 def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,7 +97,7 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path, capsys: 
     word = next(source for source in about["sources"] if source["task"] == "word_association")
     assert (word["human"], word["published"], word["subjects"], word["machines"]) == (4, 61, 2, 3)
     assert word["noticed"] == {"human_answers_without_a_name": 2}
-    meta = RunFolder(out).meta
+    meta = Run(out).meta
     assert meta["imports_only"] is True
     assert meta["agents"] == {}
 
@@ -186,7 +186,7 @@ def test_into_a_run(files: dict[str, Path], tmp_path: Path) -> None:
     import_files([files["color"]], run)
     assert (run / "run.json").read_bytes() == meta
     assert (run / "records" / "mmcq.jsonl").read_bytes() == own
-    folder = RunFolder(run)
+    folder = Run(run)
     assert folder.agents() == ["mmcq"]
     assert {row["run"] for row in folder.records("humans")} == {"0123456789ab"}
     with lock(run), pytest.raises(LockedError):
@@ -319,12 +319,12 @@ def test_a_disk_that_fills_up(
             import_files([files["object"]], out)
             assert left > 0
     assert not list((out / "records").glob(".*"))
-    RunFolder(out)
+    Run(out)
     import_files([files["object"]], out)
-    run = RunFolder(out).meta["run"].encode()
+    run = Run(out).meta["run"].encode()
     for name in ("humans", "published"):
         found, expected = (folder / "records" / f"{name}.jsonl" for folder in (out, wanted))
-        assert found.read_bytes() == expected.read_bytes().replace(RunFolder(wanted).meta["run"].encode(), run)
+        assert found.read_bytes() == expected.read_bytes().replace(Run(wanted).meta["run"].encode(), run)
 
 
 def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from serving.cli import main
-from serving.runs.reader import RunFolder
 from serving.runs.records import problems
+from serving.runs.run import Run
 
 ABOUT = {"trial_type": "html-keyboard-response", "trial_index": 4, "time_elapsed": 9000}
 SCREENS: list[dict[str, Any]] = [
@@ -47,7 +47,7 @@ def imported(path: Path, out: Path, *more: str) -> int:
 
 
 def said(out: Path) -> list[tuple[str, str, str, Any]]:
-    rows = list(RunFolder(out).records("humans"))
+    rows = list(Run(out).records("humans"))
     assert not any(problems(row) for row in rows)
     return [(row["agent"], row["stimulus"], row["answer"]["verdict"], row["raw"]) for row in rows]
 

@@ -14,7 +14,7 @@ from run_folders import ANSWERS, attempt, failed, record, stimulus
 
 from agents.stimuli import ALL_TASKS, parse_row
 from serving.runs import records
-from serving.runs.record_lines import RecordHeader
+from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ import pytest
 
 from judging.candidates import read_candidates
 from serving.cli import main
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 from serving.web.viewer_data import gathered
 
@@ -30,7 +30,7 @@ def people(folder: Path, text: str) -> Path:
 
 def joined(*paths: Path) -> list[set[str]]:
     """The names under which the viewer and trials take stimuli to be one, which must be the same."""
-    with gathered([RunFolder(path) for path in paths]) as data:
+    with gathered([Run(path) for path in paths]) as data:
         alike: dict[int, set[str]] = {}
         for (_, name), place in data._places.items():
             alike.setdefault(place, set()).add(name)
@@ -71,12 +71,12 @@ def test_folders_that_share_nothing_or_mean_other_things_are_warned_of(tmp_path:
     first = run_of(tmp_path / "A", [{"id": "w1", "cue": "sun"}])
     second = run_of(tmp_path / "B", [{"id": "w1", "cue": "moon"}])
     third = people(tmp_path / "P", "cue,response\nsea,wave\n")
-    with gathered([RunFolder(first), RunFolder(second)]) as data:
+    with gathered([Run(first), Run(second)]) as data:
         assert data.common == [
             f"1 of 1 stimulus is common to {first} and {second}",
             f"warning: 1 id of {first} and {second} mean different stimuli: 'w1'",
         ]
-    with gathered([RunFolder(first), RunFolder(third)]) as data:
+    with gathered([Run(first), Run(third)]) as data:
         assert data.common == [
             f"0 of 2 stimuli are common to {first} and {third}",
             f"warning: no stimulus of {first} is in another folder: it has w1, they have sea",
@@ -88,5 +88,4 @@ def test_folders_that_share_nothing_or_mean_other_things_are_warned_of(tmp_path:
         "C: 0 of its 1 stimulus in other folders too",
         "warning: no stimulus of C is in another folder: it has z, they have x, x, y",
     ]
-    with StimulusLookup(RunFolder(first), RunFolder(second)) as stimuli:
-        assert len([*stimuli.differing()]) == 1
+    assert len([*StimulusLookup(Run(first), Run(second)).differing()]) == 1

@@ -1,15 +1,17 @@
-"""Admission by declared memory."""
+"""Admission by declared memory, and what agents get on nodes with GPUs. Nothing is loaded."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents import catalogue
 from agents.errors import InputError
 from serving.scheduling.placement import (
     GIB,
@@ -18,16 +20,20 @@ from serving.scheduling.placement import (
     Node,
     Place,
     Room,
-    fewer_replicas,
     fits,
+    fitting_replicas,
     gpu_share,
+    most_replicas,
     place_all,
-    replicas_for,
 )
+from serving.scheduling.replicas import ReplicaPool
+from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.this_process import ThisProcess
 
 LAPTOP = Node("a", "laptop", 8, 16 * GIB)
 EIGHT = Node("e", "eight", 96, 1024 * GIB, 8, 80 * GIB)
 SERVER = Node("b", "server", 64, 256 * GIB, 2, 80 * GIB)
+SMALL = Node("c", "small", 8, 64 * GIB, 1, 24 * GIB)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +47,13 @@ SERVER = Node("b", "server", 64, 256 * GIB, 2, 80 * GIB)
         ([Need("a", GIB, 81 * GIB)], [SERVER], False),  # no single device is large enough
         ([Need("a", GIB, 10 * GIB)], [LAPTOP], False),
         ([Need("a", 15 * GIB), Need("b", 15 * GIB)], [LAPTOP, LAPTOP], True),
-        ([Need("a", GIB, 50 * GIB, 3)], [SERVER, Node("c", "small", 8, 64 * GIB, 1, 24 * GIB)], False),
-        ([Need("a", GIB, 20 * GIB, 9)], [SERVER, Node("c", "small", 8, 64 * GIB, 1, 24 * GIB)], True),  # 4 + 4 + 1
-        ([], [], True),
+        ([Need("a", GIB, 50 * GIB, 3)], [SERVER, SMALL], False),
+        ([Need("a", GIB, 20 * GIB, 9)], [SERVER, SMALL], True),  # 4 + 4 + 1
+        ([Need("a", GIB, 60 * GIB, devices=2)], [SERVER], True),
+        ([Need("a", GIB, 60 * GIB, devices=3)], [SERVER], False),  # no machine has three
+        ([Need("a", GIB, 90 * GIB, devices=2)], [SERVER], False),  # of each GPU
+        ([Need("a", GIB, GIB, devices=2), Need("b", GIB, GIB)], [SERVER], False),  # the whole of each
+        ([Need("a", GIB, GIB, devices=2), Need("b", GIB)], [SERVER], True),
     ],
 )
 def test_what_fits_together(needs: list[Need], nodes: list[Node], expected: bool) -> None:
@@ -57,34 +67,23 @@ def test_what_fits_never_asks_for_more_than_a_device_has(sizes: list[int], devic
     if fits(needs, [node]):
         assert sum(sizes) <= devices * each
         assert all(size <= each for size in sizes)
-        shares = sum(gpu_share(need, node.gpu_memory) for need in needs)
-        assert shares <= devices + 1e-9
+        assert sum(gpu_share(need, node.gpu_memory) for need in needs) <= devices + 1e-9
     elif len(sizes) == 1:
         assert sizes[0] > each
 
 
-def test_a_share_is_a_part_of_one() -> None:
-    assert gpu_share(Need("a", 0, 1), 80 * GIB) == 0.0001
-    assert 3 * gpu_share(Need("a", 0, 80 * GIB // 3), 80 * GIB) <= 1
-    assert gpu_share(Need("a", 0, 40 * GIB), 80 * GIB) == 0.5
-    assert gpu_share(Need("a", 0, 80 * GIB), 80 * GIB) == 1.0
-
-
 @pytest.mark.parametrize(
-    ("needs", "expected"),
+    ("need", "share"),
     [
-        ([Need("a", GIB, 60 * GIB, devices=2)], True),
-        ([Need("a", GIB, 60 * GIB, devices=3)], False),  # no machine has three
-        ([Need("a", GIB, 90 * GIB, devices=2)], False),  # of each GPU
-        ([Need("a", GIB, GIB, devices=2), Need("b", GIB, GIB)], False),  # a replica on several has the whole of each
-        ([Need("a", GIB, GIB, devices=2), Need("b", GIB)], True),
+        (Need("a", 0, 1), 0.0001),
+        (Need("a", 0, 80 * GIB // 3), 0.3333),
+        (Need("a", 0, 40 * GIB), 0.5),
+        (Need("a", 0, 80 * GIB), 1.0),
+        (Need("a", 0, GIB, devices=2), 2.0),
     ],
 )
-def test_a_model_on_several_gpus_has_them_to_itself(needs: list[Need], expected: bool) -> None:
-    assert fits(needs, [SERVER]) == expected
-    assert fits(needs, [LAPTOP]) is False
-    if needs[0].devices > 1:
-        assert gpu_share(needs[0], 80 * GIB) == needs[0].devices
+def test_a_share_is_a_part_of_a_gpu(need: Need, share: float) -> None:
+    assert gpu_share(need, 80 * GIB) == share
 
 
 @pytest.mark.parametrize(
@@ -100,26 +99,27 @@ def test_a_model_on_several_gpus_has_them_to_itself(needs: list[Need], expected:
     ],
 )
 def test_replicas(need: Need, batches: int, nodes: list[Node], expected: int) -> None:
-    assert replicas_for(need, batches, nodes) == expected
+    wanted = replace(need, replicas=most_replicas(need, batches, nodes))
+    assert fitting_replicas({"a": wanted}, [("a",)], nodes)["a"].replicas == expected
 
 
-async def nothing(agent: str) -> None:
-    """There is no worker to end."""
+def test_replicas_that_do_not_fit_beside_another_agent_are_fewer() -> None:
+    needs = {name: Need(name, GIB, 50 * GIB, 8) for name in "abc"}
+    fitting = fitting_replicas(needs, [("a", "b"), ("c",)], [EIGHT])
+    assert [fitting[name].replicas for name in "abc"] == [4, 4, 8]
 
 
 @pytest.mark.parametrize(("replicas", "on_each"), [(1, 1), (4, 1), (8, 1), (16, 2)])
 def test_replicas_are_spread_over_the_gpus(replicas: int, on_each: int) -> None:
     places = place_all([Need("a", GIB, 6 * GIB, replicas)], Room([EIGHT]))
     assert places is not None
-    on = Counter(place.gpus for place in places["a"])
-    assert on == {(gpu,): on_each for gpu in range(min(replicas, 8))}
+    assert Counter(place.gpus for place in places["a"]) == {(gpu,): on_each for gpu in range(min(replicas, 8))}
 
 
 def test_replicas_are_spread_over_nodes_before_they_share_a_gpu() -> None:
     nodes = [replace(EIGHT, id=str(number)) for number in range(8)]
-    places = place_all(
-        [Need("a", GIB, 6 * GIB, 64), Need("b", GIB, 40 * GIB, 8), Need("c", GIB, replicas=16)], Room(nodes)
-    )
+    needs = [Need("a", GIB, 6 * GIB, 64), Need("b", GIB, 40 * GIB, 8), Need("c", GIB, replicas=16)]
+    places = place_all(needs, Room(nodes))
     assert places is not None
     assert len(set(places["a"])) == 64
     assert Counter(place.node for place in places["b"]) == dict.fromkeys(range(8), 1)
@@ -132,11 +132,8 @@ def test_what_is_on_several_gpus_has_others_beside_it_and_not_on_them() -> None:
     assert places == {"large": (Place(0, (0, 1, 2, 3)),), "small": tuple(Place(0, (gpu,)) for gpu in (4, 5, 6, 7))}
 
 
-def test_replicas_that_do_not_fit_beside_another_agent_are_fewer() -> None:
-    needs = {name: Need(name, GIB, 50 * GIB, 8) for name in "abc"}
-    found = fewer_replicas(needs, [("a", "b")], [EIGHT])
-    assert [found[name].replicas for name in "abc"] == [4, 4, 8]
-    assert fewer_replicas(needs, [("a", "b")], [LAPTOP]) == needs  # is refused, with its own sizes
+async def nothing(agent: str) -> None:
+    """There is no worker to end."""
 
 
 @pytest.mark.parametrize(
@@ -153,38 +150,89 @@ def test_replicas_that_do_not_fit_beside_another_agent_are_fewer() -> None:
 )
 def test_what_an_agent_may_take_of_its_gpu(needs: list[Need], limits: list[int]) -> None:
     admission = Admission([EIGHT], {need.agent: need for need in needs}, nothing)
-    there = [need.agent for need in needs if admission.place((need.agent,))]
-    assert [admission.device_limit(name, admission.places[name][0]) / GIB for name in there] == limits
+    placed = [need.agent for need in needs if admission.place((need.agent,))]
+    assert [admission.device_limit(name, admission.places[name][0]) / GIB for name in placed] == limits
 
 
-def test_what_can_never_fit_is_refused_with_the_sizes() -> None:
-    admission = Admission([LAPTOP], {"a": Need("a", 10 * GIB), "b": Need("b", 9 * GIB)}, nothing)
-    admission.check([("a",), ("b",)])
-    with pytest.raises(InputError, match=r"a needs 1 x 10.0 GiB, b needs 1 x 9.0 GiB; there is 16.0 GiB"):
-        admission.check([("a", "b")])
-
-
-def test_a_unit_waits_for_room_and_shares_what_is_loaded() -> None:
+def test_a_group_waits_for_room_and_shares_what_is_loaded() -> None:
     async def unload(name: str) -> None:
         ended.append(name)
 
     needs = {name: Need(name, size * GIB) for name, size in (("a", 8), ("b", 8), ("c", 4))}
     admission = Admission([LAPTOP], needs, unload)
-    seen: list[str] = []
+    steps: list[str] = []
     ended: list[str] = []
 
-    async def use(name: str, *unit: str) -> None:
-        async with admission.admit(unit):
-            seen.append(f"+{name}")
+    async def use(name: str, *group: str) -> None:
+        async with admission.admit(group):
+            steps.append(f"+{name}")
             await asyncio.sleep(0.02)
-            seen.append(f"-{name}")
+            steps.append(f"-{name}")
 
     async def main() -> None:
-        tasks = [use("ab", "a", "b"), use("aa", "a", "a"), use("c", "c")]
-        await asyncio.gather(*tasks)
+        await asyncio.gather(use("ab", "a", "b"), use("aa", "a", "a"), use("c", "c"))
 
     asyncio.run(main())
-    assert seen.index("+aa") < seen.index("-ab")  # shares a
-    assert seen.index("+c") > seen.index("-ab")  # no room beside a and b
+    assert steps.index("+aa") < steps.index("-ab")  # shares a
+    assert steps.index("+c") > steps.index("-ab")  # no room beside a and b
     assert sorted(ended) == ["a", "b", "c"]
     assert not admission.places
+
+
+def gpus(count: int, gib: int) -> Node:
+    return Node("n", "n", 64, 512 * GIB, count, gib * GIB)
+
+
+def admitted(node: Node, *names: str, **settings: Any) -> tuple[dict[str, Need], dict[str, Any]]:
+    """What each agent needs if all are needed together, and the agents."""
+    agents = {name: catalogue.get(name).make({"checkpoint": "random", **settings}) for name in names}
+    pool = ReplicaPool(ThisProcess([node]), Scheduler(), agents, {}, {}, "/")
+    pool.admit([names], lambda name: 1000)
+    return dict(pool.admission.needs), agents
+
+
+@pytest.mark.parametrize(
+    ("node", "names", "replicas", "batch"),
+    [
+        ((8, 80), ("git-large-coco",), 8, 16),
+        ((1, 80), ("llama-3.1-8b",), 1, 16),  # 15 GiB of weights
+        ((1, 24), ("llama-3.1-8b",), 1, 8),  # no room for its own batches
+        ((8, 80), ("llama-3.1-8b", "qwen2.5-7b"), 8, 16),
+        ((1, 44), ("llama-3.1-8b", "qwen2.5-7b"), 1, 8),  # leave each other room
+    ],
+)
+def test_batches_and_replicas_on_gpus(node: tuple[int, int], names: tuple[str, ...], replicas: int, batch: int) -> None:
+    needs, agents = admitted(gpus(*node), *names)
+    assert {need.replicas for need in needs.values()} == {replicas}
+    assert {agent.batch_size for agent in agents.values()} == {batch}
+    assert sum(need.device_memory for need in needs.values()) <= node[1] * GIB
+
+
+@pytest.mark.parametrize(("node", "devices", "replicas"), [((8, 80), 4, 2), ((8, 24), 8, 1), ((4, 80), 4, 1)])
+def test_a_model_too_large_for_a_gpu_has_several(node: tuple[int, int], devices: int, replicas: int) -> None:
+    name = "llama-3.3-70b"  # 131 GiB of weights
+    needs, _ = admitted(gpus(*node), name)
+    assert (needs[name].devices, needs[name].replicas) == (devices, replicas)
+    assert needs[name].memory < 4 * GIB
+    weights = 2 * 70_553_706_496
+    assert weights < devices * needs[name].device_memory < 1.5 * weights
+
+
+def test_vllm_shares_its_layers_out_among_as_many() -> None:
+    name = "llama-3.3-70b"
+    needs, agents = admitted(gpus(8, 80), name, engine="vllm")
+    assert needs[name].devices == agents[name].devices == 4
+    assert agents[name].make_engine()._chosen.tensor_parallel == 4
+    agents[name].drop_folder()
+
+
+@pytest.mark.parametrize(
+    ("node", "names", "message"),
+    [
+        (gpus(2, 24), ("llama-3.3-70b",), r"llama-3.3-70b needs 1 x 3\.0 GiB and 2 x .* there is .* 2 x 24\.0 GiB"),
+        (gpus(1, 12), ("llava-v1.6-mistral-7b",), r"mistral-7b needs 1 x 3\.0 GiB and 1 x .* there is .* 1 x 12\.0 G"),
+    ],
+)
+def test_what_can_never_fit_is_refused_with_the_sizes(node: Node, names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        admitted(node, *names)

@@ -1,8 +1,11 @@
-"""The start of Ray: one that hangs, fails or is ended by a signal leaves nothing behind, and is tried once more."""
+"""The start of Ray: one that hangs, fails or is ended by a signal leaves nothing behind, and is tried once more; and
+its surroundings, which it neither harms nor is harmed by."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
 import json
 import os
 import signal
@@ -21,7 +24,7 @@ import server_process
 
 from agents.errors import AgentStoppedError, ClusterError
 from serving.scheduling import cluster, local_ray
-from serving.scheduling.guardian import AGENT_DIED, ENDS
+from serving.scheduling.guardian import AGENT_DIED
 
 HANGING = {  # a Ray whose start never returns, whatever becomes of the raylet
     "__init__.py": """
@@ -48,12 +51,13 @@ def start_ray_process(command, process_type):
     return types.SimpleNamespace(process=subprocess.Popen(command))
 """,
 }
+GENERATE = ("generate", "set.jsonl", "--agents", "null", "--out", "run")
 Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a command with a Ray whose raylet is the given program, or with the real one; there is nothing left of it
+    """Starts a command with a Ray whose raylet is the given program, or with the real Ray; there is nothing left of it
     in its temporary folder at the end."""
     temporary = Path(tempfile.mkdtemp(prefix="r-"))
 
@@ -69,42 +73,40 @@ def start(tmp_path: Path) -> Iterator[Start]:
         call = [sys.executable, "-m", "serving.cli", *command]
         return subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
 
-    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
+    write_words(tmp_path, 1)
     yield started
     assert list(temporary.iterdir()) == []
     temporary.rmdir()
 
 
-GENERATE = ("generate", "set.jsonl", "--agents", "null", "--out", "run")
+def write_words(folder: Path, count: int) -> list[dict[str, str]]:
+    rows = [{"id": f"w{number}", "task": "word_association", "cue": "sun"} for number in range(count)]
+    (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return rows
 
 
-def raylet_of(process: subprocess.Popen[str], name: str) -> list[psutil.Process]:
-    """The processes that the command has started, once the one with that name is among them."""
+def family_with(process: subprocess.Popen[str], name: str) -> list[psutil.Process]:
+    """The processes that the command has started, once one with that name is among them; it comes first."""
     while process.poll() is None:
         family = psutil.Process(process.pid).children(recursive=True)
-        for one in family:
-            try:
-                if one.name() == name and one.status() != psutil.STATUS_ZOMBIE:
-                    return [one, *family]
-            except psutil.NoSuchProcess:
-                continue
+        for member in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if member.name() == name and member.status() != psutil.STATUS_ZOMBIE:
+                    return [member, *family]
         time.sleep(0.02)
     raise AssertionError(process.communicate()[1])
 
 
-def gone(processes: list[psutil.Process]) -> bool:
-    """Whether all have ended, which Ray's take a moment for."""
-    return not psutil.wait_procs(processes, timeout=30)[1]
+def have_ended(processes: list[psutil.Process]) -> bool:
+    return not psutil.wait_procs(processes, timeout=30)[1]  # Ray's take a moment
 
 
-def test_a_raylet_that_ends_at_the_start_is_noticed_and_what_to_do_is_said(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "set.jsonl").write_text(
-        "".join(f'{{"id": "{at}", "task": "word_association", "cue": "b"}}\n' for at in range(100))
-    )  # not few enough to be answered without Ray
+def test_a_raylet_that_ends_at_the_start_is_noticed(start: Start, tmp_path: Path) -> None:
+    write_words(tmp_path, 100)  # not few enough to be answered without Ray
     with start(*GENERATE, "--batch-size", "1", raylet="false") as process:
-        _, said = process.communicate(timeout=120)
-    assert process.returncode == ClusterError.exit_code, said
-    lines = [line for line in said.splitlines() if not line.startswith("still starting Ray (")]
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == ClusterError.exit_code, errors
+    lines = [line for line in errors.splitlines() if not line.startswith("still starting Ray (")]
     assert lines[1:] == [
         "starting Ray",
         "Ray did not start: its raylet ended; trying once more",
@@ -113,39 +115,48 @@ def test_a_raylet_that_ends_at_the_start_is_noticed_and_what_to_do_is_said(start
     ]
 
 
-class Slow:
-    """Starts when it is said that it still does; the first one then fails."""
+class Head:
+    """In place of Ray's processes: starts once there was a line of progress; the first of them then fails."""
 
-    starts = 0
-
-    def __init__(self, heard: list[str]) -> None:
-        Slow.starts += 1
-        self.heard, self.number = heard, Slow.starts
+    def __init__(self, lines: list[str], number: int) -> None:
+        self.lines, self.number, self.ended = lines, number, False
 
     def address(self) -> str:
-        while not any(line.startswith("still") for line in self.heard):
+        while not any(line.startswith("still") for line in self.lines):
             time.sleep(0.01)
-        self.heard.append(f"{self.number}")
-        if self.number == 1:
+        if self.number == 0:
             raise ClusterError("it timed out")
-        return "there"
+        return f"head {self.number}"
 
     def lost(self) -> None:
-        """Nothing is."""
+        return None
 
     def end(self, seconds: float) -> None:
-        self.heard.append(f"end {self.number} {seconds}")
+        self.ended = True
 
 
-def test_it_is_said_that_it_still_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[str] = []
+def test_a_slow_start_has_lines_of_progress_and_a_start_ahead_is_used_or_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    heads: list[Head] = []
+
+    def begin() -> Head:
+        heads.append(Head(lines, len(heads)))
+        return heads[-1]
+
     monkeypatch.setattr(cluster, "FIRST_LINE", 0)
     monkeypatch.setattr(cluster, "LOOK", 0.01)
-    monkeypatch.setattr(local_ray.RayHead, "begin", lambda: Slow(heard))
-    assert asyncio.run(cluster.Cluster()._start_head(heard.append)) == "there"
-    told = [line for line in heard if line != "still starting Ray (0 s)"]
-    assert told == ["1", "end 1 0", "Ray did not start: it timed out; trying once more", "2"]
-    assert len(told) < len(heard)
+    monkeypatch.setattr(local_ray.RayHead, "begin", begin)
+    monkeypatch.setattr(local_ray, "set_environment", lambda: None)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    with cluster.begun_ahead(True) as ahead:
+        assert asyncio.run(cluster.Cluster(ahead=ahead)._start_head(lines.append)) == "head 1"
+    assert set(lines) == {"still starting Ray (0 s)", "Ray did not start: it timed out; trying once more"}
+    assert [head.ended for head in heads] == [True, False]  # the cluster has the second
+    with pytest.raises(RuntimeError), cluster.begun_ahead(True):  # a set that cannot be used, or a signal
+        raise RuntimeError
+    assert heads[2].ended
+    with cluster.begun_ahead(False) as ahead:
+        assert ahead == []
 
 
 @pytest.mark.parametrize(
@@ -156,12 +167,12 @@ def test_a_signal_ends_a_start_that_hangs(start: Start, number: int, command: tu
         port = str(free.getsockname()[1])
     more = ("--replicas", "1") if command is GENERATE else ("--port", port)
     with start(*command, *more, raylet="sleep 600") as process:
-        family = raylet_of(process, "sleep")
+        family = family_with(process, "sleep")
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, said
-    assert "Traceback" not in said
-    assert gone(family)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, errors
+    assert "Traceback" not in errors
+    assert have_ended(family)
     if command is GENERATE:  # the run's folder can be had again, and needs no Ray
         with start(*GENERATE, "--here", raylet="sleep 600") as again:
             assert again.wait(60) == 0
@@ -171,8 +182,7 @@ def test_a_signal_ends_a_start_that_hangs(start: Start, number: int, command: tu
 
 def test_what_needs_no_ray_starts_none(start: Start, tmp_path: Path) -> None:
     """Agents that servers answer for, and all with --here, however much it is; here Ray would hang."""
-    rows = [json.dumps({"id": f"w{at}", "task": "word_association", "cue": "sun"}) for at in range(300)]
-    (tmp_path / "set.jsonl").write_text("\n".join(rows))
+    rows = write_words(tmp_path, 300)
     with start(*GENERATE, "--here", "--batch-size", "1", raylet="sleep 600") as process:
         assert process.wait(100) == 0
     with start("generate", "set.jsonl", "--agents", "null-one", "--out", "run", raylet="sleep 600") as process:
@@ -183,62 +193,122 @@ def test_what_needs_no_ray_starts_none(start: Start, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "fake"), os.environ["PYTHONPATH"]])}
     with server_process.running(tmp_path, command, environment) as server:
         server.wait_for("/ready")
-        asked = json.dumps({"agent": "null-one", "stimulus": json.loads(rows[0])})
+        body = json.dumps({"agent": "null-one", "stimulus": rows[0]})
         headers = {"content-type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(f"{server.url}/answers", asked.encode(), headers)) as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"{server.url}/answers", body.encode(), headers)) as answer:
             assert json.load(answer)["status"] == "ok"
         assert "starting Ray" not in server.said()
 
 
-def test_an_agent_that_ends_the_process_ends_a_run_here(start: Start, tmp_path: Path) -> None:
-    rows = [json.dumps({"id": f"w{at}", "task": "word_association", "cue": "sun"}) for at in range(9)]
-    (tmp_path / "set.jsonl").write_text("\n".join(rows))
-    with start(*GENERATE, "--here", "--set", "null.crash=w5", raylet="sleep 600") as process:
-        _, said = process.communicate(timeout=100)
-    assert process.returncode == AgentStoppedError.exit_code, said
-    assert said.splitlines()[-1] == f"turinglike: {AGENT_DIED}{ENDS}"
+def test_an_agent_that_ends_the_process_ends_a_run_here_and_workers_go_on(start: Start, tmp_path: Path) -> None:
+    write_words(tmp_path, 9)
+    for more in (["--here"], []):  # few enough to be answered here
+        with start(*GENERATE, *more, "--set", "null.crash=w5", raylet="sleep 600") as process:
+            _, errors = process.communicate(timeout=100)
+        assert process.returncode == AgentStoppedError.exit_code, errors
+        assert errors.splitlines()[-1] == f"turinglike: {AGENT_DIED}"
     with start(*GENERATE, "--here", "--replicas", "2", raylet="sleep 600") as process:
-        _, said = process.communicate(timeout=100)
-    assert (process.returncode, said.count("\n")) == (2, 1)
+        _, errors = process.communicate(timeout=100)
+    assert (process.returncode, errors.count("\n")) == (2, 1)
+    with start(*GENERATE, "--replicas", "1", "--set", "null.crash=w5") as process:
+        process.communicate(timeout=280)
+    records = [json.loads(line) for line in (tmp_path / "run" / "records" / "null.jsonl").read_text().splitlines()]
+    assert {record["stimulus"]: (record["error"] or {}).get("code") for record in records} == {
+        f"w{number}": "worker_died" if number == 5 else None for number in range(9)
+    }
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
 def test_a_start_that_failed_is_tried_once_more(start: Start) -> None:
     with start(*GENERATE, "--replicas", "1") as process:
-        first, *family = raylet_of(process, "raylet")
+        first, *family = family_with(process, "raylet")
         first.kill()
-        _, said = process.communicate(timeout=280)
-    assert process.returncode == 0, said
-    assert "Ray did not start: its raylet ended; trying once more" in said
-    assert gone(family)
+        _, errors = process.communicate(timeout=280)
+    assert process.returncode == 0, errors
+    assert "Ray did not start: its raylet ended; trying once more" in errors
+    assert have_ended(family)
 
 
-def test_a_start_that_was_begun_ahead_is_used_or_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[Head] = []
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
+def test_a_driver_that_is_killed_leaves_no_process_and_no_folder(start: Start, tmp_path: Path) -> None:
+    write_words(tmp_path, 100)
+    more = ("--replicas", "1", "--batch-size", "1", "--set", "null.delay_s=0.2")
+    with start(*GENERATE, *more) as process:
+        records = tmp_path / "run" / "records" / "null.jsonl"
+        while process.poll() is None and not (records.exists() and records.stat().st_size):
+            time.sleep(0.05)
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        assert have_ended(family)
 
-    class Head:
-        def __init__(self) -> None:
-            self.ended = False
-            begun.append(self)
 
-        def address(self) -> str:
-            return f"head {begun.index(self)}"
+def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Path) -> None:
+    """Modules in the current folder are not imported, keys stay out of workers, Ray's sockets and files are its own."""
+    here, temporary = tmp_path / "here", Path(tempfile.mkdtemp(prefix="r-"))
+    here.mkdir()
+    mark = f"open({str(tmp_path / 'imported')!r}, 'a').write(__name__)\n"
+    for name in ("pydantic", "numpy", "h2", "orjson", "serving", "agents", "ray", "cloudpickle", "pickle"):
+        (here / f"{name}.py").write_text(mark)
+    write_words(here, 100)
+    environment = os.environ | {"A_KEY": "secret", "HF_TOKEN": "secret", "DATABASE": "secret", "TMPDIR": str(temporary)}
+    environment.pop("RAY_AUTH_TOKEN")
+    call = [sys.executable, "-P", "-m", "serving.cli", *GENERATE]
+    call += ["--batch-size", "1", "--set", "null.delay_s=0.02", "--replicas", "1"]
+    with subprocess.Popen(call, cwd=here, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        records = here / "run" / "records" / "null.jsonl"
+        while run.poll() is None and not (records.exists() and records.stat().st_size):
+            time.sleep(0.05)
+        family = psutil.Process(run.pid).children(recursive=True)
+        workers = [process for process in family if "WorkerActor" in " ".join(process.cmdline())]
+        environments = [process.environ() for process in family if "serving.cli" not in process.cmdline()]
+        listening = {
+            (connection.laddr.ip.removeprefix("::ffff:"), connection.laddr.port)
+            for process in [*family, psutil.Process(run.pid)]
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        metrics = [port for _, port in listening if _answers_anybody(port)]
+        [folder] = temporary.iterdir()
+        mode = folder.stat().st_mode & 0o777
+        output, _ = run.communicate()
+    assert run.returncode == 0, output
+    assert not (tmp_path / "imported").exists()
+    assert workers
+    assert not any("secret" in environment.values() for environment in environments)
+    assert {ip for ip, _ in listening} == {"127.0.0.1"}
+    assert not metrics
+    assert mode == 0o700
+    assert list(temporary.iterdir()) == []
+    temporary.rmdir()
 
-        def lost(self) -> None:
-            return None
 
-        def end(self, seconds: float) -> None:
-            self.ended = True
+def _answers_anybody(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=0.5)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/metrics")
+        with connection.getresponse() as reply:
+            return reply.status == 200
+    return False
 
-    monkeypatch.setattr(local_ray.RayHead, "begin", Head)
-    monkeypatch.setattr(local_ray, "set_environment", lambda: None)
-    monkeypatch.delitem(sys.modules, "ray", raising=False)
-    with cluster.begun_ahead(True) as ahead:
-        assert asyncio.run(cluster.Cluster(ahead=ahead)._start_head(lambda text: None)) == "head 0"
-    assert not begun[0].ended  # the cluster has it
-    with pytest.raises(RuntimeError), cluster.begun_ahead(True):  # a set that cannot be used, or a signal
-        raise RuntimeError
-    assert begun[1].ended
-    with cluster.begun_ahead(False) as ahead:
-        assert ahead == []
-    assert len(begun) == 2
+
+@pytest.mark.parametrize("length", [18, 60])
+def test_rays_sockets_have_a_path_that_the_system_takes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = f"/tmp/{'a' * (length - 5)}"
+    os.makedirs(base, exist_ok=True)
+    monkeypatch.setattr(tempfile, "tempdir", base)
+    folder = local_ray.private_folder()
+    session = folder / "ray" / "session_2026-01-01_00-00-00_000000_4194304"
+    assert len(str(session / "sockets" / "plasma_store")) <= 107
+    folder.rmdir()
+    os.rmdir(base)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_passed"),
+    [
+        *((name, True) for name in ("PATH", "LC_ALL", "CUDA_VISIBLE_DEVICES", "HF_HOME", "TOKENIZERS_PARALLELISM")),
+        *((name, False) for name in ("OPENAI_API_KEY", "HF_TOKEN", "VLLM_API_KEY", "TURINGLIKE_API_KEY", "DATABASE")),
+    ],
+)
+def test_workers_get_what_they_need_and_no_secrets(name: str, is_passed: bool) -> None:
+    assert local_ray.is_for_workers(name) == is_passed

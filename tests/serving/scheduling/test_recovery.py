@@ -1,23 +1,98 @@
-"""What happens when a worker dies, cannot be loaded again, or an agent keeps failing."""
+"""Errors of devices, workers that die or cannot be loaded again, agents that keep failing, and whose turn it is."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from in_process import InProcess, Mortal, error_codes, row, scheduled, stream
 
 from agents import catalogue
 from agents.errors import OF_STIMULUS, AgentStoppedError
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
-from serving.scheduling.recovery import CircuitBreaker, WorkerLost
-from serving.scheduling.request import NOBODY, AgentRequest, Listeners
+from serving.scheduling.recovery import CircuitBreaker, FatalDeviceError, WorkerLost, is_fatal, is_out_of_memory
+from serving.scheduling.request import NOBODY, AgentRequest, Listeners, RequestQueue
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
+
+ACCELERATOR_ERROR: type[Exception] = getattr(torch, "AcceleratorError", RuntimeError)  # torch before 2.8 has none
+HINT = (
+    "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+    "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+)
+HALVED = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.18 GiB"),
+    RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 79.18 GiB total capacity)"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+    RuntimeError("cuFFT error: CUFFT_ALLOC_FAILED"),
+    RuntimeError("cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`"),
+    RuntimeError("FIND was unable to find an engine to execute this computation"),
+    RuntimeError("Unable to find a valid cuDNN algorithm to run convolution"),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+    MemoryError(),
+]
+FATAL = [
+    ACCELERATOR_ERROR("CUDA error: device-side assert triggered" + HINT),
+    RuntimeError("CUDA error: an illegal memory access was encountered" + HINT),
+    RuntimeError("CUDA error: unspecified launch failure" + HINT),  # Xid 13, 31, 79: the card fell off the bus
+    RuntimeError("CUDA error: uncorrectable ECC error encountered" + HINT),  # Xid 48
+    RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable" + HINT),
+    RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( handle, opa, opb, m, n, k)`"),
+    RuntimeError("CUDA driver error: unknown error"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR"),
+    RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered"),
+    RuntimeError("No CUDA GPUs are available"),
+    RuntimeError("Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before"),
+    RuntimeError('NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":995'),
+    RuntimeError("NCCL Error 1: unhandled cuda error (run with NCCL_DEBUG=INFO for details)"),
+]
+FULL = [  # fatal, and the next process asks for less
+    ACCELERATOR_ERROR("CUDA error: out of memory" + HINT),
+    RuntimeError("CUDA driver error: out of memory"),
+    RuntimeError("Triton Error [CUDA]: out of memory"),
+]
+OF_THE_STIMULUS = [
+    RuntimeError("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED."),
+    RuntimeError("The size of tensor a (5) must match the size of tensor b (4) at non-singleton dimension 0"),
+    RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"),
+    RuntimeError("can't allocate memory for a mistake of another kind"),
+    ValueError("the cue reads: CUDA error: an illegal memory access was encountered"),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "halves", "fatal", "full"),
+    [
+        *((error, True, False, False) for error in HALVED),
+        *((error, False, True, False) for error in FATAL),
+        *((error, False, True, True) for error in FULL),
+        *((error, False, False, False) for error in OF_THE_STIMULUS),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_error_halves_the_batch_or_ends_the_process(
+    error: BaseException, halves: bool, fatal: bool, full: bool
+) -> None:
+    assert (is_out_of_memory(error), is_fatal(error)) == (halves, fatal)
+    assert FatalDeviceError(str(error)).of_memory is full or not fatal
+
+
+def test_torchs_allocator_for_the_cpu_has_no_error_of_its_own() -> None:
+    with pytest.raises(RuntimeError, match="DefaultCPUAllocator") as raised:
+        torch.empty(1 << 60, dtype=torch.uint8)
+    assert is_out_of_memory(raised.value)
+
 
 WORKER = Worker(WorkerSpec(catalogue.get("null"), {}, "/"))
 CONTINUOUS = Worker(WorkerSpec(catalogue.get("null-one"), {}, "/"))
@@ -28,16 +103,16 @@ def stream_over(
 ) -> tuple[dict[str, AgentRequest], int]:
     """The outcomes by stimulus, from workers that ``make`` makes by their number; and how many it made."""
     numbers = itertools.count(1)
-    found = stream(count, agent=agent, make=lambda: make(next(numbers)), **options)
-    return found, next(numbers) - 1
+    outcomes = stream(count, agent=agent, make=lambda: make(next(numbers)), **options)
+    return outcomes, next(numbers) - 1
 
 
 @pytest.mark.parametrize("agent", ["null", "null-one"])
 def test_a_stimulus_that_kills_its_worker_fails_alone(agent: str) -> None:
     worker = WORKER if agent == "null" else CONTINUOUS
-    found, made = stream_over(lambda number: Mortal(worker, poison="w017"), 60, agent, batch_size=16)
-    assert error_codes(found) == {"w017": "worker_died"}
-    assert {name: request.deaths for name, request in found.items() if request.deaths} == {"w017": 3}
+    outcomes, made = stream_over(lambda number: Mortal(worker, poison="w017"), 60, agent, batch_size=16)
+    assert error_codes(outcomes) == {"w017": "worker_died"}
+    assert {name: request.deaths for name, request in outcomes.items() if request.deaths} == {"w017": 3}
     assert made <= 5  # in company once, then alone three times, and the last that takes their place
 
 
@@ -48,9 +123,9 @@ def test_after_a_death_suspects_are_tried_one_at_a_time() -> None:
         workers.append(Mortal(WORKER, poison="w003" if number == 1 else "$^"))
         return workers[-1]
 
-    found, _ = stream_over(make, 16, batch_size=8)
-    assert {request.status for request in found.values()} == {"ok"}
-    assert not any(request.deaths for request in found.values())  # in company it counts against nobody
+    outcomes, _ = stream_over(make, 16, batch_size=8)
+    assert {request.status for request in outcomes.values()} == {"ok"}
+    assert not any(request.deaths for request in outcomes.values())  # in company it counts against nobody
     assert workers[0].calls == [8, 8]
     assert workers[1].calls == [1] * 16
 
@@ -59,24 +134,26 @@ def test_a_worker_that_ends_for_want_of_memory_halves_the_batch_and_blames_nobod
     def make(number: int) -> Mortal:
         return Mortal(WORKER, poison="w003" if number == 1 else "$^", cause="out_of_memory")
 
-    found, _ = stream_over(make, 32, batch_size=8)
-    assert {request.status for request in found.values()} == {"ok"}
-    assert max(request.worker["batch_size"] for request in found.values()) == 4  # type: ignore[index]
+    outcomes, _ = stream_over(make, 32, batch_size=8)
+    assert {request.status for request in outcomes.values()} == {"ok"}
+    assert max(request.worker["batch_size"] for request in outcomes.values()) == 4  # type: ignore[index]
 
 
-def test_a_device_error_replaces_the_worker_and_finds_the_culprit() -> None:
-    found = stream(6, {"device_error_on": "cue3"}, agent="echo", batch_size=3)
-    assert error_codes(found) == {"w003": "device_error"}
+def test_a_device_error_replaces_the_worker_and_blames_the_culprit() -> None:
+    outcomes = stream(6, {"device_error_on": "cue3"}, agent="echo", batch_size=3)
+    assert error_codes(outcomes) == {"w003": "device_error"}
 
 
-def test_the_breaker_needs_one_code_in_a_row() -> None:
+def test_the_breaker_needs_a_code_in_a_row() -> None:
     breaker = CircuitBreaker()
     assert not any(breaker.note(code) for code in ["a", "b"] * 200)
     assert not any(breaker.note(code) for code in [*["a"] * 49, None] * 3)
     assert not any(breaker.note(code) for code in sorted(OF_STIMULUS) for _ in range(60))
     assert not any(breaker.note("a", before="a") for _ in range(60))
-    found = [breaker.note("a", before="b") for _ in range(50)]
-    assert found == [None] * 49 + ["50 answers in a row failed with a"]
+    reasons = [breaker.note("a", before="b") for _ in range(50)]
+    assert reasons == [None] * 49 + ["50 answers in a row failed with a"]
+    fresh = CircuitBreaker()
+    assert [fresh.note("a") for _ in range(20)] == [None] * 19 + ["its first 20 answers failed with a"]
 
 
 @pytest.mark.parametrize(
@@ -106,12 +183,12 @@ def test_a_lost_worker_is_loaded_again(
                 raise WorkerLost("worker_died", "the worker process died")
             return await super().call(batch, timeout, listeners)
 
-    async def slept(seconds: float) -> None:
+    async def pause(seconds: float) -> None:
         paused.append(seconds)
         await sleep(0)
 
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> AgentRequest:
-        monkeypatch.setattr(asyncio, "sleep", slept)
+        monkeypatch.setattr(asyncio, "sleep", pause)
         return await scheduler.answer("null-one", parse_row(row(1)))
 
     def answered() -> AgentRequest:
@@ -124,3 +201,114 @@ def test_a_lost_worker_is_loaded_again(
         assert answered().status == "ok"
     assert paused == pauses
     assert started == 1 + fails + (not breaker or fails < 3)
+
+
+def turn(conversation: int, number: int | None = 0, order: int = 1) -> AgentRequest:
+    line = orjson.dumps({"cue": "c", "id": f"w{conversation:03d}", "task": "word_association"})
+    return AgentRequest("null-one", line, f"w{conversation:03d}", name="a~b", turn=number, order=order)
+
+
+class Noting:
+    """A worker that answers after a moment, and notes whose turns it has."""
+
+    def __init__(self, log: list[tuple[int, str]], number: int) -> None:
+        self.host, self.device = "here", "cpu"
+        self.log, self.number = log, number
+        self.may_start = asyncio.Event()
+        self.dies = False
+        self.most = self.busy = 0
+
+    async def start(self, timeout: float) -> dict[str, Any]:
+        if self.number >= 3:  # the replacement of a lost worker
+            await self.may_start.wait()
+        return {}
+
+    async def died(self) -> WorkerLost:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
+        self.busy += 1
+        self.most = max(self.most, self.busy)
+        self.log += [(self.number, orjson.loads(line)["id"]) for line, *_ in batch]
+        await asyncio.sleep(0.002)
+        self.busy -= 1
+        if self.dies:
+            raise WorkerLost("worker_died", "it dies")
+        return BatchReply([(None, b'{"word":"x"}', None, "0", 0.0) for _ in batch], 0.002, len(batch))
+
+    def kill(self) -> None:
+        self.dies = True
+
+
+def test_a_lost_workers_conversations_go_on_elsewhere_and_come_back_with_its_replacement() -> None:
+    log: list[tuple[int, str]] = []
+    ends: list[int] = []
+    workers: list[Noting] = []
+
+    def make() -> Noting:
+        workers.append(Noting(log, len(workers)))
+        return workers[-1]
+
+    async def converse(scheduler: Scheduler, conversation: int, turns: int) -> None:
+        for number in range(turns):
+            stimulus = parse_row(turn(conversation, number).row)
+            answered = await scheduler.answer("null-one", stimulus, turn=number, name="a~b", order=conversation)
+            assert answered.status == "ok"
+
+    async def converse_all(scheduler: Scheduler, turns: int) -> None:
+        await asyncio.gather(*(converse(scheduler, number, turns) for number in range(30)))
+        ends.append(len(log))
+
+    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
+        dispatcher.max_in_flight = 4
+        await converse_all(scheduler, 2)
+        workers[0].dies = True
+        await converse_all(scheduler, 4)
+        workers[3].may_start.set()
+        while dispatcher.loaded_workers < 3:
+            await asyncio.sleep(0.005)
+        await converse_all(scheduler, 2)
+        assert all(worker.most <= 4 for worker in workers)  # none gets more at once than it takes
+
+    scheduled(work, agent="null-one", replicas=3, make=make)
+    first, second, third = log[: ends[0]], log[ends[0] : ends[1]], log[ends[1] :]
+    before = {stimulus: number for number, stimulus in first}
+    assert len(set(first)) == len(before) == 30  # one worker for each conversation
+    moved = {stimulus for stimulus, number in before.items() if number == 0}
+    assert 1 <= len(moved) <= 24
+    for number, stimulus in second:
+        assert number in (before[stimulus], 1, 2)
+        assert stimulus in moved or number == before[stimulus]  # the others stay where they are
+    answered = Counter(stimulus for number, stimulus in second if number != 0)
+    assert all(answered[stimulus] == 4 for stimulus in moved)  # nothing is lost
+    assert all(number == (3 if stimulus in moved else before[stimulus]) for number, stimulus in third)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.booleans()), max_size=40), st.data())
+def test_nothing_is_lost_and_the_oldest_goes_first(turns: list[tuple[int, int, bool]], data: st.DataObject) -> None:
+    queue = RequestQueue(sticky=True)
+    left = [turn(conversation, 0 if has_turn else None, order) for conversation, order, has_turn in turns]
+    arrival = {request: number for number, request in enumerate(left)}
+    replicas = data.draw(st.sets(st.integers(0, 3), min_size=1))
+    for number, request in enumerate(left):
+        if number == len(left) // 2:
+            queue.set_replicas(replicas)
+        queue.push(request)
+    queue.set_replicas(replicas)
+    assert len(queue) == len(left)
+    worker_of: dict[str, int] = {}
+    while left:
+        replica = data.draw(st.sampled_from([number for number in sorted(replicas) if queue.first(number) is not None]))
+        [request] = queue.pop(1, replica)
+        older = [other for other in left if (other.order, arrival[other]) < (request.order, arrival[request])]
+        assert all(other.turn is not None for other in older)  # turns that are bound to other replicas
+        if request.turn is not None:
+            assert worker_of.setdefault(request.stimulus, replica) == replica
+        left.remove(request)
+    for request in arrival:
+        queue.push(request)
+    assert queue.clear() == sorted(arrival, key=lambda request: (request.order, arrival[request]))
+    assert len(queue) == 0
+    assert all(queue.first(replica) is None for replica in replicas)

@@ -13,7 +13,7 @@ from made_runs import Folder
 from scipy import stats
 
 from agents.answer_numbers import likeness
-from serving.runs.reader import RunFolder
+from serving.runs.run import Run
 from serving.web.viewer_data import gathered
 from serving.web.viewer_statistics import Mean, Statistics, rarefied, wilson
 
@@ -81,7 +81,7 @@ def _figures(folder: Folder) -> tuple[dict[tuple[str, str], dict[str, Any]], lis
     import orjson
 
     pieces: dict[str, bytes] = {}
-    with gathered([RunFolder(folder.write())]) as data:
+    with gathered([Run(folder.write())]) as data:
         data.write(lambda name, chunk: pieces.update({name: chunk}), pictures=lambda number, image: None)
     index = orjson.loads(pieces["index"])
     return {(one["task"], one["title"]): one for one in index["figures"]}, index["stimuli"]["alike"]

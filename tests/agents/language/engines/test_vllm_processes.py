@@ -127,15 +127,6 @@ def test_orphans_are_ended_and_nobody_else(start: Start, folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == [f"{name(second)}_{name(other)}"]
 
 
-def test_a_process_that_nobody_has_asked_for_is_gone(start: Start) -> None:
-    process = start("import time; print('ready', flush=True); time.sleep(100)")
-    ready(process)
-    was = name(process)
-    process.kill()
-    assert gone(was)
-    assert Path(f"/proc/{process.pid}/stat").exists()  # a zombie until it is waited for
-
-
 @pytest.mark.parametrize("environment", [{}, {"TURINGLIKE_VLLM_OWNER": "self"}])
 def test_processes_that_are_not_ours_are_left_alone(folder: Path, environment: Any, monkeypatch: Any) -> None:
     """The plugin is loaded by every vLLM of the environment, and in the process that owns the engine."""

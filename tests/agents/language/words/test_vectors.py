@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import logging
 import pickle
 import struct
@@ -17,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from safetensors.numpy import save_file
 
 from agents.errors import UnavailableError
 from agents.language.words.vectors import FIRST, NearestWords, WordVectors, embedded, read
@@ -50,12 +48,6 @@ def binary(path: Path, *, ends: bytes = b"\n") -> Path:
     return path
 
 
-def safetensors(path: Path) -> Path:
-    save_file({"vectors": np.array(list(VECTORS.values()), np.float32)}, path)
-    path.with_suffix(".json").write_text(json.dumps(list(VECTORS)))
-    return path
-
-
 def zipped(path: Path) -> Path:
     packed = path.with_name(path.name + ".gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
@@ -69,7 +61,6 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "binary": lambda folder: binary(folder / "v.bin"),
     "binary, no line ends": lambda folder: binary(folder / "v.bin", ends=b""),
     "binary.gz": lambda folder: zipped(binary(folder / "v.bin")),
-    "safetensors": lambda folder: safetensors(folder / "v.safetensors"),
 }
 
 
@@ -106,12 +97,11 @@ class Trap:
         return (pytest.fail, ("it was unpickled",))
 
 
-@pytest.mark.parametrize("name", ["v.kv", "v.pt", "v.npy", "v.txt", "v.bin", "v.bin.gz", "v.safetensors"])
+@pytest.mark.parametrize("name", ["v.kv", "v.pt", "v.npy", "v.txt", "v.bin", "v.bin.gz"])
 def test_pickles_are_never_unpickled(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     data = pickle.dumps({"dog": Trap()})
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    (tmp_path / "v.json").write_text('["dog"]')
     with pytest.raises(UnavailableError, match=f"^{path} "):
         read(path, ["dog"], "any")
 
@@ -148,31 +138,6 @@ def test_bad_text_is_named_by_line(tmp_path: Path, content: str, message: str) -
 def test_a_damaged_binary_is_not_read(tmp_path: Path, damage: Callable[[bytes], bytes], message: str) -> None:
     path = binary(tmp_path / "v.bin")
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UnavailableError, match=message):
-        read(path, WANTED, "any")
-
-
-def test_a_damaged_archive_is_not_read(tmp_path: Path) -> None:
-    packed = zipped(binary(tmp_path / "w.bin"))
-    packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(UnavailableError, match="cannot be read"):
-        read(packed, WANTED, "any")
-
-
-@pytest.mark.parametrize(
-    ("words", "shape", "message"),
-    [
-        (["dog"], (2, 3), "must hold one tensor of 1 vectors"),
-        (["dog", "cat"], (2,), "must hold one tensor of 2 vectors"),
-        ({"dog": 0}, (1, 3), "must be a list of words"),
-        (None, (1, 3), "needs the list of its words beside it"),
-    ],
-)
-def test_safetensors_need_their_words(tmp_path: Path, words: Any, shape: tuple[int, ...], message: str) -> None:
-    path = tmp_path / "v.safetensors"
-    save_file({"vectors": np.zeros(shape, np.float32)}, path)
-    if words is not None:
-        path.with_suffix(".json").write_text(json.dumps(words))
     with pytest.raises(UnavailableError, match=message):
         read(path, WANTED, "any")
 

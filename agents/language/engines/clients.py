@@ -1,0 +1,242 @@
+"""Engines on servers: what the clients of OpenAI's and Anthropic's packages share.
+
+The packages' clients time out and retry: after 408, 409, 429, 5xx, a time-out and a broken connection, with growing
+waits and the server's ``Retry-After``. Other failures are AnswerErrors with a code of :data:`agents.errors.CODES`.
+The key comes from an environment variable and goes into the header of requests only; every text of a server is cleared
+of it before it becomes an answer or an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import ipaddress
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from agents.contract import NO_ANSWER, Address, Settings
+from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
+from agents.language.engines.text_request import Engine, GeneratedText
+
+KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that JSON never writes a key in another way
+# A prompt beyond the model's positions, in the words of OpenAI, vLLM and llama.cpp.
+TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|exceed_context_size_error", re.IGNORECASE)
+# An input that the model never takes, with whatever status; llama.cpp has 500.
+UNSUPPORTED = re.compile(r"\b(?:image|audio|video) input is not supported\b", re.IGNORECASE)
+LOGGERS = ("openai", "anthropic", "httpx2", "httpcore2")  # which could log headers and addresses
+
+
+class ClientSettings(Settings):
+    """Which server and model, and how patient its client is."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    base_url: Address
+    """The server's address."""
+    model: str = Field(min_length=1)
+    """The model's name at the server."""
+    key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)]
+    """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
+    concurrency: int = Field(16, ge=1, le=1000, json_schema_extra=NO_ANSWER)
+    """How many requests a worker has under way at once."""
+    timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
+    """How long the server may be silent in a try, in seconds."""
+    patience_s: float = Field(300.0, gt=0, le=86_400, json_schema_extra=NO_ANSWER)
+    """The longest that a request may take with all its tries and waits, in seconds; keep it below --timeout."""
+    retries: int = Field(6, ge=0, le=100, json_schema_extra=NO_ANSWER)
+    """How often a request is tried again; the waits between tries are those of the client."""
+
+    @field_validator("key_variable")
+    @classmethod
+    def _is_a_name(cls, value: str) -> str:
+        # Capitals only, so that a key by mistake is refused, and not printed.
+        if value and not (value.isascii() and value.isidentifier() and value == value.upper()):
+            raise ValueError("must be the name of an environment variable, in capitals; never the key itself")
+        return value
+
+    def is_local(self) -> bool:
+        """Whether the server is on this machine; it then need not have a key."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost"  # names below it may be looked up elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class ServerText(GeneratedText):
+    """A text with the exact ``model`` and ``fingerprint`` that answered, and the number of ``tries``."""
+
+    model: str | None = None
+    fingerprint: str | None = None
+    tries: int = 1
+
+    def record(self) -> dict[str, Any]:
+        """What a record keeps of it; the raw text only where it differs."""
+        fields = asdict(self)
+        if fields["raw"] in (None, self.text):
+            del fields["raw"]
+        return fields
+
+
+class ServerReply(BaseModel):
+    """The body of a reply: the fields that are used, and their types. Counts and names may be anything."""
+
+    model_config = ConfigDict(strict=True)
+
+    usage: Any = None
+    model: Any = None
+
+    def count(self, name: str) -> int | None:
+        """A number of tokens, or None."""
+        value = self.usage.get(name) if isinstance(self.usage, dict) else None
+        return value if isinstance(value, int) and value >= 0 else None
+
+
+S = TypeVar("S", bound=ClientSettings)
+R = TypeVar("R", bound=BaseModel)
+
+
+class ServerEngine(Engine, Generic[S]):
+    """Base of the engines on servers; each event loop has its own client.
+
+    ``client`` is the class of the ``package``, which ``extra`` installs; ``headers`` go with every request. ``used_up``
+    is the error code of an account with nothing left. The errors of a ``private`` engine leave out the server's words,
+    which may quote the request.
+    """
+
+    package: ClassVar[str]
+    extra: ClassVar[str]
+    client: ClassVar[str]
+    headers: ClassVar[Mapping[str, str]] = {}
+    used_up: ClassVar[str]
+
+    def __init__(self, settings: S) -> None:
+        self.private = False
+        self._settings = settings
+        self._client: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def missing(self) -> str | None:
+        """One sentence on what to install or set, or None. It never holds the key."""
+        if find_spec(self.package) is None:
+            return f"the package {self.package} is not installed: pip install 'turinglike[{self.extra}]'"
+        name, key = self._settings.key_variable, self._key()
+        if not key:
+            if not name or self._settings.is_local():
+                return None
+            return (
+                f"the environment variable {name} holds no key for {self._settings.base_url}: set it where the agent "
+                "runs (before Ray is started there, if --address names a cluster)"
+            )
+        if not KEY.fullmatch(key):
+            return f"the environment variable {name} holds something that cannot be a key: spaces or odd characters"
+        return None
+
+    def provenance(self) -> dict[str, Any]:
+        return {self.package: version(self.package)}
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()
+
+    async def _post(self, resource: str, form: type[R], **options: Any) -> tuple[R, int]:
+        """The reply, which has the ``form``, and the number of tries. Raises AnswerError.
+
+        It is raised outside of the handlers: an error of the package holds the request and its headers, and must not be
+        the context of ours.
+        """
+        library: Any = importlib.import_module(self.package)
+        settings = self._settings
+        create = attrgetter(resource)(self._connected()).with_raw_response.create
+        headers = {} if self._key() else {"Authorization": library.Omit()}  # not even an empty key
+        code: Code
+        try:
+            async with asyncio.timeout(settings.patience_s):
+                response = await create(extra_headers={**self.headers, **headers}, **options)
+            return form.model_validate_json(response.http_response.content), response.retries_taken + 1
+        except library.APIStatusError as error:
+            body = json.dumps(error.body)
+            is_refused = f'"{self.used_up}"' in body or UNSUPPORTED.search(body) is not None
+            code = "no_room" if TOO_LONG.search(body) else code_of(error.status_code)
+            code = "server_refused" if is_refused else code
+            words = "" if self.private else reason(error.body)
+            message = f"answered {error.status_code}: {words}".rstrip(": ")
+        except library.APITimeoutError:
+            code, message = "server_timeout", f"no reply within {settings.timeout_s:g} s"
+        except TimeoutError:
+            code, message = "server_timeout", f"no reply within {settings.patience_s:g} s, all tries together"
+        except library.APIConnectionError as error:
+            cause = error.__cause__ or error
+            code = "server_unreachable"
+            message = f"no connection: {cause}".rstrip(": ") + f" ({type(cause).__name__})"
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            code, message = "server_bad_reply", f"the reply has another form: {where} {first['msg']}"
+        except library.APIError:
+            code, message = "server_bad_reply", "the reply cannot be read"
+        raise AnswerError(code, f"{settings.base_url}: {quoted(message, [self._key()])}")
+
+    def _bad_reply(self, message: str) -> AnswerError:
+        return AnswerError("server_bad_reply", f"{self._settings.base_url}: {message}")
+
+    def _connected(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            missing = self.missing()
+            if missing is not None:
+                raise UnavailableError(missing)
+            self._client, self._loop = self._new_client(), loop
+        return self._client
+
+    def _new_client(self) -> Any:
+        library: Any = importlib.import_module(self.package)
+        for name in LOGGERS:
+            logger = logging.getLogger(name)
+            logger.setLevel(max(logger.level, logging.WARNING))
+        settings = self._settings
+        # A request to this machine must not go by a proxy that the environment names.
+        direct = {"mounts": {"http://": None, "https://": None}} if settings.is_local() else {}
+        # A redirect would take the request to another host.
+        http_client = library.DefaultAsyncHttpxClient(follow_redirects=False, **direct)
+        return getattr(library, self.client)(
+            api_key=self._key() or "none",  # or the package would look for a key
+            base_url=settings.base_url,
+            timeout=settings.timeout_s,
+            max_retries=settings.retries,
+            http_client=http_client,
+        )
+
+    def _key(self) -> str:
+        name = self._settings.key_variable
+        return os.environ.get(name, "").strip() if name else ""
+
+    def _cleared(self, text: str) -> str:
+        return cleared(text, [self._key()])
+
+    def _name(self, value: Any) -> str | None:
+        return self._cleared(value)[:200] if isinstance(value, str) and value else None
+
+
+def reason(body: Any) -> str:
+    """The sentence in the body of an error, whichever of the usual forms it has."""
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        if isinstance(inner, dict):
+            inner = inner.get("message") or inner.get("detail") or inner
+        body = inner
+    return body if isinstance(body, str) else json.dumps(body) if body else ""

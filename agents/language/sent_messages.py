@@ -1,0 +1,252 @@
+"""What becomes of a generated message: a label before it is removed, it is cut to the lengths of people's and put in
+small letters, or it is too short.
+
+Labels ("Karen:", "B:", "1:") come of prompts that have messages in that form. The 2025 paper draws a length in words
+for each reply and cuts a longer reply "at the most appropriate punctuation mark": in its programs the last full stop,
+exclamation or question mark within the length. Words are separated by spaces.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Collection, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.answers import TurnAnswer, WordAnswer, is_blank
+from agents.contract import Draw, Reply, Settings, Verdict
+from agents.errors import InputError, Problem
+from agents.language.prompts import GREETED, SIDES
+from agents.language.pseudo_dialogue import read_messages
+from agents.language.words.replies import no_word
+from agents.stimuli import ConversationStimulus, Stimulus
+
+Fallback = Literal["empty", "whole"]
+
+_BEFORE = r"[\s*_>\[(#\"“'‘`-]{0,6}"
+_AFTER = r"[*_\])\"”'’`]{0,3}\s{0,2}[:：][*_]{0,3}"
+# Not "12:30", and no emoticon: ":D", ":p", "D:".
+_NOBODY = re.compile(rf"{_BEFORE}(?:([A-Za-z]|\d{{1,2}}){_AFTER}(?!\d)(?![)(/|3])|[:：]\s*(?=[^\W\d_]{{2}}))\s*")
+_QUOTES = {'"': '"', "“": "”", "”": "”", "«": "»", "„": "“", "‘": "’", "「": "」"}
+_MOST_LABELS = 3  # in a row
+_LONGEST = 100_000  # words
+
+
+class Label(NamedTuple):
+    """A label at the beginning of a text: whose it is, how it is written, and where it ends."""
+
+    whose: Literal["own", "other", "nobody"]
+    written: str
+    end: int
+
+
+def _labels_of(name: str, side: str | None = None) -> set[str]:
+    words = name.split()
+    return {name, side or name, *words[:1], *(word[:1].upper() for word in words[:1])}
+
+
+def short_names(names: Sequence[str], speaker: str) -> tuple[set[str], set[str]]:
+    """The labels of the ``speaker`` of the two ``names``, A's and B's, and the other's: the name, its first word and
+    letter, and the letter of the side."""
+    sides = dict(zip(names, SIDES, strict=False))
+    own = _labels_of(speaker, sides.get(speaker))
+    others = [_labels_of(name, sides.get(name)) for name in names if name != speaker]
+    return own, set().union(*others) - own
+
+
+def leading_label(text: str, own: Collection[str], others: Collection[str]) -> Label | None:
+    """The label with which ``text`` begins: a name of the speaker's ``own`` or the ``others``, in any case, or any
+    letter, number or nothing before a colon, which is nobody's."""
+    known = sorted({*own, *others}, key=len, reverse=True)
+    names = "|".join(re.escape(name) for name in known if name.strip())
+    match = re.match(rf"{_BEFORE}({names}){_AFTER}\s*", text, re.IGNORECASE) if names else None
+    if match is not None:
+        is_own = match[1].casefold() in {name.casefold() for name in own}
+        return Label("own" if is_own else "other", match[0].strip(), match.end())
+    match = _NOBODY.match(text)
+    if match is None or (match[1] in ("D", "d") and (match[0][-1].isspace() or match.end() == len(text))):
+        return None
+    return Label("nobody", match[0].strip(), match.end())
+
+
+def without_label(text: str, own: Collection[str], others: Collection[str], *, whose: Collection[str]) -> str:
+    """``text`` without the labels of ``whose`` at its beginning, and without quotation marks around what follows."""
+    for _ in range(_MOST_LABELS):
+        label = leading_label(text, own, others)
+        if label is None or label.whose not in whose:
+            break
+        text = text[label.end :]
+    closing = _QUOTES.get(text[:1])
+    within = text[1:-1]
+    is_quoted = closing is not None and len(text) > 1 and text[-1] == closing and not {text[0], closing} & set(within)
+    return within.strip() if is_quoted else text
+
+
+def may_change(text: str) -> bool:
+    """Whether the beginning of a ``text`` that is still generated may turn out to be a label or a quotation."""
+    return text.lstrip(" *_")[:1] in _QUOTES or re.fullmatch(r"[\W_]*\w*[\W_]*", text) is not None
+
+
+def spoken(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
+    """What ``name``, also called ``also``, says in a model's text: all of it on a line, or in a burst the messages, a
+    line each, up to where it goes on as ``other``. See :func:`unlabelled`."""
+    if stimulus.mode == "burst":
+        return own_part(stimulus, text, name, other)
+    return unlabelled(stimulus, " ".join(text.split()), name, other, *also)
+
+
+def own_part(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
+    """What ``name`` says in a model's lines of "Name: message", up to where it goes on as ``other``."""
+    messages = read_messages(text, (name, other), name, stimulus.mode)
+    own = takewhile(lambda message: message.speaker == name, messages)
+    return "\n".join(filter(None, [unlabelled(stimulus, message.text, name, other) for message in own]))
+
+
+def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
+    """A message without the speaker's own label and quotation marks around it. To a person no label goes out; between
+    machines another's stays, as the filters look for it."""
+    names = stimulus.names or (name, other)
+    own, others = short_names(names, name) if name in names else (_labels_of(name), _labels_of(other))
+    whose = ("own",) if stimulus.type == "MM" else ("own", "other", "nobody")
+    return without_label(text, own.union(also), others, whose=whose)
+
+
+# lengths
+
+
+class TruncationSettings(Settings):
+    """How long a reply may be, and how a longer reply is cut."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    shape: float = Field(2.09, ge=0.01, le=10_000)
+    """The shape of the Gamma distribution of lengths; 2.09 and a scale of 7.0 have the mean and spread of people's."""
+    scale: float = Field(7.0, gt=0, le=10_000)
+    """The scale, in words, of the Gamma distribution of lengths."""
+    least: int = Field(1, ge=1)
+    """The shortest length that is drawn, in words."""
+    lengths: Path | None = None
+    """People's messages, whose lengths are drawn instead: records of conversations (.jsonl), or a length a line."""
+    people: bool = False
+    """Whether messages to people are cut, too; the papers cut none but in their online test."""
+    fallback: Fallback = "empty"
+    """What is left where no mark stands within the length: empty (nothing, so that it is drawn again), or whole."""
+
+
+def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] = ()) -> int:
+    """A length in words, the same for the same seed: from ``lengths`` or, if there are none, a draw from the Gamma
+    distribution, rounded; never below ``settings.least``."""
+    numbers = random.Random(seed)
+    if lengths:
+        length = lengths[int(numbers.random() * len(lengths))]
+    else:
+        length = round(min(_LONGEST, numbers.gammavariate(settings.shape, settings.scale)))
+    return max(settings.least, length)
+
+
+class _Message(BaseModel):
+    agent: str | None = None
+    text: str
+
+
+class _Conversation(BaseModel):
+    messages: list[_Message] = []
+
+
+class _Record(BaseModel):
+    answer: _Conversation | None
+
+    def peoples_lengths(self) -> list[int]:
+        messages = self.answer.messages if self.answer is not None else []
+        return [len(message.text.split()) for message in messages if (message.agent or "").startswith("human")]
+
+
+def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
+    """The lengths in words in the file of the ``settings``; none if they name no file. Raises InputError.
+
+    A ``.jsonl`` file holds records: the lengths are those of the messages of speakers called "human…". Any other has a
+    whole number from 0 a line; empty lines do not count.
+    """
+    path = None if settings is None else settings.lengths
+    if path is None:
+        return ()
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a file of lengths: {error}") from None
+    lengths: list[int] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if path.suffix == ".jsonl" and text:
+            try:
+                lengths += _Record.model_validate_json(text).peoples_lengths()
+            except ValidationError as error:
+                problems.append(Problem(str(path), number, None, f"no record: {error.errors()[0]['msg']}"))
+        elif text.isascii() and text.isdigit() and len(text) <= 6 and int(text) <= _LONGEST:
+            lengths.append(int(text))
+        elif text:
+            problems.append(Problem(str(path), number, None, f"{text[:40]!r} is no whole number from 0 to {_LONGEST}"))
+    if problems:
+        raise InputError(f"{path}: {len(problems)} of {len(lines)} lines hold no length", problems)
+    if not lengths:
+        raise InputError(f"{path}: holds no length")
+    return tuple(lengths)
+
+
+def truncate(text: str, words: int, fallback: Fallback = "empty") -> str:
+    """``text`` if it has at most ``words`` words; otherwise its beginning, up to the last ``.``, ``!`` or ``?`` within
+    them. ``fallback`` says what is left where there is none: nothing, or all of the text."""
+    parts = text.split()
+    if len(parts) <= words:
+        return text
+    begins = " ".join(parts[:words])
+    kept = begins[: max(begins.rfind(mark) for mark in ".!?") + 1]
+    return text if fallback == "whole" and not kept else kept
+
+
+def sent_message(
+    stimulus: ConversationStimulus,
+    text: str,
+    draw: Draw,
+    truncation: TruncationSettings | None,
+    lengths: Sequence[int],
+    lower_case: float,
+) -> str:
+    """What is sent of ``text`` (of :func:`spoken`): each line is cut to a length of its own, and ``lower_case`` is the
+    share of messages in small letters."""
+    if truncation is not None and (stimulus.type == "MM" or truncation.people):
+        lines = [
+            truncate(line, draw_length(draw.seed + index, truncation, lengths), truncation.fallback)
+            for index, line in enumerate(text.split("\n"))
+        ]
+        text = "\n".join(filter(None, lines))
+    return text.lower() if random.Random(f"case {draw.seed}").random() < lower_case else text
+
+
+def too_short(
+    stimulus: Stimulus, reply: Reply, least: int, attempts: int, *, before_cut: bool = False
+) -> Verdict | None:
+    """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words, as they are sent
+    or ``before_cut``.
+
+    The last of the ``attempts`` at a message is kept if it has any word. Kept are every message to a person that is not
+    empty ("We applied no filtering to human-human or human-AI dialogues", 2025 paper, Methods), and pseudo-dialogues.
+    """
+    if isinstance(reply.answer, WordAnswer):
+        return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])
+    if not isinstance(reply.answer, TurnAnswer) or reply.answer.finish == GREETED or reply.raw.get("pseudo"):
+        return None
+    beginning = reply.raw["text"][:200]
+    if isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM":
+        return Verdict("too_few_words", True, f"no text: {beginning}") if is_blank(reply.answer.text) else None
+    text = reply.raw["text"] if before_cut else reply.answer.text
+    count = sum(any(map(str.isalnum, word)) for word in text.split())
+    if count >= max(least, 1):
+        return None
+    is_last = reply.raw["attempt"] + 1 >= attempts
+    return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {beginning}")

@@ -1,0 +1,300 @@
+"""The papers' questions about pictures, and how replies to them are read: pure functions of a reply's text.
+
+The questions are those of the 2025 paper (Methods; lines that tell people to press a button left out), word for word.
+How the papers read the replies is not published. A reader takes what models do write: bare words, sentences, lists,
+tables, CSV and JSON, which may be cut off. It raises AnswerError ``unparsable``, with the reply in its message, rather
+than take an apology for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from agents.errors import AnswerError
+from agents.language.words.replies import is_apology, unmarked
+from agents.vision import colors
+
+COLOR = (
+    "What is the dominant color in this picture? Select from the options: red, pink, orange, yellow, purple, green, "
+    "blue, brown, gray, black, white. Provide your answer with only one word."
+)
+OBJECTS = "What objects do you see in this image? Please provide 3 different one-word responses."
+SCANPATH = (
+    "Identify objects and regions that would attract a human's gaze during a natural viewing of the scene. Predict the "
+    "sequence with {count} fixations a typical observer might make, explaining why each fixation occurs. The output "
+    "should be formatted as a structured fixation sequence, where each fixation includes the following attributes:\n"
+    "Coordinates(integer x indicating width ranging from 0 to {width}, integer y indicating height ranging from 0 to "
+    "{height}): Approximate fixation position in the image.\n"
+    "Fixation Duration(string): The estimated time spent fixating on this object.\n"
+    "Justification(string): A short explanation of why this object or region attracted attention.\n"
+)
+
+LONGEST = 4000  # characters of a reply in an error
+MOST_WORDS = 3  # of an object
+_FENCE = re.compile(r"```[\w-]*\n?")
+
+
+def unparsable(text: str, wanted: str) -> AnswerError:
+    """The error for a reply that is no answer."""
+    quoted = text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    return AnswerError("unparsable", f"no {wanted} in the reply: {quoted!r}")
+
+
+# colour
+
+_COLOR_WORD = re.compile(rf"\b(?:{'|'.join([*colors.WORDS, 'grey'])})\b")
+_COLOR_IS = re.compile(r"\bcolou?r\b[^.]*?\b(?:is|would be|seems to be|appears to be)\b")
+
+
+def read_color(text: str) -> tuple[str, str | None]:
+    """The colour word of a reply, of the eleven, and the CSS3 name from which it was made, if the reply has another.
+
+    Of several it is the word after "the dominant color is", or else the first; of a compound ("light blue") the last.
+    A reply with most of the eleven repeats the question. Up to three words may name a CSS3 colour ("teal") instead.
+    """
+    plain = unmarked(text).lower()
+    runs = _color_runs(plain)
+    if is_apology(text) or len({word for _, word in runs}) > len(colors.WORDS) // 2:
+        raise unparsable(text, "colour")
+    if runs:
+        named = _COLOR_IS.search(plain)
+        after = [word for place, word in runs if named is not None and place >= named.end()]
+        return (after or [runs[0][1]])[0], None
+    words = re.findall(r"[a-z]+", plain)
+    for name in ["".join(words), *words][: 1 + MOST_WORDS] if len(words) <= MOST_WORDS else []:
+        if name in colors.CSS3 or name in colors.ALIASES:
+            return colors.word_of(name), name
+    raise unparsable(text, "colour")
+
+
+def _color_runs(plain: str) -> list[tuple[int, str]]:
+    """(place, word) of each colour word; of those with only a hyphen or a space between them the last."""
+    matches = [(match.start(), match.end(), match[0].replace("grey", "gray")) for match in _COLOR_WORD.finditer(plain)]
+    beyond = (len(plain) + 2, 0, "")
+    return [(first[0], first[2]) for first, second in pairwise([*matches, beyond]) if second[0] - first[1] > 1]
+
+
+# objects
+
+_BULLET = re.compile(r"\s*(?:[-*•+–]\s+|\(?\d{1,2}[.):]\s*|\(?[a-c][.)]\s+)")
+_BEFORE_OBJECTS = re.compile(
+    r"^.*?\b(?:see|are|include|includes|contains|shows|is|objects)\b(?=\s+\w)", re.IGNORECASE | re.DOTALL
+)
+
+
+def read_objects(text: str, most: int = 3) -> list[str]:
+    """The first ``most`` different objects of a reply, in small letters, without articles."""
+    if is_apology(text):
+        raise unparsable(text, "objects")
+    named = _named_in_json(text) or _named_in_lines(text) or _named_in_prose(text)
+    objects = list(dict.fromkeys(filter(None, map(_object, named))))
+    if not objects:
+        raise unparsable(text, "objects")
+    return objects[:most]
+
+
+def _named_in_json(text: str) -> list[str]:
+    match = re.search(r"[\[{].*[\]}]", text, re.DOTALL)
+    try:
+        value = json.loads(match.group()) if match else []
+    except (ValueError, RecursionError):
+        return []
+    if isinstance(value, dict):
+        value = next((inner for inner in value.values() if isinstance(inner, list)), list(value.values()))
+    labels = [_label(entry) for entry in value]
+    return labels if all(labels) else []
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("object", "label", "name", "response", "word") if key in value), "")
+    return value if isinstance(value, str) else ""
+
+
+def _named_in_lines(text: str) -> list[str]:
+    """The entries of a list with numbers or bullets, or of nothing but short lines."""
+    lines = [line for line in _FENCE.sub("", text).splitlines() if line.strip()]
+    marked = [line[match.end() :] for line in lines if (match := _BULLET.match(line))]
+    if marked:
+        # "Cat 2. Dog 3. Lamp" has three.
+        return [part for line in marked for part in re.split(r"[\s,;]+\(?\d{1,2}[.)]\s*", line)]
+    short = [line for line in lines if len(line.split()) <= MOST_WORDS and not line.rstrip().endswith(":")]
+    return short if len(short) > 1 and not any("," in line for line in short) else []
+
+
+def _named_in_prose(text: str) -> list[str]:
+    plain = unmarked(_FENCE.sub("", text)).strip()
+    plain = plain.rpartition(":")[2].strip() or plain  # "Here are three objects: …"
+    plain = _BEFORE_OBJECTS.sub("", plain, count=1)
+    parts = [part for part in re.split(r"[,;/|\n]|\.(?:\s|$)|\band\b|&", plain) if part.strip()]
+    return parts[0].split() if len(parts) == 1 and len(parts[0].split()) == 3 else parts
+
+
+def _object(part: str) -> str:
+    """The object's word or words; "" for what is too long to be an object."""
+    plain = re.split(r"\s[-–—]\s|:|\(", unmarked(part).strip().lower())[0]  # without what is written about it
+    plain = re.sub(r"^(?:(?:there (?:is|are)|a|an|the|some|one|and)\s+)+", "", plain.strip(" \t.,;!?)]}")).strip()
+    return plain if 0 < len(plain.split()) <= MOST_WORDS and re.search(r"[^\W\d]", plain) else ""
+
+
+# captions
+
+_HEADING = re.compile(
+    r"^(?:(?:here is|here's) (?:a|the) )?(?:caption|description)(?: of the scene)?\s*:\s*", re.IGNORECASE
+)
+
+
+def read_caption(text: str) -> str:
+    """The caption without quotation marks, a heading ("Caption:") or marks of Markdown, on a line."""
+    plain = " ".join(re.sub(r"[*_`#]+", "", _FENCE.sub("", text)).split())
+    plain = _HEADING.sub("", plain)
+    if len(plain) > 1 and plain[0] in "\"“'‘" and plain[-1] in "\"”'’":
+        plain = plain[1:-1].strip()
+    if not re.search(r"\w", plain) or is_apology(plain):
+        raise unparsable(text, "caption")
+    return plain
+
+
+# scanpaths; every repetition has a limit, so that no text takes long
+
+_NUMBER = r"[-−]?\d{1,7}(?:\.\d{1,7})?"
+_UNIT = r"\s{0,3}(?:px|pixels?)?"
+_SPAN_OF = rf"({_NUMBER})\s{{0,3}}(?:(?:-|–|—|to)\s{{0,3}}({_NUMBER}))?"
+_NAME = r"(?:[ _-]?(?:coord(?:inate)?|pos(?:ition)?))?[\s\"'`*=:]{1,6}"
+# The ways in which two numbers are a place: named x and y, in brackets, after a word that says so, at a line's start.
+_PLACES = (
+    re.compile(
+        rf"(?<![a-z])x{_NAME}({_NUMBER}){_UNIT}[^\w-]{{0,40}}(?:[-•]\s{{1,3}}\W{{0,4}})?y{_NAME}({_NUMBER})",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"[(\[{{<]\s{{0,3}}({_NUMBER}){_UNIT}\s{{0,3}}[,;]\s{{0,3}}({_NUMBER}){_UNIT}\s{{0,3}}[)\]}}>,;]"),
+    re.compile(
+        rf"\b(?:coordinates?|position|point|location|fixation|at)\b[^\d\n-]{{0,24}}({_NUMBER}){_UNIT}\s{{0,3}}[,;x×]"
+        rf"\s{{0,3}}({_NUMBER})\b",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"^[^\w\n-]{{0,12}}(?:\d{{1,2}}\s{{0,3}}[.):]\s{{0,3}})?({_NUMBER}){_UNIT}\s{{0,3}}[,;]\s{{0,3}}({_NUMBER})\b"
+        r"(?!\s{0,3}m?s\b)",
+        re.MULTILINE,
+    ),
+)
+_ENTRY = re.compile(
+    r"^[^\w\n({\[]{0,12}(?:fixation|point|step|no\.?|number)?[ \t]{0,3}#?[ \t]{0,3}(\d{1,3})\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_WITH_UNIT = re.compile(rf"{_SPAN_OF}\s{{0,3}}(milliseconds?|msecs?|ms|seconds?|secs?|s)\b", re.IGNORECASE)
+_AFTER_DURATION = re.compile(rf"duration\w{{0,12}}[^\d\n]{{0,20}}{_SPAN_OF}", re.IGNORECASE)
+_ANY_SPAN = re.compile(_SPAN_OF)
+_MOST_SECONDS = 20  # a larger number without a unit is in milliseconds
+_LONGEST_NAME = 60  # of a column
+
+
+@dataclass(frozen=True, slots=True)
+class Fixation:
+    """A place in pixels, on the frame or off it, and how long it was fixated, if the reply says so."""
+
+    x: float
+    y: float
+    duration_ms: float | None = None
+
+
+def read_scanpath(text: str) -> list[Fixation]:
+    """The fixations of a reply, in their order: the more of those in a table, and of those in text.
+
+    In text each numbered entry has its first place; where nothing is numbered every place counts. A duration without a
+    unit is in seconds up to 20, in milliseconds beyond; of a span it is the middle.
+    """
+    fixations = max(_in_table(text), _in_text(text), key=len)
+    if len(fixations) < (3 if is_apology(text) else 1):
+        raise unparsable(text, "fixation")
+    return fixations
+
+
+def duration_ms(text: str, without_unit: re.Pattern[str] = _ANY_SPAN) -> float | None:
+    """The first duration with a unit, or else the match of ``without_unit``: "300", "0.3s", "200-400 ms", "about 1 s".
+    In milliseconds."""
+    span = _WITH_UNIT.search(text)
+    unit = None if span is None else span[3]
+    span = span or without_unit.search(text)
+    if span is None:
+        return None
+    low = _float(span[1])
+    value = low if span[2] is None else (low + _float(span[2])) / 2
+    if value < 0:
+        return None
+    in_seconds = value <= _MOST_SECONDS if unit is None else not unit.lower().startswith("m")
+    return round(value * 1000 if in_seconds else value, 3)
+
+
+def _float(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def _in_table(text: str) -> list[Fixation]:
+    """The rows below a line whose cells name x and y, parted by bars, tabs or commas."""
+    fixations: list[Fixation] = []
+    columns: tuple[int, int, int | None] | None = None
+    for line in text.splitlines():
+        is_parted = "|" in line or "\t" in line
+        parts = re.split(r"\||\t" if is_parted else ",", line.strip().strip("|") if "|" in line else line)
+        cells = [cell.strip(' *`"') for cell in parts]
+        columns = _columns(cells) or columns
+        if columns is None or max(columns[:2]) >= len(cells):
+            continue
+        x, y = (re.search(_NUMBER, cells[column]) for column in columns[:2])
+        if x is not None and y is not None:
+            third = columns[2]
+            duration = cells[third] if third is not None and third < len(cells) else ""
+            fixations.append(Fixation(_float(x[0]), _float(y[0]), duration_ms(duration)))
+    return fixations
+
+
+def _columns(cells: Sequence[str]) -> tuple[int, int, int | None] | None:
+    """The columns of x, y and the duration in a line of headings."""
+    names = [re.sub(r"[^a-z]", "", re.sub(r"\(.*?\)", "", cell[:_LONGEST_NAME].lower())) for cell in cells]
+    x = [place for place, name in enumerate(names) if re.fullmatch(r"x(?:coord(?:inate)?|pos(?:ition)?)?", name)]
+    y = [place for place, name in enumerate(names) if re.fullmatch(r"y(?:coord(?:inate)?|pos(?:ition)?)?", name)]
+    spans = [place for place, name in enumerate(names) if "duration" in name or "time" in name]
+    return (x[0], y[0], spans[0] if spans else None) if x and y else None
+
+
+def _in_text(text: str) -> list[Fixation]:
+    entries = _entries(text)
+    if entries:
+        return [fixation for entry in entries if (fixation := _first(entry)) is not None]
+    matches = max(([*pattern.finditer(text)] for pattern in _PLACES), key=len)
+    starts, ends = [match.start() for match in matches], [match.end() for match in matches]
+    # In JSON what belongs to a place may stand before it: after the last bracket that opens a list or ends an object.
+    before = [re.split(r"[\[}]", text[end:start])[-1] for end, start in zip([0, *ends], starts, strict=False)]
+    if before and "{" in before[0] and _AFTER_DURATION.search(before[0]):
+        about = before
+    else:
+        about = [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=False)]
+    return [_fixation(match, words) for match, words in zip(matches, about, strict=True)]
+
+
+def _entries(text: str) -> list[str]:
+    """The parts of a text that begin with 1, 2, 3 and so on at the start of a line; at least two."""
+    starts: list[re.Match[str]] = []
+    for match in _ENTRY.finditer(text):
+        if int(match[1]) == len(starts) + 1:
+            starts.append(match)
+    if len(starts) < 2:
+        return []
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    return [text[match.end() : end] for match, end in zip(starts, ends, strict=True)]
+
+
+def _first(entry: str) -> Fixation | None:
+    place = next(filter(None, (pattern.search(entry) for pattern in _PLACES)), None)
+    return place and _fixation(place, f"{entry[: place.start()]} {entry[place.end() :]}")
+
+
+def _fixation(place: re.Match[str], about: str) -> Fixation:
+    return Fixation(_float(place[1]), _float(place[2]), duration_ms(about, _AFTER_DURATION))

@@ -1,0 +1,122 @@
+"""Stimuli to measure with, made here: the same on every machine, and nothing has to be at hand.
+
+Pictures have structure at several scales and things with edges on them, so that decoding, resizing and saliency have
+their usual work. Of a conversation with two to ten messages the next turn is wanted.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from agents.language.words import vocabulary
+from agents.stimuli import ConversationStimulus, Mode, Stimulus, Task, parse_row
+from serving.conversations.scenario import NAMES, PERSONAS, SIDES, TOPICS
+
+if TYPE_CHECKING:
+    from PIL import Image as PILImage
+
+PICTURES = 64  # different ones; more stimuli show them again
+CUES = 4096  # different ones
+SIZES = ((640, 480), (480, 640), (640, 427), (1024, 768))  # width, height
+SCALES = (4, 16, 64, 256)  # pixels that one value of the noise spans
+TARGET = 96  # pixels of a target's side
+COMMONEST = 300  # words that are hardly ever cues: the, of, and
+MESSAGES = (
+    "I have been thinking about {topic} a lot lately, and I am not sure that I like where it is going.",
+    "Really? I thought you did not care about {topic} at all!",
+    "It depends. My sister talks of nothing else, so I hear about it every day.",
+    "Ha, that sounds like my family. What did she tell you this time?",
+    "Mostly that everything was better ten years ago, which I find hard to believe.",
+    "People always say so. What would you change about {topic} if you could?",
+    "I would make it simpler, and I would let more people take part in it.",
+    "That is a good point. I once tried to learn more about it, but I gave up after a week.",
+    "Why did you give up so soon?",
+    "Too many rules, and nobody who could explain them to me.",
+)
+
+
+def write(path: Path, counts: Mapping[tuple[Task, Mode | None], int]) -> Path:
+    """Write a set with so many stimuli of each kind, and the pictures that it shows, unless they are there, in the
+    folder "images" beside it. Returns ``path``."""
+    with path.open("wb") as file:
+        for (task, mode), count in counts.items():
+            kind = task if mode is None else f"{task}-{mode}"
+            rows = _rows(path.parent, task, mode, count)
+            for number in range(count):
+                row = {"id": f"bench/{kind}/{number:06d}", "task": task, **rows[number % len(rows)]}
+                file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+    return path
+
+
+def read(path: Path) -> list[Stimulus]:
+    """The stimuli of a set that :func:`write` wrote."""
+    return [parse_row(row, root=path.parent) for row in path.read_bytes().splitlines()]
+
+
+def options(stimulus: Stimulus) -> Mapping[str, Any]:
+    """A draw's options: of a conversation whose turn it is."""
+    return {"speaker": stimulus.who_starts, "turn": 0} if isinstance(stimulus, ConversationStimulus) else {}
+
+
+def _rows(folder: Path, task: Task, mode: Mode | None, count: int) -> list[dict[str, Any]]:
+    if task == "word_association":
+        words = vocabulary.most_frequent(COMMONEST + 2 * CUES)[COMMONEST:]
+        return [{"cue": word} for word in words if len(word) > 3][:CUES]
+    if task == "conversation":
+        return [_conversation(number) for number in range(min(count, CUES))]
+    (folder / "images").mkdir(exist_ok=True)
+    return [_picture(folder, number, mode) for number in range(min(count, PICTURES))]
+
+
+def _conversation(number: int) -> dict[str, Any]:
+    drawn = random.Random(number)
+    topic, names = drawn.choice(TOPICS), [drawn.choice(names) for names in NAMES]
+    texts = [text.format(topic=topic) for text in MESSAGES[: 2 + number % (len(MESSAGES) - 1)]]
+    return {
+        "topic": topic,
+        "names": names,
+        "personas": [drawn.choice(personas) for personas in PERSONAS],
+        "who_starts": SIDES[len(texts) % 2],
+        "exchanges": 1,
+        "history": [{"speaker": names[turn % 2], "text": text} for turn, text in enumerate(texts)],
+    }
+
+
+def _picture(folder: Path, number: int, mode: Mode | None) -> dict[str, Any]:
+    width, height = SIZES[number % len(SIZES)]
+    name, target = f"images/{number:04d}.jpg", f"images/{number:04d}-target.jpg"
+    drawn = random.Random(number)
+    left, top = drawn.randrange(width - TARGET), drawn.randrange(height - TARGET)
+    if not (folder / target).exists():
+        picture = _paint(width, height, drawn)
+        picture.save(folder / name, quality=90)
+        picture.crop((left, top, left + TARGET, top + TARGET)).save(folder / target, quality=90)
+    row: dict[str, Any] = {"image": name} if mode is None else {"image": name, "mode": mode}
+    if mode == "search":
+        row |= {"target_image": target, "target_box": [left, top, TARGET, TARGET], "target_present": True}
+    return row
+
+
+def _paint(width: int, height: int, drawn: random.Random) -> PILImage.Image:
+    """Noise of every scale, the coarser the stronger, and on it a dozen things with edges."""
+    import numpy as np
+    from PIL import Image, ImageDraw
+
+    noise = np.random.default_rng(drawn.getrandbits(32))
+    total = np.full((height, width, 3), 127.0)
+    for scale in SCALES:
+        coarse = noise.integers(0, 256, (height // scale + 2, width // scale + 2, 3), dtype=np.uint8)
+        smooth = Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+        total += (np.asarray(smooth, dtype=np.float64) - 127.0) * (scale / SCALES[-1]) ** 0.5
+    picture = Image.fromarray(total.clip(0, 255).astype(np.uint8))
+    brush = ImageDraw.Draw(picture)
+    for _ in range(12):
+        left, top = drawn.randrange(width), drawn.randrange(height)
+        box = (left, top, left + drawn.randrange(16, width // 3), top + drawn.randrange(16, height // 3))
+        drawn.choice((brush.ellipse, brush.rectangle))(box, fill=tuple(drawn.randrange(256) for _ in range(3)))
+    return picture

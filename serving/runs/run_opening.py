@@ -1,0 +1,335 @@
+"""Making and continuing run folders: the set is checked and kept, and everything must be as it was before.
+
+``stimuli.index`` holds three 64-bit numbers a stimulus: hashes of the id, of the content (canonical row and image
+bytes), and of the image files' size and time. With it a resumed run sees what has changed and reads no image again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import struct
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from agents.errors import IdentityError, InputError, Problem, StorageError
+from serving.runs.atomic_files import lock, replacing
+from serving.runs.checking import check_set
+from serving.runs.display_text import count
+from serving.runs.eligibility import Kind, kind_of
+from serving.runs.run import PERSON, Run, remove_leftovers
+from serving.runs.run_json import difference, new_run_json, read_run_json
+from serving.runs.set_rows import Choose, Row
+from serving.runs.stimulus_set import is_image_folder
+
+INDEX = b"turinglike.index/3\n"
+NAMED = 10  # changed stimuli that a message names
+EXPLAINED = 10_000  # invalid rows whose reasons are kept
+UNEXPLAINED = ("invalid_stimulus", "the set has too many problems to tell each: see `turinglike check`")
+
+Key = tuple[str, str]  # task and id
+Entry = tuple[int, int]  # hashes of content (0 if it cannot be read) and of the files' size and time (0 without images)
+Entries = dict[Key, Entry]
+
+
+def open_run(
+    folder: Path,
+    source: Path,
+    *,
+    task: str | None,
+    choose: Choose | None = None,
+    seed: int | None,
+    samples: int,
+    described: Mapping[str, dict[str, Any]],
+    skip_invalid: bool = False,
+) -> Run:
+    """Check the set ``source``, and make or continue the run folder, which the caller has locked.
+
+    ``task`` and ``choose`` are as for :func:`serving.runs.stimulus_set.read_rows`; pictures are asked the tasks, too,
+    that the run has asked about them before. Raises InputError with every problem of the set, IdentityError if the
+    folder was made from something else, StorageError if it cannot be written.
+    """
+    remove_leftovers(folder)
+    meta = _load_meta(folder)
+    old: Entries | None = None
+    if meta is not None:
+        if not meta["set"]:
+            raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
+        _same_seed_and_agents(folder, meta, seed, described)
+        old = _load_index(folder)
+    tasks = _TasksOfPictures(meta, described, choose)
+    if task is not None and is_image_folder(source):
+        tasks.task, task = task, None
+    checked = _Checked(known=old or {})
+    try:
+        _check_into(folder / "stimuli.new", source, task, tasks, checked, skip_invalid)
+        if meta is not None:
+            if old is None and checked.sha256() != meta["set"].get("sha256"):
+                old = _rebuild_index(folder, Path(meta["set"].get("root") or source.parent))
+            _carry_over(folder, old or {}, checked.entries)
+        try:
+            (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
+        except OSError as error:
+            raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
+    finally:
+        (folder / "stimuli.new").unlink(missing_ok=True)
+    _save_index(folder, checked)
+    if meta is None:
+        meta = new_run_json(secrets.token_hex(6), seed or 0, samples)
+    meta["set"] = {
+        "source": str(source),
+        "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
+        "count": len(checked.entries),
+        "sha256": checked.sha256(),
+        **({"tasks": tasks.asked} if tasks.asked else {}),
+    }
+    _note_agents(folder, meta, described, samples)
+    run = Run(folder, meta)
+    run.kinds = dict(zip(checked.entries, checked.kinds, strict=True))
+    run.invalid, run.skipped = checked.invalid, checked.skipped
+    run.save()
+    return run
+
+
+def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Run:
+    """Make or continue the folder of a server that keeps records, which the caller has locked.
+
+    Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
+    """
+    remove_leftovers(folder)
+    meta = _load_meta(folder)
+    if meta is None:
+        meta = new_run_json(secrets.token_hex(6), seed, 0)
+    elif meta["set"]:
+        raise InputError(f"{folder} is the run of a set; what a server keeps has a folder of its own")
+    else:
+        _same_seed_and_agents(folder, meta, seed, described)
+    for name, entry in described.items():
+        meta["agents"][name] = {**entry, "samples": 0}
+    run = Run(folder, meta)
+    run.save()
+    return run
+
+
+def new_people_run(folder: Path, source: Path) -> Run:
+    """Make the folder of a run in which only people, or imported machines, answer the set ``source``."""
+    (folder / "records").mkdir(parents=True)
+    with lock(folder):
+        run = open_run(folder, source, task=None, seed=0, samples=0, described={})
+    (folder / "lock").unlink()
+    return run
+
+
+class _TasksOfPictures:
+    """Which tasks are asked about stimuli that name none: those that the run asked before, and ``task`` or what
+    ``choose`` says. ``asked`` are all of them."""
+
+    def __init__(
+        self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None
+    ) -> None:
+        self.task: str | None = None
+        self.asked: list[str] = []
+        self._before: list[str] = [] if meta is None else meta["set"].get("tasks", [])
+        self._agents = {**({} if meta is None else meta["agents"]), **described}
+        self._choose = choose
+        self._chosen: dict[Sequence[str], list[str]] = {}
+
+    def __call__(self, tasks: Sequence[str]) -> list[str]:
+        if tasks not in self._chosen:
+            before = [task for task in self._before if task in tasks]
+            more: Sequence[str] = [self.task] if self.task is not None else ()
+            if self.task is None and self._choose is not None:
+                more = self._choose(tasks)
+            self._chosen[tasks] = [*dict.fromkeys([*before, *more])]
+            self.asked = [*dict.fromkeys([*self.asked, *self._chosen[tasks]])]
+            self._refuse_two_tasks()
+        return self._chosen[tasks]
+
+    def _refuse_two_tasks(self) -> None:
+        """Raise InputError for an agent that would answer one picture in two tasks: one id cannot tell them apart."""
+        problems = []
+        for name, entry in self._agents.items():
+            tasks = [task for task in self.asked if task in entry["task"]]
+            if len(tasks) > 1:
+                message = f"answers {' and '.join(tasks)}; ask it one of them in a run of its own (--task)"
+                problems.append(Problem("--agents", None, name, message))
+        if problems:
+            raise InputError("in one run an agent is asked one task about the same pictures", problems)
+
+
+@dataclass(slots=True)
+class _Checked:
+    """The rows of a set that are kept, gathered while it is checked. ``known`` are the entries of the run so far."""
+
+    known: Entries
+    entries: Entries = field(default_factory=dict)
+    kinds: list[Kind] = field(default_factory=list)
+    invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
+    skipped: int = 0  # rows without a readable id or task, or with an id that stands earlier
+    rows: BinaryIO | None = None
+    _lines: dict[str, int | None] = field(default_factory=dict)
+
+    def add(self, row: Row, content: bytes | None, signature: int) -> None:
+        if row.id is None or row.task is None or self._lines.setdefault(row.id, row.line) != row.line:
+            self.skipped += 1
+            return
+        position = len(self.entries)
+        if row.problems:
+            reasons = "; ".join(str(problem) for problem in row.problems[:3])
+            is_explained = len(self.invalid) < EXPLAINED
+            self.invalid[position] = ("invalid_stimulus", reasons) if is_explained else UNEXPLAINED
+        hash_of_content = 0 if content is None else int.from_bytes(content[:8], "big") or 1
+        self.entries[row.task, row.id] = hash_of_content, signature
+        fields = orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus)
+        self.kinds.append(kind_of(fields))
+        if self.rows is not None:
+            self.rows.write((row.canonical or row.raw) + b"\n")
+
+    def known_content(self, task: str, id: str, signature: int) -> bytes | None:
+        """The content of a row whose files have the size and time that they had when they were read."""
+        content, before = self.known.get((task, id), (0, 0))
+        return content.to_bytes(8, "big") if signature and content and before == signature else None
+
+    def sha256(self) -> str:
+        """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
+        digest = hashlib.sha256()
+        for pair in sorted((_id_hash(id), content) for (_, id), (content, _) in self.entries.items()):
+            digest.update(struct.pack(">QQ", *pair))
+        return digest.hexdigest()
+
+
+def _id_hash(id: str) -> int:
+    """The first 64 bits of an id's SHA-256, as the index has them."""
+    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
+
+
+def _check_into(
+    path: Path, source: Path, task: str | None, choose: Choose, checked: _Checked, skip_invalid: bool
+) -> None:
+    """Check the set and write its rows to ``path``. Raises InputError for problems that may not be skipped."""
+    with replacing(path) as checked.rows:
+        result = check_set(
+            source, task=task, choose=choose, hash_images=True, on_row=checked.add, known=checked.known_content
+        )
+        if result.total_problems and not skip_invalid:
+            problems = [*dict.fromkeys(result.problems)]  # a picture's are the same, whatever is asked about it
+            total = result.total_problems - len(result.problems) + len(problems)
+            raise InputError(
+                f"{source}: {count(total, 'problem')}; nothing was started (--skip-invalid goes on without them)",
+                problems,
+            )
+
+
+def _save_index(folder: Path, checked: _Checked) -> None:
+    """Write the index, with the size of ``stimuli.jsonl``, which tells whether the two belong together."""
+    kinds = {kind: number for number, kind in enumerate(dict.fromkeys(checked.kinds))}
+    size = (folder / "stimuli.jsonl").stat().st_size
+    with replacing(folder / "stimuli.index") as file:
+        file.write(INDEX + orjson.dumps([len(checked.entries), size, list(kinds)]) + b"\n")
+        file.write(array("Q", (_id_hash(id) for _, id in checked.entries)).tobytes())
+        file.write(array("Q", (content for content, _ in checked.entries.values())).tobytes())
+        file.write(array("Q", (signature for _, signature in checked.entries.values())).tobytes())
+        file.write(bytes(kinds[kind] for kind in checked.kinds))
+
+
+def _load_index(folder: Path) -> Entries | None:
+    """The entries of a run's set by its index; None if there is none that belongs to ``stimuli.jsonl``."""
+    try:
+        with (folder / "stimuli.index").open("rb") as file:
+            if file.readline() != INDEX:
+                return None
+            number, size, _ = orjson.loads(file.readline())
+            if size != (folder / "stimuli.jsonl").stat().st_size:
+                return None
+            numbers = array("Q")
+            numbers.fromfile(file, 3 * number)
+        hashes, contents, signatures = numbers[:number], numbers[number : 2 * number], numbers[2 * number :]
+        keys = [(row["task"], row["id"]) for row in Run(folder).stimuli()]
+    except (OSError, EOFError, ValueError, TypeError, KeyError, InputError):
+        return None
+    if [_id_hash(id) for _, id in keys] != hashes.tolist():
+        return None
+    return dict(zip(keys, zip(contents, signatures, strict=True), strict=True))
+
+
+def _rebuild_index(folder: Path, root: Path) -> Entries:
+    """The entries of a folder without an index, from its rows and the images where they were. Raises InputError."""
+    source, checked = folder / "stimuli.jsonl", _Checked(known={})
+    result = check_set(source, root=root, hash_images=True, on_row=checked.add)
+    if checked.skipped:
+        raise InputError(
+            f"{source} is damaged, and this is not the set that the run was made from: give that set, or choose "
+            "another --out",
+            result.problems,
+        )
+    return checked.entries
+
+
+def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
+    """Raise IdentityError unless ``new`` has every stimulus of ``old`` unchanged. One that cannot be read now keeps its
+    old entry: it must be the same when it can be read again."""
+    problems: list[Problem] = []
+    path, total = str(folder / "stimuli.jsonl"), 0
+    for line, (key, (content, signature)) in enumerate(old.items(), start=1):
+        now = new.get(key)
+        if now is None or (content and now[0] and content != now[0]):
+            what = "is missing from the set" if now is None else "has changed since the run began"
+            total += 1
+            if total <= NAMED:
+                problems.append(Problem(path, line, key[1], what))
+        elif not now[0]:
+            new[key] = content, signature
+    if total > NAMED:
+        problems.append(Problem(path, None, None, f"and {total - NAMED} more"))
+    if problems:
+        raise IdentityError(f"{folder} was made from another set; choose another --out", problems)
+
+
+def _load_meta(folder: Path) -> dict[str, Any] | None:
+    """``run.json``; None for a folder in which no run has begun. Raises InputError if it cannot be trusted."""
+    if not (folder / "run.json").exists():
+        orphans = [file.name for file in sorted((folder / "records").glob("*.jsonl")) if file.stat().st_size]
+        if orphans:
+            raise InputError(
+                f"{folder} has records ({', '.join(orphans[:3])}) but no run.json that says what made them; "
+                "choose another --out"
+            )
+        return None
+    meta = read_run_json(folder)
+    return None if meta.get("imports_only") else meta  # a folder of imports has no set and no seed yet
+
+
+def _has_begun(folder: Path, name: str) -> bool:
+    """Whether the agent has answered in this run, or talked with a person."""
+    names = (name, f"{PERSON}~{name}", f"{name}~{PERSON}")
+    files = (folder / part / f"{each}.jsonl" for part in ("records", "turns") for each in names)
+    return any(path.exists() and path.stat().st_size for path in files)
+
+
+def _same_seed_and_agents(
+    folder: Path, meta: dict[str, Any], seed: int | None, described: Mapping[str, dict[str, Any]]
+) -> None:
+    where = str(folder / "run.json")
+    problems = []
+    if seed is not None and seed != meta["seed"]:
+        problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, given is {seed}"))
+    for name, entry in described.items():
+        before = meta["agents"].get(name)
+        if before is not None and before["digest"] != entry["digest"] and _has_begun(folder, name):
+            problems.append(Problem(where, None, f"agents.{name}", difference(before, entry)))
+    if problems:
+        raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
+
+
+def _note_agents(folder: Path, meta: dict[str, Any], described: Mapping[str, dict[str, Any]], samples: int) -> None:
+    for name, entry in described.items():
+        kept = meta["agents"].get(name)
+        if kept is None or not _has_begun(folder, name):
+            kept = meta["agents"][name] = {**entry, "samples": samples}
+        kept["samples"] = max(samples, kept.get("samples", 1))
+    meta["samples"] = max(samples, meta["samples"])

@@ -1,0 +1,519 @@
+"""The engines of OpenAI's interface and Anthropic's, against a local server that answers well or misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import math
+import pickle
+import re
+import socket
+import traceback
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import misbehaving_server as bad
+import pytest
+from pydantic import ValidationError
+
+from agents.contract import Draw, Reply
+from agents.errors import CODES, AnswerError, UnavailableError
+from agents.language.claude import AnthropicEngine, AnthropicSettings
+from agents.language.engines import clients
+from agents.language.engines.clients import ServerText
+from agents.language.engines.openai import ChatSettings, OpenAIEngine
+from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
+from agents.language.word_embeddings import OpenAIEmbeddingAgent
+from agents.language.words.vocabulary import most_frequent
+
+KEY = "sk-planted.Key_0123456789-abcdefg"
+QUICK = {"model": "m", "timeout_s": 20.0, "patience_s": 60.0, "retries": 0}
+CHAT = TextRequest(messages=(ChatMessage("user", "Hi!"),))
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+KINDS = ("openai", "anthropic")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing but the local server is ever reached
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    with bad.running() as running:
+        yield running
+
+
+def run(url: str, use: Callable[[Any], Coroutine[Any, Any, Any]], kind: str = "openai", **settings: Any) -> Any:
+    """The result of ``use`` with an engine, in a loop of its own."""
+
+    async def main() -> Any:
+        engine: Any
+        if kind == "openai":
+            engine = OpenAIEngine(ChatSettings(**{**QUICK, "base_url": url, **settings}))
+        else:
+            engine = AnthropicEngine(AnthropicSettings(**{**QUICK, "base_url": url.removesuffix("/v1"), **settings}))
+        try:
+            return await use(engine)
+        finally:
+            await engine.aclose()
+
+    return asyncio.run(main())
+
+
+def generate(
+    server: bad.Misbehaving, request: TextRequest = CHAT, seed: int = 5, kind: str = "openai", **settings: Any
+) -> ServerText:
+    text = run(server.url, lambda engine: engine.generate(request, seed), kind, **settings)
+    assert isinstance(text, ServerText)
+    return text
+
+
+def failure(server: bad.Misbehaving, request: TextRequest = CHAT, **settings: Any) -> AnswerError:
+    with pytest.raises(AnswerError) as caught:
+        generate(server, request, **settings)
+    return caught.value
+
+
+def message(*texts: str, **changes: Any) -> bad.Act:
+    """A good reply of Anthropic's."""
+    content = [{"type": "text", "text": text} for text in texts]
+    usage = {"input_tokens": 12, "output_tokens": 6, "cache_read_input_tokens": 0}
+    reply = {"type": "message", "role": "assistant", "model": "claude-told", "content": content, "usage": usage}
+    return bad.body(bad.as_json({**reply, "stop_reason": "end_turn", **changes}))
+
+
+def error(status: int, text: str, headers: dict[str, str] | None = None, **details: str) -> bad.Act:
+    """An error of Anthropic's."""
+    inner = {"type": "x_error", "message": text, **({"details": details} if details else {})}
+    return bad.body(bad.as_json({"type": "error", "error": inner, "request_id": "req_011CS"}), status, headers)
+
+
+# requests
+
+
+def test_a_chat_sends_what_differs_from_the_defaults_and_nothing_else(server: bad.Misbehaving) -> None:
+    generate(server)
+    [request] = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    messages = [{"role": "user", "content": "Hi!"}]
+    assert request.body == {"model": "m", "messages": messages, "temperature": 1.0, "max_tokens": 60, "seed": 5}
+
+
+def test_all_of_a_sampling_is_sent(server: bad.Misbehaving) -> None:
+    sampling = Sampling(0.8, 0.9, 7, 2.0, 1.5, 33, 4, ("A:", "B:", "C:", "D:", "E:"))
+    generate(server, TextRequest(prompt="Alice:", sampling=sampling), 2**53 - 1, seed_bits=31)
+    [request] = server.requests
+    assert request.path == "/v1/completions"
+    assert request.body == {
+        "model": "m",
+        "prompt": "Alice:",
+        "temperature": 0.8,
+        "top_p": 0.9,
+        "top_k": 7,
+        "frequency_penalty": 2.0,
+        "presence_penalty": 1.5,
+        "max_tokens": 33,
+        "min_tokens": 4,
+        "stop": ["A:", "B:", "C:", "D:"],
+        "seed": 2**31 - 1,
+    }
+
+
+def test_a_server_may_want_no_seed_and_another_name_for_the_limit(server: bad.Misbehaving) -> None:
+    generate(server, seed_bits=0, length_field="max_completion_tokens")
+    generate(server, TextRequest(prompt="x"), length_field="max_completion_tokens")
+    chat, completion = (request.body for request in server.requests)
+    assert {"seed", "max_tokens"}.isdisjoint(chat)
+    assert chat["max_completion_tokens"] == 60
+    assert completion["max_tokens"] == 60  # completions know no other name
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"), [(PNG, "png"), (b"\xff\xd8\xff\xe0jpeg", "jpeg"), (b"GIF89a..", "gif"), (b"RIFF1234WEBP", "webp")]
+)
+def test_an_image_is_sent_as_it_is(server: bad.Misbehaving, data: bytes, kind: str) -> None:
+    generate(server, TextRequest(messages=(ChatMessage("user", "What is it?", data, "low"),)))
+    text, image = server.requests[0].body["messages"][0]["content"]
+    assert text == {"type": "text", "text": "What is it?"}
+    assert image["image_url"]["detail"] == "low"
+    head, _, body = image["image_url"]["url"].partition(",")
+    assert (head, base64.b64decode(body)) == (f"data:image/{kind};base64", data)
+
+
+def test_bytes_of_another_kind_are_not_sent(server: bad.Misbehaving) -> None:
+    assert failure(server, TextRequest(messages=(ChatMessage("user", "?", b"BM bitmap"),))).code == "bad_image"
+    assert server.requests == []
+
+
+def test_anthropic_is_sent_what_its_interface_has(server: bad.Misbehaving) -> None:
+    server.otherwise = lambda request: message("fine")
+    chat = (("system", "Be brief."), ("user", "Hi!"), ("assistant", "Hello."), ("user", "Well?"))
+    messages = tuple(ChatMessage(role, text) for role, text in chat)  # type: ignore[arg-type]
+    sampling = Sampling(0.68, max_tokens=80, stops=("A:",))
+    generate(server, kind="anthropic")
+    generate(server, TextRequest(messages=messages, sampling=sampling), kind="anthropic")
+    generate(server, kind="anthropic", send_temperature=False)
+    first, second, third = server.requests
+    assert first.path == "/v1/messages"
+    assert first.headers["anthropic-version"] == "2023-06-01"  # later versions have no temperature
+    assert first.headers["authorization"] == f"Bearer {KEY}"
+    plain = {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "Hi!"}]}
+    assert first.body == {**plain, "temperature": 1.0}
+    assert second.body == {
+        "model": "m",
+        "max_tokens": 80,
+        "system": "Be brief.",
+        "messages": [{"role": role, "content": text} for role, text in chat[1:]],
+        "stop_sequences": ["A:"],
+        "temperature": 0.68,
+    }
+    assert third.body == plain
+
+
+# replies
+
+
+def test_a_reply_is_read_with_its_counts_and_its_model(server: bad.Misbehaving) -> None:
+    server.acts = [bad.answer(" Fine.\nAnd you? "), message("Fine.")]
+    text = generate(server)
+    assert text == ServerText(" Fine.\nAnd you? ", "stop", " Fine.\nAnd you? ", 7, 3, "told-2026", "fp_1", 1)
+    fields = ("text", "finish", "prompt_tokens", "tokens", "model", "fingerprint", "tries")
+    values = (" Fine.\nAnd you? ", "stop", 7, 3, "told-2026", "fp_1", 1)
+    assert text.record() == dict(zip(fields, values, strict=True))
+    values = ("Fine.", "stop", 12, 6, "claude-told", None, 1)
+    assert generate(server, kind="anthropic").record() == dict(zip(fields, values, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("choice", "stops", "text", "finish"),
+    [
+        ({"finish_reason": "length"}, (), "One. Bob: two. Alice: three", "length"),
+        ({"finish_reason": "stop"}, ("Alice:", "Bob:"), "One. ", "stop"),
+        ({"finish_reason": "length"}, ("1:", "2:", "3:", "4:", "Alice:"), "One. Bob: two. ", "stop"),
+        ({"finish_reason": "content_filter"}, (), "One. Bob: two. Alice: three", "filtered"),
+        ({"finish_reason": None}, (), "One. Bob: two. Alice: three", "stop"),
+    ],
+)
+@pytest.mark.parametrize("request_", [CHAT, TextRequest(prompt="x")], ids=["chat", "completion"])
+def test_texts_end_before_the_first_stop(
+    server: bad.Misbehaving,
+    request_: TextRequest,
+    choice: dict[str, Any],
+    stops: tuple[str, ...],
+    text: str,
+    finish: str,
+) -> None:
+    server.acts = [bad.answer("One. Bob: two. Alice: three", **choice)]
+    reply = generate(server, TextRequest(request_.prompt, request_.messages, Sampling(stops=stops)))
+    assert (reply.text, reply.finish, reply.raw) == (text, finish, "One. Bob: two. Alice: three")
+    assert ("raw" in reply.record()) == (reply.raw != text)
+
+
+@pytest.mark.parametrize(
+    ("act", "text", "finish"),
+    [
+        (bad.answer(message={"content": None, "refusal": "No."}), "No.", "filtered"),
+        (bad.answer(message={"content": None, "tool_calls": [{}]}), "", "stop"),
+        (bad.answer(message={"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), "ab", "stop"),
+        (message("One", "two"), "One two", "stop"),
+        (message("One", stop_reason="max_tokens"), "One", "length"),
+        (message("One", stop_reason="model_context_window_exceeded"), "One", "length"),
+        (message("One", stop_reason=None), "One", "stop"),
+        (message(stop_reason="refusal"), "", "filtered"),
+        (message(content=[{"type": "thinking", "thinking": "Hm", "signature": "s"}]), "", "stop"),
+        (message("One", usage=None, model=7), "One", "stop"),
+    ],
+)
+def test_other_forms_of_a_reply(server: bad.Misbehaving, act: bad.Act, text: str, finish: str) -> None:
+    kind = "openai" if "answer" in act.__qualname__ else "anthropic"
+    server.acts = [act]
+    reply = generate(server, kind=kind)
+    assert (reply.text, reply.finish) == (text, finish)
+
+
+# misbehaviour
+
+OF_BOTH: list[tuple[bad.Act, str, str]] = [
+    (bad.body(b"", 307, {"Location": "/v1/elsewhere"}), "server_refused", "answered 307"),
+    (bad.body(b"<html>gateway</html>", 502), "server_busy", "<html>gateway</html>"),
+    (bad.body(b"<html>welcome</html>"), "server_bad_reply", "another form: Invalid JSON"),
+    (bad.body(b"\xff\xfe{}"), "server_bad_reply", "another form"),
+    (bad.body(b"null"), "server_bad_reply", "another form"),
+    (bad.hang, "server_timeout", "no reply within 0.3 s"),
+    (bad.drip, "server_timeout", "no reply within 0.5 s, all tries together"),
+    (bad.cut, "server_unreachable", "no connection"),
+    (bad.half, "server_unreachable", "no connection"),
+]
+MISBEHAVIOUR = [
+    *((kind, *case) for kind in KINDS for case in OF_BOTH),
+    ("openai", bad.status(429, "slow down"), "server_busy", "answered 429: slow down"),
+    ("openai", bad.status(408), "server_busy", "answered 408"),
+    ("openai", bad.status(429, "pay", code="insufficient_quota"), "server_refused", "pay"),
+    ("openai", bad.status(401, "Incorrect API key"), "server_auth", "answered 401: Incorrect API key"),
+    ("openai", bad.status(400, "bad field"), "server_refused", "answered 400: bad field"),
+    ("openai", bad.status(400, "This model's maximum context length is 512 tokens"), "no_room", "512 tokens"),
+    ("openai", bad.status(400, "too long", code="context_length_exceeded"), "no_room", "too long"),
+    ("openai", bad.status(500, "image input is not supported"), "server_refused", "not supported"),
+    ("openai", bad.body(b'{"detail": "no such field"}', 422), "server_refused", "answered 422: no such field"),
+    ("openai", bad.body(b"{}"), "server_bad_reply", "choices Field required"),
+    ("openai", bad.body(b'{"choices": []}'), "server_bad_reply", "choices List should have at least 1 item"),
+    ("openai", bad.body(b'{"choices": [{}]}'), "server_bad_reply", "no text"),
+    ("openai", bad.body(b'{"choices": [{"message": {"content": 5}}]}'), "server_bad_reply", "another form"),
+    ("anthropic", error(403, "not yours"), "server_auth", "answered 403: not yours"),
+    ("anthropic", error(402, "pay"), "server_refused", "answered 402: pay"),
+    ("anthropic", error(429, "spent", error_code="enforced_spend_limit_reached"), "server_refused", "429: spent"),
+    ("anthropic", error(529, "Overloaded"), "server_busy", "answered 529: Overloaded"),
+    ("anthropic", bad.body(b"{}"), "server_bad_reply", "content Field required"),
+    ("anthropic", message(content=[{"type": "text", "text": 5}]), "server_bad_reply", "another form"),
+]
+
+
+@pytest.mark.parametrize(("kind", "act", "code", "words"), MISBEHAVIOUR)
+def test_every_misbehaviour_has_its_code(
+    server: bad.Misbehaving, kind: str, act: bad.Act, code: str, words: str
+) -> None:
+    server.otherwise = lambda request: act
+    patience = {bad.hang: {"timeout_s": 0.3}, bad.drip: {"patience_s": 0.5}}.get(act, {})
+    caught = failure(server, kind=kind, **patience)
+    assert caught.code == code
+    assert caught.code in CODES
+    assert words in str(caught)
+    assert str(caught).startswith(server.url.removesuffix("/v1"))
+    assert "\n" not in str(caught)
+    assert caught.__context__ is None  # which would hold the request, and its headers
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_is_not_there() -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        with pytest.raises(AnswerError) as caught:
+            run(url, lambda engine: engine.generate(CHAT, 1))
+    assert caught.value.code == "server_unreachable"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_may_pass_is_tried_again_with_the_same_request(server: bad.Misbehaving, kind: str) -> None:
+    soon = {"retry-after-ms": "1"}
+    good = bad.answer("at last") if kind == "openai" else message("at last")
+    server.acts = [bad.status(429, headers=soon), bad.status(529, headers=soon), bad.cut, good]
+    text = generate(server, kind=kind, retries=3)
+    assert (text.text, text.tries, len(server.requests)) == ("at last", 4, 4)
+    assert all(request.body == server.requests[0].body for request in server.requests)
+    server.otherwise = lambda request: bad.status(503, headers=soon)
+    server.requests.clear()
+    assert failure(server, kind=kind, retries=2).code == "server_busy"
+    assert len(server.requests) == 3
+
+
+def test_an_engine_serves_several_event_loops(server: bad.Misbehaving) -> None:
+    engine = OpenAIEngine(ChatSettings(**{**QUICK, "base_url": server.url}))
+
+    async def once() -> str:
+        try:
+            return (await engine.generate(CHAT, 1)).text
+        finally:
+            await engine.aclose()
+
+    assert [asyncio.run(once()) for _ in range(3)] == ["fine"] * 3
+
+
+# embeddings
+
+
+def test_vectors_come_in_the_order_of_the_texts(server: bad.Misbehaving) -> None:
+    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
+    vectors = run(server.url, lambda engine: engine.embed(texts, batch=2))
+    assert vectors == [[1, 97, 0.5], [2, 98, 0.5], [3, 99, 0.5], [4, 100, 0.5], [5, 101, 0.5]]
+    assert [request.body["input"] for request in server.requests] == [texts[:2], texts[2:4], texts[4:]]
+    assert run(server.url, lambda engine: engine.embed([])) == []
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        None,
+        {"index": 0, "embedding": [1.0]},
+        {"index": 2, "embedding": [1.0]},
+        {"index": 1, "embedding": []},
+        {"index": 1, "embedding": "AACAPw=="},
+        {"index": 1, "embedding": [float("nan")]},
+        {"index": 1, "embedding": [1.0, 2.0]},
+        "b",
+    ],
+)
+def test_bad_vectors_are_refused(server: bad.Misbehaving, second: Any) -> None:
+    data = [{"index": 0, "embedding": [1.0]}, *([] if second is None else [second])]
+    server.otherwise = lambda request: bad.body(bad.as_json({"data": data}))
+    with pytest.raises(AnswerError) as caught:
+        run(server.url, lambda engine: engine.embed(["a", "b"]))
+    assert caught.value.code == "server_bad_reply"
+
+
+def embedding_agent(server: bad.Misbehaving) -> OpenAIEmbeddingAgent:
+    settings = {**QUICK, "base_url": server.url, "vocabulary": 300, "rules": [], "candidates": 3}
+    agent = OpenAIEmbeddingAgent(OpenAIEmbeddingAgent.Settings.model_validate(settings), "openai-embedding")
+    agent.open()
+    return agent
+
+
+def test_the_nearest_word_by_a_servers_vectors(server: bad.Misbehaving) -> None:
+    vocabulary = most_frequent(300)
+    agent = embedding_agent(server)
+    agent.load("cpu")
+    assert sum(len(request.body["input"]) for request in server.requests) == 300
+    cues = ["zebra", "government", "zebra"]
+    replies = agent.respond([*cues], [Draw(1), Draw(1), Draw(1, sample=1)])
+    for cue, reply, rank in zip(cues, replies, (0, 0, 1), strict=True):
+        assert isinstance(reply, Reply)
+        distances = sorted(math.dist(bad.vector(cue), bad.vector(word)) for word in vocabulary if word != cue)
+        assert math.dist(bad.vector(cue), bad.vector(reply.answer.word)) == pytest.approx(distances[rank])
+    assert replies[0] != replies[2]
+    server.otherwise = lambda request: bad.status(500)
+    [caught] = agent.respond(["zebra"], [Draw(1)])
+    assert isinstance(caught, AnswerError)
+    assert caught.code == "server_busy"
+    agent.close()
+
+
+def test_a_vocabulary_that_cannot_be_embedded_ends_the_agent(server: bad.Misbehaving) -> None:
+    server.otherwise = lambda request: bad.echo(401)
+    with pytest.raises(UnavailableError, match=r"cannot be embedded: .*answered 401") as caught:
+        embedding_agent(server).load("cpu")
+    assert KEY not in everything(caught.value)
+
+
+# the key
+
+
+def everything(caught: BaseException) -> str:
+    """All that could be printed or sent of an error."""
+    printed = "".join(traceback.format_exception(caught)) + repr(caught) + repr(vars(caught))
+    return printed + repr(pickle.dumps(caught)) + repr((caught.__context__, caught.__cause__))
+
+
+def echo_of_anthropic(handler: bad.Handler) -> None:
+    key = handler.request_seen.headers["authorization"]
+    message(key, model=key)(handler)
+
+
+def echo_in_error_of_anthropic(handler: bad.Handler) -> None:
+    error(401, handler.request_seen.headers["authorization"])(handler)
+
+
+@pytest.mark.parametrize(
+    ("kind", "act"),
+    [
+        *(("openai", bad.echo(status)) for status in (200, 400, 401, 500)),
+        ("anthropic", echo_of_anthropic),
+        ("anthropic", echo_in_error_of_anthropic),
+        *((kind, act) for kind in KINDS for act in (bad.hang, bad.cut)),
+        ("openai", bad.body(KEY.encode())),
+    ],
+)
+def test_the_key_is_in_no_error_answer_or_log(
+    server: bad.Misbehaving,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    kind: str,
+    act: bad.Act,
+) -> None:
+    server.otherwise = lambda request: act
+    for name in clients.LOGGERS:
+        monkeypatch.setattr(logging.getLogger(name), "level", logging.DEBUG)  # put back afterwards
+
+    async def use(engine: Any) -> str:
+        try:
+            text = repr(await engine.generate(CHAT, 1))
+        except AnswerError as caught:
+            text = everything(caught)
+        return text + repr(engine) + repr(vars(engine))
+
+    with caplog.at_level(logging.DEBUG):
+        printed = run(server.url, use, kind, timeout_s=0.3 if act is bad.hang else 20.0)
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    outside = capfd.readouterr()
+    for text in (printed, caplog.text, outside.out, outside.err):
+        assert KEY not in text
+        assert KEY[3:20] not in text
+    if act.__qualname__.startswith("echo"):
+        assert "[key]" in printed
+
+
+@pytest.mark.parametrize("key", ["sk-one\nX-Injected: yes", "sk-\u00e9", 'sk-"quoted"', "sk-two words", "sk-\x01"])
+def test_what_cannot_be_a_key_is_neither_sent_nor_printed(
+    server: bad.Misbehaving, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(UnavailableError) as caught:
+        generate(server)
+    assert "OPENAI_API_KEY holds something that cannot be a key" in str(caught.value)
+    assert "sk-" not in everything(caught.value)
+    assert server.requests == []
+
+
+def test_which_key_is_sent(server: bad.Misbehaving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", KEY)  # which the client would take by itself
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")
+    monkeypatch.setenv("OTHER_KEY", "sk-other-0123")
+    generate(server)
+    generate(server, key_variable="")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    generate(server)
+    generate(server, key_variable="OTHER_KEY")
+    server.otherwise = lambda request: message("fine")
+    generate(server, kind="anthropic")
+    sent = [request.headers.get("authorization") for request in server.requests]
+    assert sent == [f"Bearer {KEY}", None, None, "Bearer sk-other-0123", None]
+
+
+@pytest.mark.parametrize(
+    ("url", "needs_key"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("http://192.168.0.7:8000/v1", True),
+        ("https://localhost.evil.org/v1", True),
+        ("http://localhost:8000/v1", False),
+        ("http://127.0.0.1:8000/v1", False),
+        ("http://[::1]:8000/v1", False),
+    ],
+)
+def test_a_server_elsewhere_needs_a_key(monkeypatch: pytest.MonkeyPatch, url: str, needs_key: bool) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    missing = OpenAIEngine(ChatSettings(model="m", base_url=url)).missing() or ""
+    assert ("OPENAI_API_KEY holds no key" in missing) == needs_key
+    assert OpenAIEngine(ChatSettings(model="m", base_url=url, key_variable="")).missing() is None
+
+
+def test_without_the_package_a_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "find_spec", lambda name: None)
+    engines = (OpenAIEngine(ChatSettings(model="m")), AnthropicEngine(AnthropicSettings(model="m")))
+    assert [engine.missing() for engine in engines] == [
+        "the package openai is not installed: pip install 'turinglike[openai]'",
+        "the package anthropic is not installed: pip install 'turinglike[cloud]'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"key_variable": "sk-abcdef0123456789"},
+        {"key_variable": "A" * 65},
+        {"base_url": "https://user:secret0123@host/v1"},
+        {"base_url": "https://host/v1?api_key=secret0123"},
+        {"base_url": "file:///etc/passwd"},
+        {"api_key": "sk-abcdef0123456789"},
+    ],
+)
+def test_settings_take_no_secret(setting: dict[str, str]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ChatSettings(model="m", **setting)
+    for problem in caught.value.errors(include_url=False, include_input=False):
+        assert not re.search("secret0123|abcdef", problem["msg"])

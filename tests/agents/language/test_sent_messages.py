@@ -1,0 +1,261 @@
+"""What becomes of a generated message: its label, its length, small letters. Most labels are a real model's."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from agents.contract import Draw
+from agents.errors import InputError
+from agents.language.engines.text_request import Sampling
+from agents.language.filters import policies
+from agents.language.filters.policies import MEASURE
+from agents.language.sent_messages import (
+    TruncationSettings,
+    draw_length,
+    leading_label,
+    may_change,
+    read_lengths,
+    sent_message,
+    short_names,
+    spoken,
+    truncate,
+)
+from agents.stimuli import ConversationStimulus
+
+NAMES = ("Ella", "Oscar")
+TALK = ConversationStimulus(id="c", task="conversation", type="MM")
+
+
+# labels
+
+
+@pytest.mark.parametrize(
+    ("text", "whose", "left"),
+    [
+        ("Oscar: hi there", "own", "hi there"),
+        ("**Oscar:** hi there", "own", "hi there"),
+        ("[Oscar]: hi there", "own", "hi there"),
+        ("oscar : hi there", "own", "hi there"),
+        ("O: hi there", "own", "hi there"),
+        ("B:I’ll be happy", "own", "I’ll be happy"),
+        ("B: B: hi", "own", "hi"),
+        ("B:", "own", ""),
+        ('Oscar: "Bienvenue!"', "own", "Bienvenue!"),
+        ("Ella: hi there", "other", "hi there"),
+        ("E:I’m glad to hear", "other", "I’m glad to hear"),
+        ("A:Ella is **not a word.**", "other", "Ella is **not a word.**"),
+        ("a : hi!!", "other", "hi!!"),
+        ("1:*I am thrilled", "nobody", "I am thrilled"),
+        (":Excellent, excellent.", "nobody", "Excellent, excellent."),
+        ("D:Brad, Good day", "nobody", "Brad, Good day"),
+        ("s:you're set!", "nobody", "you're set!"),
+        ("“Bienvenue!”", None, "Bienvenue!"),
+        ('"Yes" and "no".', None, '"Yes" and "no".'),
+        (":) hello", None, ":) hello"),
+        (":D that is great", None, ":D that is great"),
+        ("D: oh no", None, "D: oh no"),
+        ("12:30 is fine", None, "12:30 is fine"),
+        ("I say: no", None, "I say: no"),
+        ("Oscar is my name", None, "Oscar is my name"),
+    ],
+)
+def test_no_label_goes_to_a_person_and_the_others_stay_between_machines(
+    text: str, whose: str | None, left: str
+) -> None:
+    label = leading_label(text, *short_names(NAMES, "Oscar"))
+    assert (label and label.whose) == whose
+    kinds: tuple[Literal["HM", "MM"], ...] = ("HM", "MM")
+    to_person, to_machine = (
+        spoken(ConversationStimulus(id="c", task="conversation", type=kind, names=NAMES), text, "Oscar", "Ella")
+        for kind in kinds
+    )
+    assert to_person == left
+    filters = {judgement.filter for judgement in policies.judge_turn([], "Oscar", to_machine, MEASURE, names=NAMES)}
+    if whose in ("other", "nobody"):
+        assert to_machine == text
+        assert "other_speaker" in filters
+    else:
+        assert to_machine == left
+        assert filters <= {"empty", "too_short"}
+
+
+@pytest.mark.parametrize(
+    ("text", "filters"),
+    [
+        *((text, ["prompt_echo"]) for text in ("Dear [Name], hello", "hi <name>!", "I like {topic} too")),
+        *(
+            (text, [])
+            for text in ("I <3 you", "he [sic] said so", "List<String> names", "a {b} c", "<b>bold</b> words")
+        ),
+    ],
+)
+def test_placeholders_are_an_echo_of_the_prompt(text: str, filters: list[str]) -> None:
+    judgements = policies.judge_turn([], "Oscar", text, MEASURE, names=NAMES)
+    assert [judgement.filter for judgement in judgements] == filters
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("B: Hello there A: hi", "B: Hello there "),
+        ("**B: Hello** B: more", "**B: Hello** "),
+        ("B: B: Hello", "B: B: Hello"),
+        ("A: hi", ""),
+        ("Hello B: more", "Hello "),
+    ],
+)
+def test_the_speakers_label_ends_nothing_at_the_beginning(text: str, kept: str) -> None:
+    sampling = Sampling(stops=("A:", "B:"), label="B:")
+    assert text[: sampling.stop_in(text)] == kept
+    assert sampling.unconditional_stops() == ["A:"]
+    assert Sampling(stops=("A:",), label="B:").stop_in("Hello B: more") is None  # as in a burst
+
+
+def test_the_beginning_of_a_stream_is_held_back() -> None:
+    assert all(map(may_change, ("", "B", "B:", "Oscar: ", "**", "Hello", '"Hello there', "“Hello there")))
+    assert not any(map(may_change, ("Hello th", "Oscar: hi there", "no, I am")))
+
+
+# lengths
+
+REPLY = "Oh no! That is too bad. Have you, by the way, asked your mother?"  # 2, 4 and 8 words
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "expected"),
+    [
+        (REPLY, 1, ""),
+        (REPLY, 5, "Oh no!"),
+        (REPLY, 6, "Oh no! That is too bad."),
+        (REPLY, 13, "Oh no! That is too bad."),
+        (REPLY, 14, REPLY),
+        ("yeah they pack so much in", 3, ""),
+        ("so it costs 3.50 or more I think", 5, "so it costs 3."),
+        ("what?! you... no way he did", 3, "what?! you..."),
+    ],
+)
+def test_a_message_is_cut_at_the_last_mark_within_the_length(text: str, length: int, expected: str) -> None:
+    assert truncate(text, length) == expected
+    assert truncate(text, length, "whole") == (expected or text)
+
+
+@given(
+    st.lists(st.sampled_from(["yes", "so", "no.", "what?!", "...", "3.14", "-", "oh!no"]), max_size=25),
+    st.integers(1, 12),
+)
+def test_the_cut_is_that_of_a_walk_back_from_the_end(parts: list[str], length: int) -> None:
+    text, plain = " ".join(parts), " ".join(parts[:length])
+    while len(parts) > length and plain and plain[-1] not in ".!?":
+        plain = plain[:-1]
+    assert truncate(text, length) == plain
+    assert truncate(text, length, "whole") in (plain, text)
+
+
+def test_drawn_lengths_have_the_distribution_of_people() -> None:
+    lengths = [draw_length(seed * 7_919 + 2**40, TruncationSettings()) for seed in range(20_000)]
+    mean = sum(lengths) / len(lengths)
+    spread = math.sqrt(sum((length - mean) ** 2 for length in lengths) / len(lengths))
+    # Gamma(2.09, 7.0): mean 14.63, standard deviation 10.12; four standard errors of each.
+    assert abs(mean - 14.63) < 0.29
+    assert abs(spread - 10.12) < 0.35
+    assert min(lengths) == 1
+    for limit in (5, 12, 28):
+        share = sum(length <= limit for length in lengths) / len(lengths)
+        assert abs(share - stats.gamma.cdf(limit + 0.5, 2.09, scale=7.0)) < 0.015
+
+
+def test_a_seed_and_the_settings_decide_a_length() -> None:
+    seeds = range(500)
+    lengths = [draw_length(seed, TruncationSettings()) for seed in seeds]
+    assert lengths == [draw_length(seed, TruncationSettings()) for seed in seeds]
+    assert sum(draw_length(seed, TruncationSettings(scale=70.0)) for seed in seeds) > 8 * sum(lengths)
+    assert min(draw_length(seed, TruncationSettings(least=5)) for seed in seeds) == 5
+    assert max(draw_length(seed, TruncationSettings(shape=10_000, scale=10_000)) for seed in range(5)) == 100_000
+
+
+def test_lengths_of_a_file_are_equally_likely() -> None:
+    lengths = [draw_length(seed, TruncationSettings(), (0, 3, 3, 50)) for seed in range(8_000)]
+    counts = {length: lengths.count(length) for length in set(lengths)}
+    assert set(counts) == {1, 3, 50}
+    assert abs(counts[3] - 4_000) < 180
+    assert abs(counts[1] - counts[50]) < 250
+
+
+def test_read_lengths(tmp_path: Path) -> None:
+    path = tmp_path / "lengths.txt"
+    path.write_bytes(b"\xef\xbb\xbf3\r\n 14 \n\n100000\n0\n")
+    assert read_lengths(TruncationSettings(lengths=path)) == (3, 14, 100_000, 0)
+    assert read_lengths(TruncationSettings()) == read_lengths(None) == ()
+    messages = [
+        ("human", "Hi there you"),
+        ("eliza", "HOW DO YOU DO TODAY"),
+        ("human:05", "fine!"),
+        (None, "what is it"),
+    ]
+    answer = {"messages": [{"agent": agent, "text": text} for agent, text in messages]}
+    lines = [{"task": "conversation", "answer": answer}, {"answer": None}, {"answer": {"word": "a"}}]
+    records = tmp_path / "people.jsonl"
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_lengths(TruncationSettings(lengths=records)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        ("a.txt", b"3\nfour\n5\n-1\n", [2, 4]),
+        ("a.txt", b"3.5\n", [1]),
+        ("a.txt", b"100001\n", [1]),
+        ("a.txt", b"9" * 5000, [1]),
+        ("a.jsonl", b'{"answer": null}\n7\n', [2]),
+        ("a.txt", b"\n \n", []),
+        ("a.txt", b"\xff\xfe3", []),
+        ("a.txt", None, []),
+    ],
+)
+def test_bad_files_of_lengths_are_refused(name: str, content: bytes | None, lines: list[int], tmp_path: Path) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=name) as caught:
+        read_lengths(TruncationSettings(lengths=path))
+    assert [problem.line for problem in caught.value.problems] == lines
+
+
+# what is sent
+
+
+def test_a_sent_message_is_cut_and_half_of_them_in_small_letters() -> None:
+    text = "  I do not know. Why do you\nask me THAT? Nobody else does! Well then, let us see about it some day."
+    plain = " ".join(text.split())
+    text = spoken(TALK, text, "A", "B")
+    sent = {seed: sent_message(TALK, text, Draw(seed), TruncationSettings(), (), 0.5) for seed in range(2000)}
+    assert 900 < sum(message == message.lower() for message in sent.values()) < 1100
+    for seed, message in sent.items():
+        cut = truncate(plain, draw_length(seed, TruncationSettings()))
+        assert message in (cut, cut.lower())
+    assert {sent_message(TALK, text, Draw(seed), None, (), 0) for seed in range(20)} == {plain}
+    assert sent_message(TALK, "One Two. Three", Draw(1), TruncationSettings(), (2,), 1) == "one two."
+
+
+def test_the_messages_of_a_burst_are_lines_up_to_where_the_other_speaks() -> None:
+    burst = TALK.model_copy(update={"mode": "burst"})
+    text = spoken(burst, " One Two.  Three\n\nAnn: Four\n five six\nBob: never\nAnn: nor this", "Ann", "Bob")
+    assert text == "One Two. Three\nFour\nfive six"
+    assert spoken(burst, "Bob: never", "Ann", "Bob") == ""
+    assert sent_message(burst, text, Draw(1), TruncationSettings(), (2,), 1) == "one two.\nfour\nfive six"
+    assert sent_message(burst, "a b c\nFour", Draw(1), TruncationSettings(), (2,), 0) == "Four"
+
+
+@pytest.mark.parametrize(("kind", "people", "cut"), [("MM", False, True), ("HM", False, False), ("HM", True, True)])
+def test_messages_to_people_are_cut_only_on_demand(kind: Literal["MM", "HM"], people: bool, cut: bool) -> None:
+    about = ConversationStimulus(id="c", task="conversation", type=kind)
+    sent = sent_message(about, "One Two. Three", Draw(1), TruncationSettings(people=people), (2,), 0)
+    assert sent == ("One Two." if cut else "One Two. Three")

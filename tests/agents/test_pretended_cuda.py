@@ -1,0 +1,185 @@
+"""Agents that compute with torch, loaded by their real path onto a pretended GPU: answers as on the CPU, a single wait
+for a batch, and none of the project's for a token."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import check_gpu
+import device_cases
+import device_counts
+import pytest
+import torch
+from device_counts import LONG, Counts, total
+from pretended_cuda import is_ours, pretended_cuda
+
+from agents.sampling import Sampler, Warp
+from agents.transfer import downloaded, uploaded
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+Tiny = Callable[[str], tuple[dict[str, Any], Path]]
+ENTRIES = device_cases.entries()
+NAMES = list({entry.agent: name for name, entry in ENTRIES.items()}.values())  # one of each class
+TEXTS = [name for name in NAMES if device_cases.says(ENTRIES[name])]
+OTHERS = [name for name in NAMES if name not in TEXTS]
+WITH_PRECISION = [name for name in NAMES if device_cases.takes_precision(ENTRIES[name])]
+FULL_SIZE = ("agents.attention", "agents.vision.torchvision_maskrcnn", "agents.vision.detectron2")
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in TEXTS} | {
+    "drawn": ("git-base-coco", {"decoding": "sample", "top_k": 30, "top_p": 0.9}),
+    "transformers' search": ("clipcap-transformer", {"search": "transformers"}),
+    "a mass of tokens": ("dialogpt", {"top_p": 0.9}),
+}
+MIXED = [name for name in TEXTS if name.startswith("llava") or ENTRIES[name].tasks == ("conversation",)]
+THEIRS = "transformers/generation/utils.py:"  # where it looks whether all rows are at their end
+UPLOADS = 4  # at most: of prompts, limits, least lengths and seeds; of pictures, prompts and seeds
+
+
+@pytest.fixture(scope="module")
+def answers(tiny: Tiny) -> Callable[..., list[dict[str, Any]]]:
+    """The answers of an agent on a device."""
+
+    @functools.cache
+    def answers(name: str, device: str, precision: str | None) -> list[dict[str, Any]]:
+        entry, (settings, folder) = ENTRIES[name], tiny(name)
+        count = 2 if entry.agent.startswith(FULL_SIZE) or precision == "bf16" else 4  # bf16 is slow on a CPU
+        if precision is not None:
+            settings = {**settings, "precision": precision}
+        with pretended_cuda() as cuda:
+            agent = device_cases.loaded(entry, settings, device)
+            replies = device_cases.answers(agent, device_cases.stimuli(entry, folder, count))
+            assert bool(cuda.launches) == (device != "cpu")
+        return replies
+
+    return answers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_those_of_the_cpu(answers: Callable[..., Any], name: str) -> None:
+    precision = "fp32" if name in WITH_PRECISION else None
+    assert answers(name, "cuda:0", precision) == answers(name, "cpu", precision)
+
+
+@pytest.mark.parametrize("name", WITH_PRECISION)
+def test_reduced_precision_runs(answers: Callable[..., Any], name: str) -> None:
+    assert answers(name, "cuda:0", "bf16")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_wait_for_a_token_is_ours(tiny: Tiny, way: str) -> None:
+    name, chosen = WAYS[way]
+    settings, folder = tiny(name)
+    counts = device_counts.count(ENTRIES[name], {**settings, **chosen}, folder, 3, alike=way not in MIXED)
+    assert counts.steps <= LONG + 1  # of one call of generate
+    waits = {work: number for work, number in counts.per_step.items() if work.kind == "wait" and number > 0.01}
+    assert [(work.where.startswith(THEIRS), number) for work, number in waits.items()] == [(True, 1)]
+    assert total(counts.per_batch, "wait", ours=True) == 1  # for the texts
+    there = total(counts.per_batch, "copy", "to cuda, asynchronous", ours=True)
+    assert total(counts.per_batch, "copy", "to cpu, asynchronous", ours=True) == 1
+    assert 0 < there <= UPLOADS
+    assert total(counts.per_batch, "copy", ours=True) == there + 1
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_batch_is_waited_for_once(name: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long paths are; nothing can end these searches, for which no target is there."""
+    monkeypatch.setattr(device_counts, "SHORT", 2)
+    monkeypatch.setattr(device_counts, "LONG", 4)
+    settings, folder = tiny(name)
+    counts = device_counts.count(ENTRIES[name], settings, folder, 2)
+    assert not ours(counts.per_step)
+    work = ours(counts.per_batch)
+    once = 2 if name == "minilm" else 1  # its cues are embedded, checked by the host, and compared
+    assert work["wait event"] == work["copy to cpu, asynchronous"] == once
+    assert work.keys() == {"wait event", "copy to cpu, asynchronous", "copy to cuda, asynchronous"}
+
+
+def ours(counts: dict[device_counts.Asked, float]) -> Counter[str]:
+    work: Counter[str] = Counter()
+    for kind, what, where in counts:
+        if kind != "launch" and is_ours(where):
+            work[f"{kind} {what}"] += counts[device_counts.Asked(kind, what, where)]  # type: ignore[assignment]
+    return +work
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_mixed_batch_is_its_single_texts(tiny: Tiny, name: str) -> None:
+    settings, folder = tiny(name)
+    stimuli = device_cases.stimuli(ENTRIES[name], folder, 4)
+    draws = device_cases.draws(stimuli)
+    with pretended_cuda():
+        agent = device_cases.loaded(ENTRIES[name], {**settings, "precision": "fp32"}, "cuda:0")
+        prepared = [agent.prepare(stimulus) for stimulus in stimuli]
+        alone = [agent.respond([item], [draw])[0] for item, draw in zip(prepared, draws, strict=True)]
+        assert list(map(repr, agent.respond(prepared, draws))) == list(map(repr, alone))
+
+
+@pytest.mark.parametrize(
+    "warp", [Warp(), Warp(0.7, 3), Warp(1.3, 0, 0.6), Warp(0.8, 5, 0.7, 0.5, 0.2), Warp(0), Warp(1.0, 2, 0.05)]
+)
+def test_draws_are_those_of_the_cpu(warp: Warp) -> None:
+    """There noise is made for the kept tokens alone, here for all. Ties at the edges are among them."""
+    logits = torch.randn(6, 40, generator=torch.Generator().manual_seed(1)).round(decimals=1)
+    ids = torch.randint(0, 40, (6, 5), generator=torch.Generator().manual_seed(2))
+    logits[2, 3:] = -torch.inf
+    warps = [warp, Warp(0.9), Warp(1.1, 4), Warp(1, 0, 0.5), warp, Warp()]
+
+    def draw(device: str) -> list[torch.Tensor]:
+        sampler = Sampler(range(6), warps)
+        return [sampler(ids[:, :length].to(device), logits.to(device)).cpu() for length in (2, 5)]
+
+    with pretended_cuda() as cuda:
+        drawn = draw("cuda")
+        assert not [where for (why, where) in cuda.waits if "sampling.py" in where]
+    assert all(map(torch.equal, drawn, draw("cpu")))
+
+
+def test_tensors_go_there_and_back_in_one_copy_each() -> None:
+    tensors = [
+        torch.arange(7, dtype=torch.uint8),
+        torch.tensor(True),
+        torch.arange(24).view(2, 3, 4).permute(2, 0, 1),
+        torch.zeros(0, 4, dtype=torch.float64),
+        torch.arange(5).half(),
+        torch.arange(12).view(3, 4)[:1, 1::9],
+    ]
+    with pretended_cuda() as cuda:
+        there = uploaded(tensors, torch.device("cuda:0"))
+        assert not cuda.waits
+        back = downloaded(there)
+        assert sum(cuda.waits.values()) == 1
+        copies = Counter(what for what, _ in cuda.copies)
+    assert copies == {"to cuda, asynchronous": 1, "to cpu, asynchronous": 1}
+    assert all(tensor.device.type == "cuda" for tensor in there)
+    assert [tensor.dtype for tensor in back] == [tensor.dtype for tensor in tensors]
+    assert all(map(torch.equal, back, tensors))
+    assert downloaded(tensors) == tensors
+
+
+def test_the_script_that_checks_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its JSON, a broken promise, and that it needs a GPU unless it pretends."""
+    count = device_counts.count
+
+    def run(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["check_gpu.py", *arguments])
+        return check_gpu.main(), capsys.readouterr().out
+
+    def waiting(*arguments: Any, **options: Any) -> Counts:
+        counts = count(*arguments, **options)
+        counts.per_step[device_counts.Asked("wait", "to cpu", "agents/vision/git.py:1")] = 2.0
+        return counts
+
+    monkeypatch.setattr(check_gpu, "ALIKE", 2)
+    code, out = run("--pretend", "--agents", "git-base-coco")
+    [row] = json.loads(out.splitlines()[-1])["agents"]
+    assert (code, row["broken"], row["other_than_cpu"], row["other_alone"]) == (0, [], 0, 0)
+    monkeypatch.setattr(device_counts, "count", waiting)
+    code, out = run("--pretend", "--agents", "git-base-coco")
+    assert (code, json.loads(out.splitlines()[-1])["agents"][0]["broken"]) == (1, ["2.0 waits of ours in every step"])
+    assert run("--pretend", "--agents", "mmcq")[0] == 2
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert run() == (2, "")

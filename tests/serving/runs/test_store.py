@@ -1,0 +1,154 @@
+"""The record files of agents: lines count once they are on disk, and are read back as a plain dict would have them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import signal
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_folders import DIGEST, failed, line, record
+
+from agents.errors import InputError, StorageError
+from serving.runs.store import Maker, ResumeState, Store
+
+COLOR = "color_estimation"
+MAKER = Maker("mmcq", (COLOR,), DIGEST)
+LINES = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(0, 2), st.sampled_from(["ok", "rejected", "failed"])), max_size=40
+)
+
+
+def positions(number: int) -> dict[tuple[str, str], int]:
+    return {(COLOR, f"s{at}"): at for at in range(number)}
+
+
+def write(path: Path, lines: list[tuple[int, int, str]]) -> None:
+    with path.open("wb") as file:
+        for number, sample, status in lines:
+            row = failed(f"s{number}") if status == "failed" else record(f"s{number}", status=status)
+            file.write(line({**row, "sample": sample}))
+
+
+@given(LINES)
+def test_the_last_line_of_a_key_counts_and_is_put_in_order(lines: list[tuple[int, int, str]]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "records.jsonl"
+        write(path, lines)
+        state = ResumeState.read(path, positions(6), 2, MAKER, 3)  # s6, s7 are not of the set; sample 2 is not wanted
+        last = {(number, sample): status for number, sample, status in lines}
+        wanted = {key: status for key, status in last.items() if key[0] < 6 and key[1] < 2}
+        assert state.status == wanted
+        assert state.codes.items() >= {key: "bad_image" for key in wanted if wanted[key] == "failed"}.items()
+        assert state.counts(3).total() == len([key for key in wanted if key[0] < 3])
+        kept = [(*key, last[key]) for key in sorted(last) if key[0] < 6] + [each for each in lines if each[0] >= 6]
+        assert state.is_in_order() == (kept == lines)
+        state.tidy(path)
+        rows = [json.loads(text) for text in path.read_text().splitlines()]
+        again = ResumeState.read(path, positions(6), 3, MAKER)
+    assert [(int(row["stimulus"][1:]), row["sample"], row["status"]) for row in rows] == kept
+    assert again.is_in_order()
+
+
+def test_a_file_with_other_lines_than_were_noted_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    write(path, [(1, 0, "ok"), (0, 0, "ok")])
+    state = ResumeState.read(path, positions(2), 1, MAKER)
+    state.note(1, 0)
+    before = path.read_bytes()
+    state.tidy(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("edited", "digest", "reason"),
+    [
+        (b'{"stimulus": "s1"}\n', DIGEST, "records.jsonl:2: not a record"),
+        (b"oops\n", DIGEST, "records.jsonl:2: not JSON"),
+        (line(record("s1", agent="other")), DIGEST, "records.jsonl:2 is a record of other in color_estimation"),
+        (line(record("s1", run="x")), DIGEST, "records.jsonl:2 is not a record: run"),
+        (b"", "e" * 64, "records.jsonl:1 was made with other settings"),
+    ],
+)
+def test_a_file_edited_by_hand_is_refused_with_its_line(
+    tmp_path: Path, edited: bytes, digest: str, reason: str
+) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(line(record("s0")) + edited + line(record("s2")))
+    with pytest.raises(InputError, match=reason):
+        ResumeState.read(path, positions(1), 1, Maker("mmcq", (COLOR,), digest))
+
+
+def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+
+    async def work() -> None:
+        store = Store()
+        store.open(path)
+        writer = asyncio.create_task(store.run())
+        store.put(path, b'{"a":1}\n', "ok")
+        assert store.done[path].total() == 0
+        await store.written([path])
+        assert store.done[path]["ok"] == 1
+        assert path.read_bytes() == b'{"a":1}\n'
+        store.put(path, b'{"b":2}\n', "failed")
+        await store.finish(writer)
+        assert store.done[path] == {"ok": 1, "failed": 1}
+
+    asyncio.run(work())
+    assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
+
+
+def test_a_hanging_thread_of_the_loop_keeps_no_write_waiting(tmp_path: Path) -> None:
+    path, ended = tmp_path / "records.jsonl", threading.Event()
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        hangs = loop.run_in_executor(None, ended.wait)
+        store = Store()
+        store.open(path)
+        store.put(path, b'{"a":1}\n')
+        try:
+            async with asyncio.timeout(20):
+                await store.flush()
+        finally:
+            ended.set()
+        assert await hangs
+
+    asyncio.run(work())
+    assert path.read_bytes() == b'{"a":1}\n'
+
+
+def test_a_write_that_fails_is_cut_back(tmp_path: Path) -> None:
+    """A file-size limit stands in for a full disk: the write ends in the middle of a line."""
+    path = tmp_path / "records.jsonl"
+
+    async def work() -> None:
+        store = Store()
+        store.open(path)
+        writer = asyncio.create_task(store.run())
+        store.put(path, b'{"a":1}\n')
+        await store.flush()
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+        try:
+            store.put(path, b'{"b":"' + b"x" * 100 + b'"}\n')
+            with pytest.raises(StorageError, match="everything counted as done is safe"):
+                await writer
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, before)
+        with pytest.raises(StorageError):
+            await store.finish(writer)
+
+    asyncio.run(work())
+    assert path.read_bytes() == b'{"a":1}\n'

@@ -1,0 +1,216 @@
+"""Workers as Ray's actors: how each end is told apart, images that travel, an existing cluster, and GPUs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pretended_gpus
+import psutil
+import pytest
+from PIL import Image as PILImage
+
+from agents import catalogue
+from agents.errors import AgentStoppedError, ClusterError
+from serving.bench.bare import in_child
+from serving.cli import main
+from serving.scheduling.cluster import Cluster
+from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.ray_workers import RemoteWorker
+from serving.scheduling.recovery import WorkerLost
+from serving.scheduling.worker import PackedRequest, WorkerSpec
+
+REQUEST: PackedRequest = (b'{"id": "w", "task": "word_association", "cue": "c"}', None, 1, 0, 0, None)
+
+
+def remote(agent: str, settings: dict[str, Any], root: str = "/", **options: Any) -> RemoteWorker:
+    return RemoteWorker(WorkerSpec(catalogue.get(agent), settings, root), {"memory": 1 << 20}, {}, **options)
+
+
+@pytest.mark.usefixtures("ray_address")
+def test_how_a_worker_ends_is_told_apart() -> None:
+    async def cause(agent: str, settings: dict[str, Any], timeout: float) -> str:
+        worker = remote(agent, settings)
+        await worker.start(60)
+        try:
+            with pytest.raises(WorkerLost) as lost:
+                await worker.call([REQUEST], timeout)
+            return lost.value.cause
+        finally:
+            worker.kill()
+
+    async def work() -> None:
+        await Cluster().start()
+        assert await cause("null", {"crash": "."}, 60) == "worker_died"
+        assert await cause("null-one", {"crash": "."}, 60) == "worker_died"
+        assert await cause("echo", {"device_error_on": "c"}, 60) == "device_error"
+        assert await cause("null", {"hang": "."}, 0.5) == "timeout"
+        with pytest.raises(AgentStoppedError, match="null could not be loaded: told to fail while loading"):
+            await remote("null", {"fail_load": True}).start(60)
+        with pytest.raises(AgentStoppedError, match=r"not loaded within 2 s; give it more with --load-timeout"):
+            await remote("null", {"load_s": 60}).start(2)
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("ray_address")
+def test_the_text_of_an_answer_comes_before_it() -> None:
+    async def work() -> None:
+        await Cluster().start()
+        worker = remote("echo", {"unlike": "d"})
+        await worker.start(60)
+        texts: list[tuple[str, bool]] = []
+        batch = [(orjson.dumps({"id": cue, "task": "word_association", "cue": cue}), *REQUEST[1:]) for cue in "abcd"]
+        listeners = {place: lambda text: texts.append((text, calling.done())) for place in (1, 3)}
+        calling = asyncio.create_task(worker.call(batch, 60, listeners))
+        reply = await calling
+        assert texts == [("b", False), ("d", False)]
+        assert [code for code, *_ in reply.replies] == [None, None, None, "bad_agent"]
+        alone = await worker.call(batch[:3], 60)
+        assert [part[:4] for part in reply.replies[:3]] == [part[:4] for part in alone.replies]
+        worker.kill()
+
+    asyncio.run(work())
+
+
+def actors(ray_address: str) -> list[psutil.Process]:
+    """The processes of our actors on that Ray."""
+    raylets = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if f"--gcs-address={ray_address}" in (process.info["cmdline"] or ())
+    ]
+    children = [child for raylet in raylets for child in raylet.children() if child.status() != psutil.STATUS_ZOMBIE]
+    # A process that is just ending has no command line any more.
+    return [child for child in children if "".join(child.cmdline()[:1]).startswith("ray::WorkerActor")]
+
+
+def test_the_death_of_a_worker_with_nothing_to_do_is_noticed_and_it_is_replaced(ray_address: str) -> None:
+    async def work() -> None:
+        await Cluster().start()
+        before = actors(ray_address)
+        dispatcher = Dispatcher(catalogue.get("null").make({}), lambda number: remote("null", {}))
+        await dispatcher.start()
+        try:
+            [worker] = [actor for actor in actors(ray_address) if actor not in before]
+            worker.kill()
+            async with asyncio.timeout(600):
+                while dispatcher.loaded_workers:
+                    await asyncio.sleep(0.01)
+                while not dispatcher.loaded_workers:
+                    await asyncio.sleep(0.01)
+        finally:
+            await dispatcher.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("ray_address")
+def test_images_travel_to_another_machine(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    PILImage.new("RGB", (8, 8), "blue").save(path)
+    rows = [orjson.dumps({"id": name, "image": name, "task": "color_estimation"}) for name in ("a.png", "missing.png")]
+
+    async def work() -> None:
+        await Cluster().start()
+        worker = remote("mmcq", {}, "/nowhere", sends_images=True)
+        await worker.start(60)
+        worker.spec = replace(worker.spec, root=str(tmp_path))  # the driver has the folder, the worker does not
+        reply = await worker.call([(row, None, 1, 0, 0, None) for row in rows], 60)
+        (code, answer, _, sha256, _), (missing, _, _, _, _) = reply.replies
+        assert code is None
+        assert orjson.loads(answer)["color"] == "blue"
+        assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+        assert missing == "missing_image"
+        worker.kill()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(("agent", "policy"), [("null", "passive"), ("null-one", None)])
+def test_threads_wait_without_spinning_unless_an_engine_batches_by_itself(agent: str, policy: str | None) -> None:
+    """It holds for a whole process."""
+    code = (
+        "import json, os, sys; from serving.scheduling.worker import WorkerSpec; from agents import catalogue\n"
+        "from serving.scheduling.ray_workers import WorkerActor\n"
+        "WorkerActor(WorkerSpec(catalogue.get(sys.argv[1]), {}, '.'))\n"
+        "print(json.dumps([os.environ.get('OMP_WAIT_POLICY'), sys.getswitchinterval()]))"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    call = [sys.executable, "-c", code, agent]
+    done = subprocess.run(call, capture_output=True, text=True, env=environment, check=True)
+    waits, interval = json.loads(done.stdout)
+    assert waits == policy
+    assert interval < 0.001
+
+
+def test_generate_joins_a_cluster_and_leaves_it_running(tmp_path: Path, ray_address: str) -> None:
+    source, out = tmp_path / "set.jsonl", tmp_path / "run"
+    PILImage.new("RGB", (8, 8), "red").save(tmp_path / "a.png")
+    source.write_text('{"id": "a", "task": "color_estimation", "image": "a.png"}\n')
+    call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "mmcq", "--out", str(out)]
+    for samples in ("1", "2"):
+        more = ["--address", ray_address, "--samples", samples]
+        done = subprocess.run([*call, *more], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+    records = [json.loads(line) for line in (out / "records" / "mmcq.jsonl").read_text().splitlines()]
+    assert [record["answer"]["color"] for record in records] == ["red", "red"]
+
+
+def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "set.jsonl"
+    source.write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
+    call = ["generate", str(source), "--agents", "null", "--out", str(tmp_path / "run"), "--address", "127.0.0.1:1"]
+    assert main(call) == ClusterError.exit_code
+    assert "turinglike: the Ray cluster at 127.0.0.1:1 cannot be reached" in capsys.readouterr().err
+
+
+def test_a_stranger_without_the_token_gets_nothing(ray_address: str) -> None:
+    code = (
+        "import sys, ray\nray.init(address=sys.argv[1], log_to_driver=False)\nprint('inside', ray.cluster_resources())"
+    )
+    known = {key: value for key, value in os.environ.items() if not key.startswith("RAY_AUTH")}
+    environment = known | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64, "RAY_NUM_REDIS_GET_RETRIES": "1"}
+    call = [sys.executable, "-c", code, ray_address]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode != 0
+    assert "inside" not in done.stdout
+
+
+SMALL: dict[str, Any] = {"gib": 6}
+CASES: dict[str, tuple[dict[str, dict[str, Any]], int | None]] = {
+    "1": ({"a": SMALL}, 1),
+    "auto": ({"a": SMALL}, None),
+    "16": ({"a": SMALL}, 16),
+    "pair": ({"a": {"gib": 50}, "b": {"gib": 60}}, 1),
+    "packed": ({"large": {"gib": 40, "devices": 6}, "a": {"gib": 30}, "b": {"gib": 20}, "c": {"gib": 20}}, 1),
+    "killed": ({"a": SMALL}, 4),
+}
+
+
+@pytest.mark.slow
+def test_replicas_get_the_gpus_of_their_places() -> None:
+    placed = dict(in_child(pretended_gpus.place_all, CASES))  # on a Ray that believes in eight GPUs of 80 GiB
+    counts = {case: Counter(placed[case]["a"]) for case in ("1", "auto", "16", "killed")}
+    assert {case: (len(count), set(count.values())) for case, count in counts.items()} == {
+        "1": (1, {1}),
+        "auto": (8, {1}),
+        "16": (8, {2}),
+        "killed": (4, {1}),
+    }
+    assert placed["pair"]["a"] != placed["pair"]["b"]  # 50 and 60 GiB
+    assert placed["killed"]["a again"] == placed["killed"]["a"]
+    [large], [a], [b], [c] = (placed["packed"][name] for name in ("large", "a", "b", "c"))
+    six = {f"cuda:{gpu}" for gpu in large.removeprefix("cuda:").split(",")}
+    assert len(six) == 6
+    assert b == c  # beside the smaller
+    assert {a, b} | six == {f"cuda:{gpu}" for gpu in range(pretended_gpus.GPUS)}  # none shares those of the large

@@ -1,4 +1,4 @@
-"""Numbers that describe one answer, and how two answers or two groups of answers compare."""
+"""Numbers that describe an answer, and how two answers or two groups of answers compare."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def in_widths(answer: Answer) -> Values:
 
 
 def likeness(task: str, first: Answer, second: Answer) -> float | None:
-    """How alike two answers to one stimulus are, from 0 to 1; None where such answers are not compared.
+    """How alike two answers to the same stimulus are, from 0 to 1; None where such answers are not compared.
 
     Single words: 1 if they are the same. Labels and the words of captions: the shared ones, of all in either.
     Scanpaths: the share of fixations within a tenth of the diagonal of a fixation of the other path.

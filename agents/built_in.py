@@ -1,7 +1,4 @@
-"""Our own agents: the lines of the catalogue.
-
-A family says what its agents share; a new checkpoint of a known family is one line of :data:`BUILT_IN`.
-"""
+"""Our agents: the lines of the catalogue. A new checkpoint of a known family is a line of :data:`BUILT_IN`."""
 
 from __future__ import annotations
 
@@ -24,8 +21,7 @@ MIT, BSD, PROPRIETARY = "MIT", "BSD-3-Clause", "proprietary"
 def family(
     agent: str, tasks: tuple[Task, ...], source: str, licence: str = "Apache-2.0", *, ran: bool = False, **shared: Any
 ) -> Callable[..., Entry]:
-    """What makes the entries of one class: each has a name, a summary, and settings beside the ``shared`` ones.
-    ``ran``: see :class:`Entry`; its default is that of agents with weights from elsewhere."""
+    """Makes the entries of a class, each with a name, a summary, and settings beside the ``shared`` ones."""
 
     def make(name: str, summary: str, in_paper: InPaper = NOT_IN_PAPER, **settings: Any) -> Entry:
         return Entry(
@@ -33,6 +29,16 @@ def family(
         )
 
     return make
+
+
+def online(make: Callable[..., Entry], name: str, title: str, **settings: Any) -> tuple[Entry, Entry]:
+    """The two roles of a model in the papers' online test."""
+    person = f"{title} as in the papers' online test: it plays a person, in fewer than 15 words"
+    machine = "the same model, to persuade the judge that it is the AI"
+    return (
+        make(name, person, VARIANT, program="gpt-3.5", **settings),
+        make(f"{name}-ai", machine, VARIANT, program="gpt-3.5-ai", **settings),
+    )
 
 
 GIT: dict[str, Any] = {"beams": 4, "length_penalty": 0.6, "max_tokens": 50, "count_prompt": True}
@@ -94,7 +100,7 @@ eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966", ran=True)
 completion = family("language.completion:CompletionAgent", TALK, "Radford et al. 2019", MIT)
 dialogpt = family("language.dialogue_models:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
 blenderbot = family("language.dialogue_models:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
-# As the papers asked Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
+# As the papers prompted Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
 LLAMA: dict[str, Any] = {
     "program": "llama-3.3",
     "rises_with": "turn",
@@ -134,7 +140,6 @@ text_server = family("language.openai_chat:OpenAICompletionAgent", TALK, "Brown 
 embedding_server = family("language.word_embeddings:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", PROPRIETARY)
 universal = family("universal.openai_universal:UniversalAgent", TASKS, "OpenAI 2024, GPT-4o", PROPRIETARY)
 
-UNIVERSAL = "agents.universal"
 BUILT_IN: tuple[Entry, ...] = (
     mmcq("mmcq", "modified median cut; nearest CSS3 colour, mapped to eleven words", VARIANT),
     mmcq("mmcq-lab", "modified median cut; nearest of the eleven words by CIELAB (1976) distance", naming="lab"),
@@ -247,53 +252,10 @@ BUILT_IN: tuple[Entry, ...] = (
     qwen15("qwen1.5-110b", "Qwen 1.5 110B, as in X-Turing", checkpoint="Qwen/Qwen1.5-110B-Chat"),
     chat_server("openai-chat", "a chat model on an OpenAI-compatible server", COMPARED, model="gpt-4o"),
     # The papers' model is withdrawn, and how its messages were sent and cut they do not tell.
-    gpt35(
-        "gpt-3.5-turbo",
-        "GPT-3.5 as in the papers' online test: it plays a person, in fewer than 15 words",
-        VARIANT,
-        model="gpt-3.5-turbo-1106",
-        program="gpt-3.5",
-        **ONLINE_SERVER,
-    ),
-    gpt35(
-        "gpt-3.5-turbo-ai",
-        "the same model, to persuade the judge that it is the AI",
-        VARIANT,
-        model="gpt-3.5-turbo-1106",
-        program="gpt-3.5-ai",
-        **ONLINE_SERVER,
-    ),
-    chat_server(
-        "gpt-4o-online",
-        "GPT-4o as in the papers' online test: it plays a person, in fewer than 15 words",
-        VARIANT,
-        model="gpt-4o",
-        program="gpt-3.5",
-        **ONLINE_SERVER,
-    ),
-    chat_server(
-        "gpt-4o-online-ai",
-        "the same model, to persuade the judge that it is the AI",
-        VARIANT,
-        model="gpt-4o",
-        program="gpt-3.5-ai",
-        **ONLINE_SERVER,
-    ),
-    # The paper's has its safeguards off, which is a matter of the checkpoint; which one it had is not told.
-    llama3(
-        "llama-3-70b-online",
-        "Llama 3 70B as in the papers' online test: it plays a person, in fewer than 15 words",
-        VARIANT,
-        program="gpt-3.5",
-        **ONLINE_LLAMA,
-    ),
-    llama3(
-        "llama-3-70b-online-ai",
-        "the same model, to persuade the judge that it is the AI",
-        VARIANT,
-        program="gpt-3.5-ai",
-        **ONLINE_LLAMA,
-    ),
+    *online(gpt35, "gpt-3.5-turbo", "GPT-3.5", model="gpt-3.5-turbo-1106", **ONLINE_SERVER),
+    *online(chat_server, "gpt-4o-online", "GPT-4o", model="gpt-4o", **ONLINE_SERVER),
+    # The paper's has its safeguards off, which is a matter of the checkpoint; which it had is unknown.
+    *online(llama3, "llama-3-70b-online", "Llama 3 70B", **ONLINE_LLAMA),
     chat_server(
         "interrogator",
         "asks the questions of an online test, of two who answer",
@@ -332,17 +294,17 @@ BUILT_IN: tuple[Entry, ...] = (
     ),
     Entry(
         "catch",
-        f"{UNIVERSAL}.catch:CatchAgent",
+        "agents.universal.catch:CatchAgent",
         TASKS,
         "catch trials: answers that no attentive judge takes for a person's",
         "the 2025 paper, Table S3",
         VARIANT,
         role="control",
     ),
-    Entry("null", f"{UNIVERSAL}.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
+    Entry("null", "agents.universal.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
     Entry(
         "null-one",
-        f"{UNIVERSAL}.null:ContinuousNullAgent",
+        "agents.universal.null:ContinuousNullAgent",
         TASKS,
         "no operation, one at a time",
         "for measuring",

@@ -32,7 +32,7 @@ WEIGHTS = "model.safetensors|model.safetensors.index.json|pytorch_model.bin|pyto
 PROCESSOR = "preprocessor_config.json|processor_config.json"
 TOKENIZER = "tokenizer.json|vocab.json|vocab.txt|tokenizer.model"
 FILES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")  # endings of files of weights, and of no hub id
-# What is downloaded of a repository's top folder: the texts, and one form of the weights without their repetitions.
+# What is downloaded of a repository's top folder: the texts, and the weights without repetitions.
 TEXTS = ["*.json", "*.txt", "*.model", "*.jinja"]
 TORCH_INDEX = "pytorch_model.bin.index.json"
 SPARE = [
@@ -201,7 +201,7 @@ def weights_file(path: Path) -> Path:
 
 
 def model_files(path: Path) -> list[Path]:
-    """The file, or the files of a folder that an agent may read, in order; of two forms of the weights one."""
+    """The file, or the files of a folder that an agent may read, in order; without a second form of the weights."""
     if path.is_file():
         return [path]
 
@@ -232,7 +232,7 @@ def count_weights(path: Path) -> int:
 
         with safe_open(path, "np") as file:
             return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
-    except Exception:  # safetensors is not installed, or one of what it raises for a damaged file
+    except Exception:  # safetensors is not installed, or the file is damaged
         return 0
 
 
@@ -318,7 +318,7 @@ def check_names(
 
 
 def short_text(error: BaseException) -> str:
-    """An error's text, in one line of a message."""
+    """An error's text, as a line of a message."""
     text = " ".join(str(error).split())
     kind = type(error).__name__
     return text[:200] if " " in text else f"{kind} {text[:200]}".strip()  # a KeyError holds no more than its key

@@ -7,8 +7,8 @@ An agent is a plain object. In a notebook::
     prepared = agent.prepare(stimulus)
     [reply] = agent.respond([prepared], [Draw(seed=1)])
 
-The runner promises: ``open`` once, then ``load`` once; ``prepare`` from any number of threads; ``respond`` from one
-thread at a time; a stimulus is only ever of the agent's ``tasks`` and ``modes``.
+The runner promises: ``open`` once, then ``load`` once; ``prepare`` from any number of threads; ``respond`` from a
+single thread at a time; a stimulus is only ever of the agent's ``tasks`` and ``modes``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def derive_seed(run_seed: int, agent: str, stimulus: str, sample: int, turn: int | None, attempt: int) -> int:
-    """The seed of one attempt at an answer: an integer in [0, 2**53), which JavaScript's doubles keep.
+    """The seed of an attempt at an answer: an integer in [0, 2**53), which JavaScript's doubles keep.
 
     It is the first 53 bits of SHA-256 over the compact JSON of [1, run seed, agent, stimulus id, sample, turn,
     attempt].
@@ -88,10 +88,10 @@ def derive_seed(run_seed: int, agent: str, stimulus: str, sample: int, turn: int
 
 @dataclass(slots=True)  # not frozen: that makes each of many slower to make
 class Draw:
-    """The randomness and the options of one attempt.
+    """The randomness and the options of an attempt.
 
     ``seed`` (53 bits) is all the randomness an agent may use: the same stimulus, seed and settings give the same
-    reply in any batch. ``options`` holds what one request may choose, and for a turn of a conversation ``speaker`` ("A"
+    reply in any batch. ``options`` holds what a request may choose, and for a turn of a conversation ``speaker`` ("A"
     or "B") and ``turn``. An agent may call ``say``, from any thread, with the text of its answer as far as it is final.
     """
 
@@ -148,7 +148,7 @@ class Agent(ABC, Generic[S]):
     settings: S
     filters: Sequence[Filter] = ()  # judge each reply
     attempts: int = 1  # while filters reject replies
-    max_samples: int | None = None  # answers to one stimulus, if there is a limit
+    max_samples: int | None = None  # answers to a stimulus, if there is a limit
 
     def __init__(self, settings: S, name: str) -> None:
         self.settings = settings
@@ -213,17 +213,17 @@ class Agent(ABC, Generic[S]):
         """Load the model onto ``device`` ("cpu", "cuda:0")."""
 
     def prepare(self, stimulus: Stimulus) -> Any:
-        """CPU work for one stimulus. Thread-safe; may use only what ``open`` made. Raises AnswerError if this
+        """CPU work for a stimulus. Thread-safe; may use only what ``open`` made. Raises AnswerError if this
         stimulus cannot be answered."""
         return stimulus
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        """One reply per item, in order. An exception in an item's place fails that item alone; if one is raised, the
+        """A reply per item, in order. An exception in an item's place fails that item alone; if it is raised, the
         runner tries the halves of the batch."""
         raise TypeError(f"{type(self).__name__} answers one at a time; call respond_one")
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
-        """The reply to one prepared stimulus, for engines that batch by themselves."""
+        """The reply to a prepared stimulus, for engines that batch by themselves."""
         raise TypeError(f"{type(self).__name__} answers in batches; call respond")
 
     def provenance(self) -> dict[str, Any]:
@@ -262,7 +262,7 @@ MOVED = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the catalogue knows of one agent without importing it.
+    """What the catalogue knows of an agent without importing it.
 
     ``agent`` is "module:Class", ``settings`` are this entry's defaults. ``in_paper``: "compared" (the papers' agent,
     checked as docs/fidelity.md describes), "variant" (another size, other weights, or reconstructed parts), "no".

@@ -10,7 +10,7 @@ Each message is a sentence for a person and names what to do. ``AnswerError`` al
         LockedError                 another process writes to it
       ClusterError                  5: Ray could not be started or was lost
       AgentStoppedError             3: stimuli stay unanswered
-      AnswerError                   one answer failed
+      AnswerError                   an answer failed
         ImageError                  by its image
 """
 
@@ -48,7 +48,7 @@ class TuringlikeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault of an input: ``where`` (file), ``line`` (from 1, or None), ``field``, ``message``."""
+    """A fault of an input: ``where`` (file), ``line`` (from 1, or None), ``field``, ``message``."""
 
     where: str
     line: int | None
@@ -110,7 +110,7 @@ class AgentStoppedError(TuringlikeError):
 
 
 class AnswerError(TuringlikeError):
-    """One answer failed. ``code`` is a short machine-readable word, the message a sentence."""
+    """An answer failed. ``code`` is a short machine-readable word, the message a sentence."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -61,7 +61,7 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
-    """Which of a repository's files to take: the texts, and one form of the weights."""
+    """Which of a repository's files to take: the texts, and a single form of the weights."""
     weights, spare = [name for name in OPEN_CLIP if name in names][:1], SPARE
     if not weights and any(name.endswith(".safetensors") for name in names):
         weights = ["*.safetensors"]
@@ -84,7 +84,7 @@ def _licence(card: Mapping[str, Any]) -> str | None:
 
 @contextlib.contextmanager
 def _one_sentence(checkpoint: str, revision: str | None) -> Iterator[None]:
-    """Within the block whatever the hub's client raises becomes an UnavailableError of one sentence."""
+    """Within the block whatever the hub's client raises becomes an UnavailableError."""
     import httpx
     from huggingface_hub import constants, errors
 

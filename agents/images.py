@@ -42,7 +42,7 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million, as Pillow's limit for decompression bombs
 MAX_BYTES = 512 * 1024 * 1024
 MAX_TEXT = 64 * 1024 * 1024  # bytes of a PNG's profile or text, unpacked
-LARGE = 10_000_000  # pixels; images of more are decoded one at a time, for the memory that they take
+LARGE = 10_000_000  # pixels; images of more are decoded after each other, for the memory that they take
 ORIENTATION = 0x0112  # the tag of EXIF
 
 _large = threading.Lock()
@@ -127,8 +127,10 @@ class Image:
         import numpy as np
 
         image = _open(io.BytesIO(self.read()), self.name)
+        is_large = image.width * image.height > LARGE
+        turn: contextlib.AbstractContextManager[Any] = _large if is_large else contextlib.nullcontext()
         try:
-            with _large if image.width * image.height > LARGE else contextlib.nullcontext():
+            with turn:
                 orientation = _orientation(image)  # before the pixels: a PNG may have another behind them
                 image.load()
                 return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
@@ -221,8 +223,7 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)
-        what = f"not an image in a known format ({', '.join(FORMATS)})" if source.read(1) else "an empty file"
-        raise ImageError("bad_image", f"{name}: {what}") from None
+        raise ImageError("bad_image", f"{name}: {_unknown(source.read(16))}") from None
     except PILImage.DecompressionBombError:
         raise ImageError("image_too_large", f"{name}: more than {MAX_PIXELS:,} pixels") from None
     except Exception as error:  # a dozen types, as in decode
@@ -232,6 +233,19 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
         size = f"{image.width} x {image.height}"
         raise ImageError("image_too_large", f"{name}: {size} is more than {MAX_PIXELS:,} pixels")
     return image
+
+
+def _unknown(prefix: bytes) -> str:
+    """What a file that Pillow cannot open is, by its first bytes."""
+    from PIL import Image as PILImage
+
+    if not prefix:
+        return "an empty file"
+    for form in FORMATS:
+        accept = PILImage.OPEN[form][1]
+        if accept is not None and accept(prefix) is True:
+            return f"a damaged {form}"
+    return f"not an image in a known format ({', '.join(FORMATS)})"
 
 
 _filter: object = None

@@ -121,7 +121,7 @@ def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
 def load_weights(
     model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
 ) -> None:
-    """Give ``model`` all its weights; ``path`` may have more whose names begin with one of ``unused``.
+    """Give ``model`` all its weights; ``path`` may have more whose names begin as in ``unused``.
 
     Raises UnavailableError, naming three, if weights are missing, superfluous, or of another shape.
     """

@@ -1,8 +1,8 @@
-"""Texts of several lengths in one batch, masks of attention that make no GPU wait, and sources that beams share.
+"""Texts of several lengths in a batch, masks of attention that make no GPU wait, and sources that beams share.
 
 Before it makes its masks, transformers looks at every step whether a mask of ones and zeros hides anything, and the
 host waits for the device (masking_utils: ``_ignore_causal_mask_sdpa``). Here the answer is known beforehand: where
-nothing is padded there is no mask, and otherwise one of the form [rows, heads, queries, keys], which transformers takes
+nothing is padded there is no mask, and otherwise it has the form [rows, heads, queries, keys], which transformers takes
 as it is.
 """
 
@@ -106,7 +106,7 @@ def _queries(kwargs: dict[str, Any]) -> int:
 
 
 class _Sources(DynamicCache):
-    """Keys and values of the sources, one row for each item: beams change places, their item stays."""
+    """Keys and values of the sources, a row for each item: beams change places, their item stays."""
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         pass
@@ -120,7 +120,7 @@ def shared_cache(config: Any) -> EncoderDecoderCache:
 @contextmanager
 def shared_sources(attentions: Iterable[Any], source: str, beams: int) -> Iterator[None]:
     """Within the block, modules of cross-attention let every ``beams`` neighbouring rows attend to the first of their
-    sources, as more queries to one row.
+    sources, as more queries to its row.
 
     transformers would project and reorder keys and values of every beam's copy, which changes nothing. ``source`` is
     the argument's name. Masks over the sources are [rows, 1, 1, keys], or None.

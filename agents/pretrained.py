@@ -1,6 +1,6 @@
 """Agents with a published checkpoint: where it is, what is missing, how it is fetched, how much memory it takes.
 
-:class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` one file of weights.
+:class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` a file of weights.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TORCHVISION = "https://download.pytorch.org/models/"
 # Below so many weights threads cost more than they save: models of 0.1 million weights were up to 1.5 times as fast on
-# one thread as on two, a model of 18 million was not.
+# a single thread as on two, a model of 18 million was not.
 WORTH_SHARING = 5_000_000
 LIBRARIES = GIB // 2  # on a GPU: work spaces of cuBLAS and cuDNN, and what torch's allocator cannot use between blocks
 BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures being prepared
@@ -48,7 +48,7 @@ P = TypeVar("P", bound=PretrainedSettings)
 
 class PretrainedAgent(Agent[P]):
     """An agent with a folder of transformers' form, which must have the files ``needs`` (alternatives parted by "|")
-    and a config.json with one of ``model_types``.
+    and a config.json that names a type of ``model_types``.
 
     Once the checkpoint is here, ``memory`` and ``device_memory`` follow from its number of weights, with
     ``working_memory`` beside them; before, they are the class's, for its largest published checkpoint. With random
@@ -212,7 +212,7 @@ F = TypeVar("F", bound=WeightsFileSettings)
 
 
 class WeightsFileAgent(Agent[F]):
-    """An agent with one file of weights: published and in a cache, or local; with ``random`` weights none."""
+    """An agent with a file of weights: published and in a cache, or local; with ``random`` weights none."""
 
     licence: ClassVar[str]  # of the published weights
 
@@ -274,7 +274,7 @@ class WeightsFileAgent(Agent[F]):
     ) -> None:
         """Give ``model``, on the CPU, the weights that ``read`` returns for the file, or random ones.
 
-        The file may have more whose names begin with one of ``unused``. Raises UnavailableError.
+        The file may have more whose names begin as in ``unused``. Raises UnavailableError.
         """
         if self.random:
             random_weights.fill(model)
@@ -313,8 +313,8 @@ def download(url: str, path: Path, sha256: str | None = None) -> None:
 
 
 # Memory beside the weights, from a model's configuration. A model keeps keys and values of every token of every layer,
-# for each beam. With them stand for a moment one layer's results for a prompt, the scores of all tokens of the
-# vocabulary, and the image encoder's for one image.
+# for each beam. With them stand for a moment a layer's results for a prompt, the scores of all tokens of the
+# vocabulary, and the image encoder's for an image.
 
 SCORES = 12  # copies of the vocabulary's scores in float32 while a token is chosen, sorted ones among them
 TILES = 5  # of a picture, for models that read tiles and the picture
@@ -360,7 +360,7 @@ def _patches(vision: Mapping[str, Any]) -> int:
 
 
 def _encoder_bytes(vision: Mapping[str, Any], kind: str, number: int) -> int:
-    """Of one image: its pixels as they came and as they are computed with, and one layer's results of its patches."""
+    """Of an image: its pixels as they came and as they are computed with, and a layer's results of its patches."""
     tiles = TILES if kind in TILED else 1
     hidden, inner, patches = vision["hidden_size"], vision["intermediate_size"], _patches(vision)
     pixels = 3 * vision["image_size"] ** 2 * (4 + number)

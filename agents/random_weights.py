@@ -2,7 +2,8 @@
 
 ``agents/random`` has a JSON file for each published checkpoint: its number of weights, and the files beside them. They
 are written to a temporary folder, with a made tokenizer. Weights are drawn where the model runs, the same every time
-on one kind of device. All texts have the largest length that the settings allow: no token that ends a text is drawn.
+on the same kind of device. All texts have the largest length that the settings allow: no token that ends a text is
+drawn.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Architecture:
     """A published model without its weights.
 
     ``kind`` is its model_type, ``parameters`` its number of weights, ``files`` the contents of JSON files by name.
-    ``tokenizer`` names one of ``tokenizers.json``; with ``bare_tokenizer`` only vocabulary and merges are written.
+    ``tokenizer`` names an entry of ``tokenizers.json``; with ``bare_tokenizer`` only vocabulary and merges are written.
     """
 
     kind: str
@@ -102,7 +103,7 @@ def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
 
 
 def is_made(folder: Path) -> bool:
-    """Whether the folder is one of :func:`make_folder`: marked as random, without weights."""
+    """Whether the folder comes from :func:`make_folder`: marked as random, without weights."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     return checkpoints.MARKER in files and not any(name.endswith(checkpoints.FILES) for name in files)
 
@@ -167,7 +168,7 @@ def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
     """The tokenizer of an entry of ``random/tokenizers.json``: the published size and special tokens.
 
     Beside the 256 bytes it knows wordfreq's most frequent English words and their beginnings, so that a text has about
-    as many tokens as with the published one.
+    as many tokens as with the published tokenizer.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -210,7 +211,7 @@ def make_bpe(about: Mapping[str, Any]) -> Tokenizer:
 def _merges() -> Iterator[tuple[str, str]]:
     """The beginnings of words, each as its predecessor and its last letter.
 
-    All begin with the space, so that no two of them can be joined in more than one order.
+    All begin with the space, so that no two of them can be joined in two orders.
     """
     from wordfreq import top_n_list
 

@@ -1,9 +1,9 @@
-"""Draws of tokens that depend on one row's seed alone, whatever else is in the batch.
+"""Draws of tokens that depend on a row's seed alone, whatever else is in the batch.
 
 The argmax of warped logits plus Gumbel noise is an exact draw from their softmax (Gumbel 1954; Maddison, Tarlow and
 Minka 2014, "A* sampling", section 2). The noise of a token is a hash of (seed, step, token) in integer operations, the
 same on every device. transformers applies its temperature, top-k and top-p after custom processors;
-:class:`Sampler` therefore does all of them, per row, and is used with ``do_sample=False`` and one beam.
+:class:`Sampler` therefore does all of them, per row, and is used with ``do_sample=False`` and a single beam.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MIX_2 = _signed(0x94D049BB133111EB)
 
 
 def uniform(seeds: Tensor, step: int, tokens: Tensor) -> Tensor:
-    """Uniform noise in the open interval (0, 1), float64, one value for each of (seed, step, token).
+    """Uniform noise in the open interval (0, 1), float64, a value for each of (seed, step, token).
 
     ``seeds`` and ``tokens`` are int64 and broadcast. The value is the upper 52 bits of output ``token + 1`` of the
     splitmix64 stream whose state is a hash of seed and step.
@@ -57,7 +57,7 @@ def _shift_right(bits: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """How one row's logits become a distribution.
+    """How a row's logits become a distribution.
 
     ``top_k`` 0 and ``top_p`` 1 leave all tokens; temperature 0 is greedy. A token that was generated n > 0 times loses
     n * ``frequency`` + ``presence`` of its logit, as OpenAI and vLLM mean these penalties.
@@ -73,7 +73,7 @@ class Warp:
 class Sampler(LogitsProcessor):
     """The chain for a batch: penalties, temperature, top-k, top-p, Gumbel noise; in float32.
 
-    ``seeds`` and ``warps`` have one entry per row. It returns noisy logits, of which generation takes the argmax. Ties
+    ``seeds`` and ``warps`` have an entry per row. It returns noisy logits, of which generation takes the argmax. Ties
     at the edge of top-k are all kept, as transformers does; of equal logits at the edge of top-p the lowest token.
     """
 
@@ -149,7 +149,7 @@ class Finite(LogitsProcessor):
 
     First in the chain. ``bad`` marks each of ``items`` groups of rows (the beams of an item stand together) with logits
     that were ever NaN or +inf, or all -inf. ``normalised``: the chain gets log-probabilities, as in beam search, where
-    one such logit has made its row NaN.
+    such a logit has made its row NaN.
     """
 
     def __init__(self, items: int, *, normalised: bool) -> None:
@@ -157,7 +157,7 @@ class Finite(LogitsProcessor):
         self._normalised = normalised
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        # A few columns show a row of NaN, of which transformers' rules may have masked some; amax is NaN where one is.
+        # A few columns show a row of NaN, of which transformers' rules may have masked some; amax is NaN beside a NaN.
         bad = scores[:, :64].isnan().any(1) if self._normalised else ~scores.amax(1).isfinite()
         bad = bad.view(len(self.bad), -1).any(1)
         self.bad = self.bad | bad if self.bad.device == bad.device else bad

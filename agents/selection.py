@@ -1,7 +1,7 @@
 """Agents and their settings from the command line and from a TOML file.
 
-``--set agent.field=value`` sets one field (``agent.part.field`` a nested one, ``a~b.field`` one of a pair); the value
-is JSON where it parses as such, text otherwise. A ``--config`` file has one table per agent or pair; a table with the
+``--set agent.field=value`` sets a field (``agent.part.field`` inside a group, ``a~b.field`` of a pair); the value
+is JSON where it parses as such, text otherwise. A ``--config`` file has a table per agent or pair; a table with the
 key ``agent`` makes a named variant of that agent, which ``--agents`` can name::
 
     [mmcq]
@@ -116,7 +116,7 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
 
 
 def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[str, Any]]) -> str | None:
-    """Put one ``agent.field=value`` into ``settings``; what is wrong with it, or None."""
+    """Put an ``agent.field=value`` into ``settings``; what is wrong with it, or None."""
     target, equals, text = assignment.partition("=")
     # Names may contain dots: the longest agent that fits is meant.
     name = max((member for member in members if target.startswith(member + ".")), key=len, default=None)

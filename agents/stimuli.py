@@ -1,6 +1,6 @@
-"""Stimuli: one thing shown to an agent, for each of the six tasks, and trials: what is shown to a judge.
+"""Stimuli, which are shown to agents, for each of the six tasks, and trials, which are shown to judges.
 
-``parse_row`` reads one JSON object; ``canonical`` is the form that is stored, hashed and sent to workers.
+``parse_row`` reads a JSON object; ``canonical`` is the form that is stored, hashed and sent to workers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-WHOLE = BeforeValidator(_whole)  # of whole numbers: 24.0 is one, too, as in JSON Schema
+WHOLE = BeforeValidator(_whole)  # of whole numbers: 24.0 counts, as in JSON Schema
 Scalar = str | int | float | bool | None
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
@@ -366,8 +366,8 @@ def as_dict(stimulus: Stimulus) -> dict[str, Any]:
 
 
 def sha256(stimulus: Stimulus) -> str:
-    """A record's ``stimulus_sha256``: of the file's bytes for a stimulus of one image, otherwise (and for a trial) of
-    the canonical JSON with each image replaced by its own hash. Reads the images; raises ImageError."""
+    """A record's ``stimulus_sha256``: of the bytes of a stimulus's only image; otherwise, and for a trial, of the
+    canonical JSON with each image replaced by its hash. Reads the images; raises ImageError."""
     images = stimulus.images_by_field()
     if len(images) == 1 and "image" in images and not isinstance(stimulus, JudgementStimulus):
         return images["image"].sha256

@@ -1,4 +1,4 @@
-"""Tensors on their way to a GPU and back: many in one copy, at which the host does not stand still.
+"""Tensors to a GPU and back: many in a copy for which the host does not stand still.
 
 A host that waits for a GPU leaves it without work afterwards.
 """
@@ -12,22 +12,23 @@ from torch import Tensor
 
 
 def uploaded(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """The CPU's ``tensors`` on ``device``: on a GPU by one copy of pinned memory, for which the host does not wait."""
+    """The CPU's ``tensors`` on ``device``: on a GPU by a single copy of pinned memory, for which the host does not
+    wait."""
     if not tensors or device.type == "cpu":
         return list(tensors)
-    size = sum(one.nbytes for one in tensors)
+    size = sum(tensor.nbytes for tensor in tensors)
     pinned = torch.empty(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
-    return _apart(torch.cat(_bytes(tensors), out=pinned).to(device, non_blocking=True), tensors)
+    return _split(torch.cat(_bytes(tensors), out=pinned).to(device, non_blocking=True), tensors)
 
 
 class Download:
-    """The ``tensors`` of one device on their way to the CPU, which may do other things before it needs them."""
+    """The ``tensors`` of a device on their way to the CPU, which may do other things before it needs them."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self._found, self._done = list(tensors), None
+        self._tensors, self._done = list(tensors), None
         if tensors and tensors[0].device.type != "cpu":
             is_cuda = tensors[0].is_cuda
-            self._found = _apart(torch.cat(_bytes(tensors)).to("cpu", non_blocking=is_cuda), tensors)
+            self._tensors = _split(torch.cat(_bytes(tensors)).to("cpu", non_blocking=is_cuda), tensors)
             if is_cuda:
                 self._done = torch.cuda.Event()
                 self._done.record()
@@ -36,11 +37,11 @@ class Download:
         """The tensors, once they are there."""
         if self._done is not None:
             self._done.synchronize()
-        return self._found
+        return self._tensors
 
 
 def downloaded(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The ``tensors`` of one device on the CPU: of a GPU by one copy, for which the host waits."""
+    """The ``tensors`` of a device on the CPU: of a GPU by a single copy, for which the host waits."""
     return Download(tensors).arrived()
 
 
@@ -50,15 +51,12 @@ def _order(tensors: Sequence[Tensor]) -> list[int]:
 
 
 def _bytes(tensors: Sequence[Tensor]) -> list[Tensor]:
-    placed = (tensors[index].contiguous() for index in _order(tensors))
-    return [one.as_strided((one.numel(),), (1,)).view(torch.uint8) for one in placed]  # a side of 1 has any stride
+    ordered = [tensors[index].contiguous() for index in _order(tensors)]
+    return [tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8) for tensor in ordered]  # sides of 1 may differ
 
 
-def _apart(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+def _split(content: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     """Bytes in that order as the tensors that they are."""
     order = _order(like)
-    parts = whole.split([like[index].nbytes for index in order])
-    found = {
-        index: part.view(like[index].dtype).view(like[index].shape) for index, part in zip(order, parts, strict=True)
-    }
-    return [found[index] for index in range(len(like))]
+    parts = dict(zip(order, content.split([like[index].nbytes for index in order]), strict=True))
+    return [parts[index].view(tensor.dtype).view(tensor.shape) for index, tensor in enumerate(like)]

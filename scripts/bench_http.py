@@ -1,13 +1,12 @@
 """Requests per second over HTTP: ``turinglike serve`` beside plain Ray Serve with ``@serve.batch``, with no work to do.
 
-A process of its own holds 64 connections open, each with one request under way, for one word association of the no-op
-agent at a time. The peer has the same request and an answer of the same size; it reads JSON, waits for a batch of up to
-64 (4 ms), and writes JSON. ``--minutes`` measures ours for that long, with its memory; ``--slow`` an agent that answers
-100 a second and gets ten times as many requests.
+A process of its own holds 64 connections open, each with one request under way, for a word association of the no-op
+agent. The peer has the same request and an answer of the same size; it reads JSON, waits for a batch of up to
+64 (4 ms), and writes JSON. ``--slow`` measures an agent that answers 100 a second and gets ten times as many requests.
 
-    python scripts/bench_http.py [--seconds 20] [--connections 64] [--minutes 0] [--slow]
+    python scripts/bench_http.py [--seconds 20] [--connections 64] [--slow]
 
-prints a table and, as the last line, one JSON object. Latencies are in milliseconds.
+prints a table and, as the last line, a JSON object. Latencies are in milliseconds.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ time.sleep(100000)
 
 
 class Connection(asyncio.Protocol):
-    """One kept-alive connection with one request under way; status 0 is one that broke."""
+    """A kept-alive connection with a request under way; the status of a broken one is 0."""
 
     def __init__(self) -> None:
         self.transport: Any = None
@@ -164,7 +163,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--client", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -189,8 +187,6 @@ def main() -> None:
         # One answer takes 10 ms alone: 100 a second. 64 clients that wait 64 ms on average send about 1,000.
         slow = [*ours, "--set", "null.delay_s=0.01", "--batch-size", "1", "--queue", "16", "--port"]
         results["slow agent"] = measure(slow, args.connections, args.seconds, 0.06)
-    if args.minutes:
-        results["long"] = measure([*ours, "--port"], args.connections, 60 * args.minutes)
     print(f"{'':<12} {'requests/s':>11} {'p50 ms':>8} {'p99 ms':>8}  statuses")
     for name, row in results.items():
         print(f"{name:<12} {row['per_s']:>11} {row['p50_ms']:>8} {row['p99_ms']:>8}  {row['statuses']}")

@@ -178,18 +178,18 @@ def main() -> None:
     figures: dict[str, float] = {"rows": options.rows}
     with tempfile.TemporaryDirectory(prefix="machinery-") as name:
         folder = Path(name)
-        many, one = write_set(folder / "many.jsonl", options.rows), write_set(folder / "one.jsonl", 1)
+        many, single = write_set(folder / "many.jsonl", options.rows), write_set(folder / "single.jsonl", 1)
         ours, peers = [], []
         peer = [sys.executable, __file__, "--peer"]
         for i in range(options.repeats):
-            ours.append(seconds(generate(many, folder / f"many{i}")) - seconds(generate(one, folder / f"one{i}")))
-            start_up = seconds([*peer, str(one), str(folder / f"peer-one{i}")])
+            ours.append(seconds(generate(many, folder / f"many{i}")) - seconds(generate(single, folder / f"one{i}")))
+            start_up = seconds([*peer, str(single), str(folder / f"peer-one{i}")])
             peers.append(seconds([*peer, str(many), str(folder / f"peer{i}")]) - start_up)
             print(f"round {i + 1}: generate {ours[-1]:.2f} s, Ray Data {peers[-1]:.2f} s", flush=True)
         figures["generate_per_s"] = options.rows / statistics.median(ours)
         figures["ray_data_per_s"] = options.rows / statistics.median(peers)
-        single = [sys.executable, __file__, "--single", str(many), str(folder / "single.jsonl")]
-        done = subprocess.run(single, capture_output=True, text=True, check=True)
+        call = [sys.executable, __file__, "--single", str(many), str(folder / "answers.jsonl")]
+        done = subprocess.run(call, capture_output=True, text=True, check=True)
         figures["answer_per_s"] = options.rows / float(done.stdout.split()[-1])
         if options.large:
             small = write_set(folder / "small.jsonl", 10_000)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from serving.cli import main as turinglike
 from serving.runs.run import Run
-from serving.scheduling.guardian import watched
+from serving.scheduling.interrupts import watched
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "demo.jsonl"

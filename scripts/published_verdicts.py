@@ -33,7 +33,7 @@ from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.importing import FILES
 from serving.runs.output_paths import new_folder, refuse_existing
-from serving.runs.published_benchmark import SHORT, Answered, Source, read_whole
+from serving.runs.published_benchmark import SHORT, Answered, Source, read_bytes
 from serving.runs.row_problems import strict_json
 from serving.runs.run_json import new_run_json
 
@@ -66,7 +66,7 @@ def write(files: Sequence[Path], asked: str, out: Path, judge: str | None) -> in
     workers: dict[str, int] = {}
     sources, problems, unshown = [], [], 0
     for path in dict.fromkeys(files):
-        data = read_whole(path)
+        data = read_bytes(path)
         source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records", None, [])
         sources.append(source)
         for name, entry in _entries(path, data).items():

@@ -27,8 +27,8 @@ from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
 from serving.assignments import ConversingPair, check_usage, describe, nothing_to_answer, tasks_asked
 from serving.conversations.scenario import as_conversation, next_turn
+from serving.runs.checked_stimuli import CheckedStimuli, CheckedStimulus, check_stimuli
 from serving.runs.eligibility import is_asked, task_of
-from serving.runs.given_stimuli import GivenStimuli, GivenStimulus, given_stimuli
 from serving.runs.records import RecordHeader
 from serving.scheduling.placement import Device
 from serving.scheduling.replicas import ReplicaPool
@@ -199,7 +199,7 @@ class Agents:
         task: str | None,
         samples: int,
         seed: int,
-    ) -> GivenStimuli:
+    ) -> CheckedStimuli:
         """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
         if not isinstance(seed, int) or not 0 <= seed < 2**53:
             raise InputError(f"a seed is a whole number from 0 to 2**53 - 1, not {seed!r}")
@@ -210,7 +210,7 @@ class Agents:
                 raise InputError(f"{name} must be a text or several, not {texts!r:.100}")
         check_usage(self.names, self.entries, self._made, samples)
         tasks = {name: tasks_asked(about) for name, about in self._about.items()}
-        checked = given_stimuli(stimuli, images, cues, topics, messages, task, tasks)
+        checked = check_stimuli(stimuli, images, cues, topics, messages, task, tasks)
         kinds = checked.kinds()
         problems = [
             nothing_to_answer(checked.where, name, about, kinds)
@@ -221,7 +221,7 @@ class Agents:
             raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
         return checked
 
-    def answer_checked(self, checked: GivenStimuli, samples: int, seed: int) -> Records:
+    def answer_checked(self, checked: CheckedStimuli, samples: int, seed: int) -> Records:
         """The answers to what ``check`` gave."""
         with self._answering:
             self._process.root = checked.root
@@ -244,11 +244,11 @@ class Agents:
         self._pool = pool
         await _all(pool.load(name) for name in self.entries)
 
-    async def _answer(self, checked: GivenStimuli, samples: int, seed: int) -> Records:
+    async def _answer(self, checked: CheckedStimuli, samples: int, seed: int) -> Records:
         by_agent = await _all(self._answer_by(name, checked, samples, seed) for name in self.names)
         return Records(record for records in by_agent for record in records)
 
-    async def _answer_by(self, name: str, checked: GivenStimuli, samples: int, seed: int) -> list[TypedRecord]:
+    async def _answer_by(self, name: str, checked: CheckedStimuli, samples: int, seed: int) -> list[TypedRecord]:
         stimuli = [stimulus for stimulus in checked.stimuli if self._answers(name, stimulus.kind)]
         keys = [(stimulus, sample) for stimulus in stimuli for sample in range(samples)]
         if "~" in name:
@@ -262,7 +262,7 @@ class Agents:
         return [self._record(name, request, checked) for request in done]
 
     def _request(
-        self, name: str, stimulus: GivenStimulus, checked: GivenStimuli, sample: int, seed: int
+        self, name: str, stimulus: CheckedStimulus, checked: CheckedStimuli, sample: int, seed: int
     ) -> AgentRequest:
         request = AgentRequest(name, stimulus.row, stimulus.id, sample, seed, name, files=checked.files or None)
         if stimulus.kind[0] == "conversation":  # with a person: the agent answers with the next message
@@ -275,7 +275,7 @@ class Agents:
         async with aclosing(self._scheduler.stream(requests)) as stream:
             return [request async for request in stream]
 
-    def _record(self, name: str, request: AgentRequest, checked: GivenStimuli) -> TypedRecord:
+    def _record(self, name: str, request: AgentRequest, checked: CheckedStimuli) -> TypedRecord:
         if request.turn is not None and request.answer is not None:
             request.answer = as_conversation(request).model_dump_json().encode()
         line = self._headers[name].line(request, task_of(request.row))

@@ -42,7 +42,7 @@ from serving.command_line import (
     worker_options,
 )
 from serving.export import registry
-from serving.scheduling.guardian import watched
+from serving.scheduling.interrupts import watched
 
 
 def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:

@@ -23,8 +23,7 @@ from typing import Any, NoReturn, TypeVar, get_args
 from agents.errors import InputError, StorageError, TuringlikeError, printable
 from agents.stimuli import ALL_TASKS, SHORT, TASKS
 from serving.export import registry
-from serving.scheduling.guardian import OWN_ERROR
-from serving.scheduling.interrupts import Interrupted
+from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 
 GROUP = "turinglike.commands"
 SHOWN = 50  # problems on a terminal; --json has them all

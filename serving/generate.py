@@ -17,14 +17,14 @@ from serving.assignments import GenerateOptions, check_usage, describe, tasks_as
 from serving.generation import Generation
 from serving.progress import duration
 from serving.runs.atomic_files import lock
+from serving.runs.checked_stimuli import chosen_by
 from serving.runs.eligibility import named
-from serving.runs.given_stimuli import chosen_by
 from serving.runs.run import refuse_other_folder
 from serving.runs.run_opening import open_run
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
-from serving.scheduling.guardian import answers_here
+from serving.scheduling.interrupts import answers_here
 
 __all__ = ["GenerateOptions", "generate"]
 log = logging.getLogger("turinglike.scheduling")

@@ -27,7 +27,7 @@ def serve(options: argparse.Namespace) -> int:
 
         from serving.http.guard import LOOPBACK, Rules
         from serving.http.kept_records import kept_records
-        from serving.http.logs import ServerLog
+        from serving.http.monitoring import ServerLog
         from serving.http.server import bound_sockets, check_key
         from serving.http.server import serve as run
         from serving.http.service import ServeOptions

@@ -183,7 +183,7 @@ def serve(options: argparse.Namespace) -> int:
         from judging.study.app import create_app
         from judging.study.server import serve as run
         from serving.http.guard import LOOPBACK, Rules
-        from serving.http.logs import ServerLog
+        from serving.http.monitoring import ServerLog
         from serving.http.server import bound_sockets
         from serving.scheduling import interrupts
         from serving.serve import check_names, read_key

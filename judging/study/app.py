@@ -26,8 +26,7 @@ from judging.study.pages import KINDS, STUDY_STATIC, media_of, phrases_sent, vie
 from judging.study.state import ASKED, Judge, read_personal, read_state
 from judging.study.status import status_of
 from judging.study.study import Refused, Study
-from serving.http.app import on_fault, on_http_error
-from serving.http.errors import ApiError, request_id
+from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
 from serving.http.page import HEADERS, STATIC, PageFiles
 from serving.runs.row_problems import strict_json

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from judging.study.study import Study
 from serving.http.guard import Guard
-from serving.http.logs import ServerLog
+from serving.http.monitoring import ServerLog
 from serving.http.server import UvicornServer, config
 
 MOST_CONNECTIONS = 8192

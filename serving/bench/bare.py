@@ -1,5 +1,5 @@
-"""The bare agent, without scheduler, Ray or records, in a fresh process: threads prepare the next stimuli beside the
-batch that is answered. Of an agent whose engine batches by itself, as many calls are kept under way."""
+"""The bare agent, without scheduler, Ray or records: a worker in a fresh process, which has two batches in hand as it
+has in a run. Of an agent whose engine batches by itself, as many calls are kept under way."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from agents.answers import CaptionAnswer, ScanpathAnswer
-from agents.contract import Agent, Draw, Entry, Reply, derive_seed
-from agents.errors import AgentStoppedError, AnswerError, TuringlikeError, UnavailableError
-from agents.stimuli import Mode, Stimulus, Task
+import orjson
+
+from agents.contract import Agent, Entry, derive_seed
+from agents.errors import AgentStoppedError, TuringlikeError
+from agents.stimuli import Mode, Task
 from serving.bench import made_stimuli
 from serving.scheduling import machine
 from serving.scheduling.recovery import describe
+from serving.scheduling.worker import NO_ROOM, BatchReply, PackedRequest, Worker, WorkerSpec
 
 WARM_UP = 0.2  # of the measured seconds are warm-up at the least,
 WARM_UP_ROUNDS = 3  # and so many rounds: a fresh process gets memory and kernels for each new shape;
@@ -46,11 +46,8 @@ class DiedError(AgentStoppedError):
 
 
 def in_child(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
-    """Call ``function(send, *arguments)`` in a fresh interpreter; yields what it sends, as it does.
-
-    Raises AgentStoppedError with what the function raised, in one sentence, and DiedError. What it prints goes to
-    stderr. The process is killed when the iterator is closed, and ends itself when its parent was killed.
-    """
+    """Call ``function(send, *arguments)`` in a fresh interpreter; yields what it sends. What it prints goes to stderr.
+    It ends with the iterator, and with this process. Raises AgentStoppedError for its error, and DiedError."""
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
     process = context.Process(target=_main, args=(function, arguments, writer))
@@ -100,8 +97,8 @@ def _end_with_parent() -> None:
 class Window:
     """The time in which a rate is measured: after a warm-up, all of the rounds in about ``seconds``.
 
-    ``together`` ends of batches (or calls) make a round: what begins together ends together, and a window that cuts a
-    round would have all of it or nothing. ``count`` of them lie between the times ``began`` and ``ended``.
+    ``together`` ends of batches (or calls) make a round, as what begins together ends together. ``count`` ends lie
+    between the times ``began`` and ``ended``.
     """
 
     seconds: float
@@ -135,8 +132,8 @@ class Window:
 
 @dataclass
 class Tally:
-    """What came back while ``window`` was measured. ``latencies`` are those of batches (or calls): to prepare one and
-    to answer it, without the time in which it waits for those ahead."""
+    """What came back while ``window`` was measured. ``latencies`` are seconds to prepare and answer a batch (or call),
+    without waiting for those ahead."""
 
     window: Window
     answered: int = 0
@@ -151,20 +148,22 @@ class Tally:
     def seconds(self) -> float:
         return self.window.ended - self.window.began
 
-    def note(self, reply: Reply | Exception) -> None:
-        if isinstance(reply, Exception):
-            self.failed += 1
-            self.failure = self.failure or f"{getattr(reply, 'code', type(reply).__name__)}: {reply}"
-            return
-        self.answered += 1
-        if isinstance(reply.answer, CaptionAnswer):
-            tokens = reply.answer.tokens
-        else:
-            tokens = reply.raw.get("tokens") if isinstance(reply.raw, dict) else None
-        if isinstance(tokens, int):
-            self.tokens = (self.tokens or 0) + tokens
-        if isinstance(reply.answer, ScanpathAnswer):
-            self.fixations = (self.fixations or 0) + len(reply.answer.fixations)
+    def note(self, reply: BatchReply, threads: int) -> None:
+        preparing = sum(seconds for *_, seconds in reply.replies) / min(threads, len(reply.replies))
+        self.latencies.append(preparing + reply.responding)
+        self.responding += reply.responding
+        for code, content, raw, _, _ in reply.replies:
+            if code is not None:
+                self.failed += 1
+                self.failure = self.failure or f"{code}: {content!s}"
+                continue
+            self.answered += 1
+            answer, more = orjson.loads(content), orjson.loads(raw or b"null")
+            tokens = answer.get("tokens", more.get("tokens") if isinstance(more, dict) else None)
+            if isinstance(tokens, int):
+                self.tokens = (self.tokens or 0) + tokens
+            if "fixations" in answer:
+                self.fixations = (self.fixations or 0) + len(answer["fixations"])
 
     def percentile(self, share: float) -> float:
         """The latency that so large a share of them does not exceed."""
@@ -187,48 +186,66 @@ class Setup:
         return self.entry.make(self.settings)
 
 
-@dataclass
 class BareAgent:
-    """A loaded agent and the loop around it; ``threads`` prepare."""
+    """A worker that is loaded in this process. ``load_s`` and ``first_answer_s`` are the seconds until it was loaded,
+    and until its first answer. Raises whatever the agent raises."""
 
-    agent: Agent[Any]
-    stimuli: Sequence[Stimulus]
-    threads: int
-
-    def __post_init__(self) -> None:
-        self._runner = asyncio.Runner()  # the one event loop that an engine which batches by itself knows
-        self._preparers = ThreadPoolExecutor(self.threads, "prepare", initializer=machine.yield_to_device)
+    def __init__(self, setup: Setup) -> None:
+        began = time.perf_counter()
+        self.threads = machine.cores()
+        folder = str(setup.source.parent)
+        self._worker = Worker(WorkerSpec(setup.entry, setup.settings, folder, setup.device, self.threads))
+        self.agent = self._worker.agent
+        machine.set_up_process(continuous=self.agent.continuous())
+        free = machine.available()
+        if free is not None and setup.device == "cpu" and not self.agent.continuous():
+            # To want more is an error here; otherwise the system may end other programs first.
+            resource.setrlimit(resource.RLIMIT_DATA, (free, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        self._worker.load()
+        self.load_s = time.perf_counter() - began
+        machine.freeze()
+        rows = setup.source.read_bytes().splitlines()
+        stimuli = made_stimuli.read(setup.source)
+        self.requests: list[PackedRequest] = [
+            (row, None, derive_seed(0, self.agent.name, stimulus.id, 0, None, 0), 0, 0, made_stimuli.options(stimulus))
+            for row, stimulus in zip(rows, stimuli, strict=True)
+        ]
+        self._runner = asyncio.Runner()  # an engine that batches by itself knows a single event loop
+        self.answer(self.requests[:1])
+        self.first_answer_s = time.perf_counter() - began
 
     def close(self) -> None:
-        """End the threads and the agent."""
         self._runner.close()
-        self._preparers.shutdown()
-        self.agent.close()
+        self._worker.close()
+
+    def answer(self, batch: Sequence[PackedRequest]) -> list[bytes | str]:
+        """The answers to a batch (or to as many calls at once) as JSON, or codes of errors."""
+        size = 1 if self.agent.continuous() else len(batch)
+        parts = [batch[at : at + size] for at in range(0, len(batch), size)]
+
+        async def answers() -> list[BatchReply]:
+            return await asyncio.gather(*map(self._worker.answer, parts))
+
+        replies = [packed for reply in self._runner.run(answers()) for packed in reply.replies]
+        return [content if code is None else code for code, content, *_ in replies]
 
     def measure(self, size: int, seconds: float) -> Tally:
         """Answer batches of ``size``, or keep so many calls under way, for about ``seconds`` in the steady state.
-        Raises what ``respond`` raises, and of a call what does not fail its stimulus alone."""
+        Raises MemoryError where that is too much at once, and FatalDeviceError."""
         return self._runner.run(self._measure(size, seconds))
 
-    def answer(self, batch: Sequence[Stimulus]) -> list[Reply | Exception]:
-        """The replies to one batch, or to as many calls at once."""
-        return self._runner.run(self._answer(batch))[0]
-
     async def _measure(self, size: int, seconds: float) -> Tally:
-        source, continuous = cycle(self.stimuli), self.agent.continuous()
+        source, continuous = cycle(self.requests), self.agent.continuous()
         tally = Tally(Window(seconds, time.perf_counter(), together=size if continuous else 1))
-        each = 1 if continuous else size
-        # Beside the batch that is answered the next is prepared, or as many stimuli as there are threads.
-        under_way = size if continuous else 1 + max(1, self.threads // size)
+        each, under_way = (1, size) if continuous else (size, 2)
 
         async def keep_busy() -> None:
             while not tally.window.over:
-                replies, preparing, responding = await self._answer(list(islice(source, each)))
+                reply = await self._worker.answer(list(islice(source, each)))
+                if reply.limit is not None or any(code == "out_of_memory" for code, *_ in reply.replies):
+                    raise MemoryError(NO_ROOM if size == 1 else f"{reply.limit or 'fewer'} at once fit")
                 if tally.window.warm and not tally.window.over:
-                    tally.latencies.append(preparing + responding)
-                    tally.responding += responding
-                    for reply in replies:
-                        tally.note(reply)
+                    tally.note(reply, self.threads)
                 tally.window.add(time.perf_counter())
 
         tasks = [asyncio.create_task(keep_busy()) for _ in range(under_way)]
@@ -241,72 +258,3 @@ class BareAgent:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _answer(self, batch: Sequence[Stimulus]) -> tuple[list[Reply | Exception], float, float]:
-        """The replies, and the seconds of preparing and of responding."""
-        began = time.perf_counter()
-        parts = [batch[start :: self.threads] for start in range(min(self.threads, len(batch)))]
-        loop = asyncio.get_running_loop()
-        done = await asyncio.gather(*(loop.run_in_executor(self._preparers, self._prepare, part) for part in parts))
-        preparing = max(ended for _, ended in done) - began
-        results: list[Any] = [None] * len(batch)
-        for start, (part, _) in enumerate(done):
-            results[start :: self.threads] = part
-        good = [number for number, value in enumerate(results) if not isinstance(value, AnswerError)]
-        values = [results[number] for number in good]
-        draws = [self._draw(batch[number]) for number in good]
-        began = time.perf_counter()
-        if self.agent.continuous():
-            replies: Sequence[Reply | Exception] = await asyncio.gather(*map(self._call, values, draws))
-        else:
-            replies = self.agent.respond(values, draws) if good else []
-        responding = time.perf_counter() - began
-        for number, reply in zip(good, replies, strict=True):
-            results[number] = reply
-        return results, preparing, responding
-
-    def _draw(self, stimulus: Stimulus) -> Draw:
-        seed = derive_seed(0, self.agent.name, stimulus.id, 0, None, 0)  # of a run with the seed 0
-        return Draw(seed, options=made_stimuli.options(stimulus))
-
-    def _prepare(self, part: Sequence[Stimulus]) -> tuple[list[Any], float]:
-        """The prepared values, or errors, and when the last was ready."""
-        prepared: list[Any] = []
-        for stimulus in part:
-            try:
-                prepared.append(self.agent.prepare(stimulus))
-            except AnswerError as error:
-                prepared.append(error)
-        return prepared, time.perf_counter()
-
-    async def _call(self, value: Any, draw: Draw) -> Reply | Exception:
-        try:
-            return await self.agent.respond_one(value, draw)
-        except AnswerError as error:
-            return error
-
-
-@contextmanager
-def loaded(setup: Setup) -> Iterator[tuple[BareAgent, float, float]]:
-    """The agent, loaded in this process, and the seconds until it was loaded, and until its first answer. Raises
-    UnavailableError, and whatever the agent raises."""
-    began = time.perf_counter()
-    agent = setup.agent()
-    machine.set_up_process(continuous=agent.continuous())
-    if (missing := agent.missing()) is not None:
-        raise UnavailableError(missing)
-    free = machine.available()
-    if free is not None and setup.device == "cpu" and not agent.continuous():
-        # To ask for more is an error here; otherwise the system may end other programs first.
-        resource.setrlimit(resource.RLIMIT_DATA, (free, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-    agent.open()
-    agent.load(setup.device)
-    load_s = time.perf_counter() - began
-    threads = machine.cores()
-    if setup.device == "cpu" and (torch := sys.modules.get("torch")) is not None:
-        torch.set_num_threads(threads if agent.parallel else 1)
-    machine.freeze()
-    bare = BareAgent(agent, made_stimuli.read(setup.source), threads)
-    bare.answer(bare.stimuli[:1])
-    yield bare, load_s, time.perf_counter() - began
-    bare.close()

@@ -66,7 +66,7 @@ def bench(options: BenchOptions) -> int:
             with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
                 _measure(options, agents, kinds, result, Path(folder))
         except interrupts.Interrupted as ended:
-            for number in interrupts.SIGNALS:  # terminals and `timeout` send one twice; what there is comes first
+            for number in interrupts.SIGNALS:  # a second would end this
                 signal.signal(number, signal.SIG_IGN)
             _log("ended; what was measured so far follows")
             _write(result, options.out)

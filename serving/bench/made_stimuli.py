@@ -23,21 +23,16 @@ if TYPE_CHECKING:
 PICTURES = 64  # different ones; more stimuli show them again
 CUES = 4096  # different ones
 SIZES = ((640, 480), (480, 640), (640, 427), (1024, 768))  # width, height
-SCALES = (4, 16, 64, 256)  # pixels that one value of the noise spans
+SCALES = (4, 16, 64, 256)  # pixels that a value of the noise spans
 TARGET = 96  # pixels of a target's side
 COMMONEST = 300  # words that are hardly ever cues: the, of, and
 MESSAGES = (
     "I have been thinking about {topic} a lot lately, and I am not sure that I like where it is going.",
     "Really? I thought you did not care about {topic} at all!",
-    "It depends. My sister talks of nothing else, so I hear about it every day.",
-    "Ha, that sounds like my family. What did she tell you this time?",
-    "Mostly that everything was better ten years ago, which I find hard to believe.",
     "People always say so. What would you change about {topic} if you could?",
     "I would make it simpler, and I would let more people take part in it.",
     "That is a good point. I once tried to learn more about it, but I gave up after a week.",
-    "Why did you give up so soon?",
-    "Too many rules, and nobody who could explain them to me.",
-)
+) * 2
 
 
 def write(path: Path, counts: Mapping[tuple[Task, Mode | None], int]) -> Path:

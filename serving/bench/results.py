@@ -1,12 +1,10 @@
 """What ``turinglike bench`` measured: the JSON object ``turinglike.bench/3``, a table, and a picture.
 
-docs/bench.md has what each key means. Rates are per second of wall time, times are seconds, memory is bytes, shares
-lie between 0 and 1; null stands for what there is not, or what could not be measured here.
-"""
+Times are seconds, memory is bytes, shares lie between 0 and 1; null stands for what there is not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal
 
@@ -55,7 +53,7 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Differing:
-    """``count`` of ``of`` answers in batches of ``batch_size`` were not those to the same stimuli one at a time."""
+    """``count`` of ``of`` answers in batches of ``batch_size`` were not those to the same stimuli alone."""
 
     share: float
     count: int
@@ -81,7 +79,7 @@ class EndToEnd:
 
 @dataclass
 class Measured:
-    """One agent with stimuli of one task (and mode). ``best`` is there as soon as one size was measured."""
+    """An agent with stimuli of a task (and mode). ``best`` is there once a size was measured."""
 
     agent: str
     task: Task
@@ -166,11 +164,16 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
     weights = ", random weights" if measured.random_weights else ""
     times = f"loaded in {_seconds(measured.load_s)}, first answer after {_seconds(measured.first_answer_s)}"
     yield f"\n{measured.agent} ({kind}; {measured.device}{weights}): {times}"
-    rows = [
-        (f"{size.batch_size}{'*' * (size == measured.best)}", *(cell(size) for _, cell in COLUMNS))
-        for size in measured.sizes
-    ]
-    yield _table(("calls" if measured.continuous else "batch", *(head for head, _ in COLUMNS)), rows)
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    unit = "calls" if measured.continuous else "batch"
+    columns = {unit: [f"{size.batch_size}{'*' * (size == measured.best)}" for size in measured.sizes]}
+    columns |= {head: [cell(size) for size in measured.sizes] for head, cell in COLUMNS}
+    filled = {head: cells for head, cells in columns.items() if set(cells) != {"-"}}
+    for head in filled:
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in zip(*filled.values(), strict=True):
+        table.add_row(*row)
+    yield table
     if measured.stopped is not None:
         yield f"  {measured.stopped.message}"
     best = measured.at_best()
@@ -179,17 +182,6 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
         share = _share(differing.share)
         yield f"  {differing.count} of {differing.of} answers differ between 1 and {differing.batch_size} ({share})"
     yield from (f"  {rates}" for rates in measured.end_to_end)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """The columns that have a value in at least one row."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=True)
-    filled = [at for at in range(len(heads)) if any(row[at] != "-" for row in rows)]
-    for at in filled:
-        table.add_column(heads[at], justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(row[at] for at in filled))
-    return table
 
 
 def _optional(value: float | None, formatted: Callable[[float], str]) -> str:
@@ -228,10 +220,9 @@ def plot(result: BenchResult, file: BinaryIO) -> None:
     FigureCanvasAgg(figure)
     throughput, latency, busy = figure.subplots(1, 3)
     for number, measured in enumerate(result.agents):
-        style = {"color": f"C{number % 10}", "marker": "osD^"[number // 10 % 4], "markersize": 5}
-        name = f"{measured.agent} (random weights)" if measured.random_weights else measured.agent
+        style = {"color": f"C{number % 10}", "marker": "osD^"[number // 10 % 4]}
         sizes = [size.batch_size for size in measured.sizes]
-        throughput.plot(sizes, [size.stimuli_s for size in measured.sizes], label=name, **style)
+        throughput.plot(sizes, [size.stimuli_s for size in measured.sizes], label=measured.agent, **style)
         throughput.plot([measured.at_best().batch_size], [measured.at_best().stimuli_s], "ko", ms=13, mfc="none")
         latency.plot(sizes, [size.p50_s for size in measured.sizes], **style)
         latency.plot(sizes, [size.p95_s for size in measured.sizes], linestyle=":", **style)
@@ -240,10 +231,8 @@ def plot(result: BenchResult, file: BinaryIO) -> None:
     throughput.set(title="throughput (ringed: the best batch size)", ylabel="stimuli per second", yscale="log")
     latency.set(title="latency of a batch: median, 95th percentile (dotted)", ylabel="seconds", yscale="log")
     busy.set(title="share of the time in which the agent answers", ylabel="share", ylim=(0, 1.05))
-    ticks = sorted({size.batch_size for measured in result.agents for size in measured.sizes})
     for axes in (throughput, latency, busy):
         axes.set_xscale("log", base=2)
-        axes.set_xticks(ticks, [str(size) for size in ticks])
         axes.set_xlabel("batch size, or calls at once")
         axes.grid(which="both", alpha=0.3)
     if result.agents:

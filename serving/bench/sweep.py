@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from itertools import cycle, islice
 from pathlib import Path
@@ -14,20 +15,17 @@ from typing import Any
 
 import orjson
 
-from agents.contract import Reply
 from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
-from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child, loaded
+from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child
 from serving.bench.results import Differing, EndToEnd, Measured, Size, Stopped, StopReason, rate
 from serving.runs.run_json import digest
 from serving.scheduling import machine
-from serving.scheduling.recovery import describe, is_out_of_memory, release_memory
+from serving.scheduling.recovery import FatalDeviceError, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
-ABOUT = 0.9  # is good enough, where a batch of what is better takes hardly any time
-LONG = 0.05  # seconds of a batch beside which the few milliseconds that a scheduler needs for it do not count
-COMPARED, FEWEST = 64, 8  # answers that are compared with those one at a time; fewer where that takes too long
+COMPARED, FEWEST = 64, 8  # answers that are compared with single ones; fewer where that takes too long
 REPLICAS = (1, 2, 4)
 MOST = 200_000  # stimuli of a set for ``generate``, unless these are too few rounds
 ROUNDS = 10  # of batches that it has at the least for each worker
@@ -78,11 +76,12 @@ def measure_sizes(
 ) -> None:
     """Measure the sizes in turn; sends ``measured`` each time that there is more in it. Raises what the agent raises
     while it is loaded or makes its first answer."""
-    with loaded(setup) as (bare, measured.load_s, measured.first_answer_s):
+    with closing(BareAgent(setup)) as bare:
+        measured.load_s, measured.first_answer_s = bare.load_s, bare.first_answer_s
         measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
         for size in _doubling(bare) if sizes is None else sizes:
             measured.stopped = _measure(setup, bare, size, measured)
-            if measured.stopped is None and sizes is None and gained_nothing(measured.sizes, _long(measured)):
+            if measured.stopped is None and sizes is None and gained_nothing(measured.sizes):
                 message = f"{_unit(measured)} {size}: nothing gained by two doublings"
                 measured.stopped = Stopped(size, "no_gain", message)
             send(measured)
@@ -96,16 +95,10 @@ def measure_sizes(
         send(measured)
 
 
-def best(sizes: Sequence[Size], long: float = LONG) -> Size:
-    """The smallest size whose throughput is :data:`NEARLY` the highest and of which a batch takes ``long`` at least; if
-    none takes so long, the same with :data:`ABOUT`; if there is none either, the largest of that throughput."""
+def best(sizes: Sequence[Size]) -> Size:
+    """The smallest size whose throughput is :data:`NEARLY` the highest."""
     highest = max(size.stimuli_s for size in sizes)
-    for share in (NEARLY, ABOUT):
-        good = sorted((size for size in sizes if size.stimuli_s >= share * highest), key=lambda size: size.batch_size)
-        slow = [size for size in good if size.p50_s >= long]
-        if slow:
-            return slow[0]
-    return good[-1]
+    return min((size for size in sizes if size.stimuli_s >= NEARLY * highest), key=lambda size: size.batch_size)
 
 
 def _doubling(bare: BareAgent) -> Iterator[int]:
@@ -117,18 +110,14 @@ def _doubling(bare: BareAgent) -> Iterator[int]:
     yield most
 
 
-def gained_nothing(sizes: Sequence[Size], long: float) -> bool:
-    """Whether the last two sizes brought nothing, and larger ones would not help a scheduler either."""
+def gained_nothing(sizes: Sequence[Size]) -> bool:
+    """Whether the last two sizes brought nothing."""
     rates = [size.stimuli_s for size in sizes]
-    return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2]) and sizes[-1].p50_s >= long
+    return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2])
 
 
 def _unit(measured: Measured) -> str:
     return "calls at once" if measured.continuous else "batch size"
-
-
-def _long(measured: Measured) -> float:
-    return 0.0 if measured.continuous else LONG  # calls are not handed over together
 
 
 def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> Stopped | None:
@@ -144,10 +133,10 @@ def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> St
         cuda.reset_peak_memory_stats()
     try:
         tally = bare.measure(size, setup.seconds)
-    except Exception as error:
-        if is_out_of_memory(error):
-            return stop("out_of_memory", f"out of memory ({describe(error)})")
-        return stop("error", describe(error))
+    except MemoryError as error:
+        return stop("out_of_memory", f"out of memory ({error})")
+    except FatalDeviceError as error:
+        return stop("out_of_memory" if error.of_memory else "error", str(error))
     if not tally.answered:
         return stop("error", f"no stimulus is answered: {tally.failure}")
     seconds = tally.seconds
@@ -167,7 +156,7 @@ def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> St
             busy=None if measured.continuous else min(1.0, tally.responding / seconds),
         )
     )
-    measured.best = best(measured.sizes, _long(measured))
+    measured.best = best(measured.sizes)
     return None
 
 
@@ -175,20 +164,16 @@ def _compare(bare: BareAgent, size: int, seconds: float) -> Differing:
     """How many answers in batches of ``size`` are not those made singly, for which there are ``seconds``."""
     release_memory()
     until = time.perf_counter() + seconds
-    alone: list[str] = []
-    for stimulus in islice(cycle(bare.stimuli), max(COMPARED, size)):
+    alone: list[bytes | str] = []
+    for request in islice(cycle(bare.requests), max(COMPARED, size)):
         if len(alone) >= FEWEST and time.perf_counter() > until:
             break
-        alone += map(_text, bare.answer([stimulus]))
-    source, batched = cycle(bare.stimuli), list[str]()
+        alone += bare.answer([request])
+    source, batched = cycle(bare.requests), list[bytes | str]()
     while len(batched) < len(alone):
-        batched += map(_text, bare.answer(list(islice(source, size))))
+        batched += bare.answer(list(islice(source, size)))
     count = sum(single != other for single, other in zip(alone, batched, strict=False))
     return Differing(count / len(alone), count, len(alone), size)
-
-
-def _text(reply: Reply | Exception) -> str:
-    return reply.answer.model_dump_json() if isinstance(reply, Reply) else str(getattr(reply, "code", repr(reply)))
 
 
 def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
@@ -209,15 +194,14 @@ def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndTo
 
 
 def measure_bare(send: Callable[[object], None], setup: Setup, size: int) -> None:
-    """Sends the stimuli per second at one size."""
-    with loaded(setup) as (bare, _, _):
+    """Sends the stimuli per second at a size."""
+    with closing(BareAgent(setup)) as bare:
         tally = bare.measure(size, setup.seconds)
         send(tally.answered / tally.seconds)
 
 
 def replica_counts(measured: Measured) -> list[int]:
-    """The numbers of workers to measure: just one of an engine that batches by itself without a GPU, as its limit of
-    calls at once is for all its workers."""
+    """The numbers of workers to measure; of a server just 1, as its limit of calls is for all its workers."""
     if measured.device == "cpu":
         most = 1 if measured.continuous else machine.cores()
     else:

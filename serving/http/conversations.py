@@ -1,10 +1,6 @@
-"""Conversations of a person with an agent, over HTTP: one is opened, messages are sent to it, and it has a record.
+"""Conversations of a person with an agent, over HTTP: opened, continued by messages, read with their record.
 
-By turns the agent's message is the answer to the person's; in a burst dialogue messages are asked for, and a request
-waits until there is one.
-
-A conversation is known by a random id of 128 bits, which only who opened it has been told. It is kept in memory, and
-forgotten when nobody has used it for a while; how many there are is bounded.
+Each has a random id of 128 bits. It is kept in memory and forgotten when nobody has used it for a while.
 """
 
 from __future__ import annotations
@@ -14,7 +10,6 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -27,8 +22,8 @@ from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import WHOLE, ConversationStimulus, PseudoDialogue, Word
 from serving.conversations.dialogue import PERSON, BurstDialogue, Dialogue, DialogueError, FlaggedMessage
 from serving.conversations.pair_settings import QUIET_S, DelaySettings
-from serving.http.bodies import Body, Seed, body_of, documented_body, unreadable
-from serving.http.errors import POSTED, ApiError, documented, failure
+from serving.http.bodies import Body, Seed, body_of, documented_body
+from serving.http.errors import POSTED, ApiError, agent_failed, documented, failure, unreadable
 from serving.http.guard import unless_gone
 from serving.http.service import Service
 from serving.runs.records import Record, RecordedVerdict
@@ -56,12 +51,12 @@ def _short(pseudo: PseudoDialogue | None) -> PseudoDialogue | None:
 
 
 class OpenRequest(Body):
-    """Open a conversation. What is left open is drawn from the seed."""
+    """Open a conversation. Fields that are left out are drawn from the seed."""
 
     agent: str = Field(max_length=200, examples=["eliza"])
     """One of GET /agents that answers conversation."""
     id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """Of the stimulus; a random one, if none is given. With the same id and seed the same is drawn."""
+    """Of the stimulus; random by default. With the same id and seed the same is drawn."""
     topic: Word | None = None
     names: tuple[Word, Word] | None = None
     """A's and B's."""
@@ -75,7 +70,7 @@ class OpenRequest(Body):
     mode: Literal["ping-pong", "burst"] = "ping-pong"
     """By turns, or both whenever they like: then `GET` with `after` brings the agent's messages when they are due."""
     pseudo: Annotated[PseudoDialogue | None, AfterValidator(_short)] = None
-    """What the agent writes itself beforehand, as if it had been said."""
+    """Lines that the agent writes itself beforehand."""
     delays: DelaySettings = Field(default_factory=DelaySettings)
     """How long the agent takes over a message: recorded by turns, and waited for in a burst dialogue."""
     quiet_s: float = Field(QUIET_S, strict=True, ge=0, le=3600)
@@ -85,24 +80,23 @@ class OpenRequest(Body):
     who: Annotated[str, AfterValidator(_person)] = Field("human", json_schema_extra={"pattern": f"^{PERSON.pattern}$"})
     """What the record calls the person: "human", or "human:" and a name without spaces."""
     seed: Seed | None = None
-    """The run's seed; the server's own, if none is given."""
+    """The run's seed; the server's own by default."""
 
 
 class MessageRequest(Body):
-    """Say something."""
+    """Send a message."""
 
     text: MessageText = Field(examples=["I like books."])
 
 
 class ShownMessage(answers.Message):
-    """A message, and what the filters of conversations found in it; nothing follows from that."""
+    """A message, flagged by the filters of conversations."""
 
     flags: list[RecordedVerdict]
 
 
 class Messages(BaseModel):
-    """What has been said: by the request of a person, their message and, by turns, the agent's, if it is not over
-    before that; or all that was said since."""
+    """New messages: the person's and, by turns, the agent's."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -125,7 +119,7 @@ class Conversation(Messages):
     forgotten_after: float
     """Seconds without use after which the conversation is forgotten."""
     record: Record | None = None
-    """Where it was asked for with GET."""
+    """By GET."""
 
 
 class OpenConversations:
@@ -137,7 +131,7 @@ class OpenConversations:
         self._forgotten: dict[str, None] = {}
 
     def add(self, dialogue: Dialogue) -> str:
-        """Keep a conversation; its id. Raises ApiError 429 if there are as many as there may be."""
+        """Keep a conversation; returns its id. Raises ApiError 429 if there are as many as there may be."""
         self._forget()
         if len(self._kept) >= self._count:
             _, oldest = next(iter(self._kept.values()))
@@ -167,7 +161,6 @@ class OpenConversations:
         return self._kept.pop(key)[0]
 
     def _forget(self) -> None:
-        """Forget what nobody has used for too long."""
         since = self._clock() - self.idle
         for key in [key for key, (_, used) in self._kept.items() if used <= since]:
             self._kept.pop(key)[0].close()
@@ -177,7 +170,7 @@ class OpenConversations:
 
 
 def router(service: Service, kept: OpenConversations) -> APIRouter:
-    """The routes, for one service."""
+    """The routes for a service."""
     routes = APIRouter(tags=["conversations"])
 
     @routes.post(
@@ -194,67 +187,69 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         service.check(asking.agent, stimulus)
         with service.queued(asking.agent), _as_api_errors(asking.agent):
             deadline = await unless_gone(request, service.loaded(asking.agent))
-            kind = partial(BurstDialogue, quiet_s=asking.quiet_s) if asking.mode == "burst" else Dialogue
-            about: dict[str, Any] = {
-                "seed": asking.seed,
-                "person": asking.person,
-                "who": asking.who,
-                "delays": asking.delays,
-            }
-            dialogue = kind(service.scheduler, asking.agent, stimulus, **about)
+            kind = BurstDialogue if asking.mode == "burst" else Dialogue
+            dialogue = kind(
+                service.scheduler,
+                asking.agent,
+                stimulus,
+                seed=asking.seed,
+                person=asking.person,
+                who=asking.who,
+                delays=asking.delays,
+                quiet_s=asking.quiet_s,
+            )
             key = kept.add(dialogue)
             try:
                 await unless_gone(request, _kept(service, dialogue, dialogue.open(deadline)))
             except BaseException:
-                kept.remove(key)  # nobody has been told its id
+                kept.remove(key)  # nobody knows its id
                 raise
         return _shown(key, dialogue, kept.idle)
 
     @routes.post(
         "/conversations/{id}/messages",
-        summary="Say something, and hear the agent's answer",
+        summary="Send a message; the agent's answer comes back",
         responses=POSTED | documented(409, 410, 502),
         openapi_extra=documented_body(MessageRequest),
     )
     async def say(
         key: ConversationId, message: Annotated[MessageRequest, body_of(MessageRequest)], request: Request
     ) -> Messages:
-        """After an error the conversation is as it was before: the same or another message may be sent. Where no answer
-        came at all, because the connection broke, `GET` tells whether the message was taken. In a burst dialogue it is
-        taken at once, and the agent's messages come by `GET` with `after`."""
+        """After an error the conversation is as it was before. In a burst dialogue a message is taken at once, and the
+        agent's messages come by `GET` with `after`."""
         dialogue = kept.use(key)
-        with service.queued(_agent(dialogue)), _as_api_errors(_agent(dialogue)):
+        with service.queued(dialogue.agent), _as_api_errors(dialogue.agent):
             before = len(dialogue.transcript())
             await unless_gone(request, _kept(service, dialogue, dialogue.say(message.text, service.options.deadline)))
             fresh = dialogue.transcript()[before:]
-            return Messages(messages=[_flagged(one) for one in fresh], ended=dialogue.ended)
+            return Messages(messages=[_flagged(message) for message in fresh], ended=dialogue.ended)
 
     @routes.get(
         "/conversations/{id}/messages",
-        summary="What is said after the first messages, as soon as something is",
+        summary="The messages after the first ones, as soon as there is one",
         responses=documented(410, 502),
     )
-    async def heard(
+    async def later_messages(
         key: ConversationId,
         request: Request,
         after: Annotated[int, Query(ge=0, le=MOST_EXCHANGES, description="So many messages are known.")] = 0,
         wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for another.")] = 0.0,
     ) -> Messages:
-        """Where the agent of a burst dialogue fails it is said once; it is asked again when the person writes again."""
+        """A failure of a burst dialogue's agent comes once; it is asked again when the person writes again."""
         dialogue = kept.use(key)
-        with _as_api_errors(_agent(dialogue)):
-            found = await unless_gone(request, _heard(service, dialogue, after, wait))
-            return Messages(messages=[_flagged(one) for one in found], ended=dialogue.ended)
+        with _as_api_errors(dialogue.agent):
+            messages = await unless_gone(request, _after(service, dialogue, after, wait))
+            return Messages(messages=[_flagged(message) for message in messages], ended=dialogue.ended)
 
     @routes.get(
         "/conversations/{id}",
-        summary="What has been said, and the record of it",
+        summary="All messages, and the record",
         response_model=Conversation,
         responses=documented(410),
     )
     async def read(key: ConversationId) -> Response:
         dialogue = kept.use(key)
-        record = await dialogue.record(service.headers[_agent(dialogue)])
+        record = await dialogue.record(service.headers[dialogue.agent])
         content = {**_shown(key, dialogue, kept.idle).model_dump(exclude_unset=True), "record": orjson.Fragment(record)}
         return Response(orjson.dumps(content), media_type="application/json")
 
@@ -266,24 +261,19 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
 
 
 async def _kept(service: Service, dialogue: Dialogue, saying: Awaitable[Any]) -> None:
-    """Await what is said, and see it kept, whether or not the client goes away meanwhile."""
+    """Await a message, and keep the record whether or not the client goes away meanwhile."""
     await saying
     if dialogue.transcript():
         await asyncio.shield(service.keep(dialogue))
 
 
-async def _heard(service: Service, dialogue: Dialogue, after: int, wait: float) -> list[FlaggedMessage]:
-    """What was said after the first messages, once it is kept."""
-    if isinstance(dialogue, BurstDialogue):
-        found = await dialogue.after(after, wait)
-        if any(one.message.agent == _agent(dialogue) for one in found):
-            await asyncio.shield(service.keep(dialogue))
-        return found
-    return dialogue.transcript()[after:]
-
-
-def _agent(dialogue: Dialogue) -> str:
-    return dialogue.speakers[1 - dialogue.person]
+async def _after(service: Service, dialogue: Dialogue, count: int, wait: float) -> list[FlaggedMessage]:
+    """The messages after the first ``count``, once they are kept."""
+    messages = await dialogue.after(count, wait)
+    is_burst = isinstance(dialogue, BurstDialogue)
+    if is_burst and any(flagged.message.agent == dialogue.agent for flagged in messages):
+        await asyncio.shield(service.keep(dialogue))
+    return messages
 
 
 def _shown(key: str, dialogue: Dialogue, idle: float) -> Conversation:
@@ -292,20 +282,20 @@ def _shown(key: str, dialogue: Dialogue, idle: float) -> Conversation:
     assert stimulus.names is not None
     return Conversation(
         id=key,
-        agent=_agent(dialogue),
+        agent=dialogue.agent,
         person="B" if dialogue.person else "A",
         mode=stimulus.mode,
         topic=stimulus.topic,
         names=stimulus.names,
         exchanges=stimulus.exchanges,
         forgotten_after=idle,
-        messages=[_flagged(one) for one in dialogue.transcript()],
+        messages=[_flagged(message) for message in dialogue.transcript()],
         ended=dialogue.ended,
     )
 
 
 def _stimulus(asking: OpenRequest) -> ConversationStimulus:
-    """What the conversation is about. Raises ApiError."""
+    """The stimulus of the conversation. Raises ApiError."""
     fields = asking.model_dump(exclude={"agent", "person", "who", "seed", "delays", "quiet_s"})
     fields["id"] = asking.id or f"conversation-{secrets.token_hex(8)}"
     try:
@@ -316,7 +306,6 @@ def _stimulus(asking: OpenRequest) -> ConversationStimulus:
 
 @contextmanager
 def _as_api_errors(agent: str) -> Iterator[None]:
-    """What goes wrong in a dialogue, as an ApiError."""
     try:
         yield
     except DialogueError as error:
@@ -326,9 +315,9 @@ def _as_api_errors(agent: str) -> Iterator[None]:
     except AnswerError as error:
         raise failure(agent, error.code) from None
     except AgentStoppedError:
-        raise ApiError(503, "agent_failed", f"agent {agent} has stopped; GET /ready says why") from None
+        raise agent_failed(agent, "has stopped") from None
 
 
-def _flagged(said: FlaggedMessage) -> ShownMessage:
-    flags = [RecordedVerdict(filter=one.filter, rejected=one.rejected, found=one.found) for one in said.flags]
-    return ShownMessage(**said.message.model_dump(), flags=flags)
+def _flagged(flagged: FlaggedMessage) -> ShownMessage:
+    flags = [RecordedVerdict(filter=flag.filter, rejected=flag.rejected, found=flag.found) for flag in flagged.flags]
+    return ShownMessage(**flagged.message.model_dump(), flags=flags)

@@ -1,8 +1,8 @@
-"""What a client is told when something is wrong: one JSON shape for every error, and never an exception's own text. ::
+"""Every error of the server in one JSON shape, without an exception's own text. ::
 
     {"error": {"code": "unknown_agent", "message": "…", "type": "invalid_request_error", "request_id": "…"}}
 
-``type`` and ``param`` (the first field that is wrong) are there for clients of OpenAI's interface, which read them.
+``type`` and ``param`` (the first wrong field) are there for clients of OpenAI's interface.
 """
 
 from __future__ import annotations
@@ -11,13 +11,22 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import BaseModel
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 MOST_PROBLEMS = 20  # in one error
+MOST_LISTED = 1000  # problems that are looked at one by one
 TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+# what FastAPI raises by itself: 400 is a body that is no JSON
+FRAMEWORK_ERRORS = {
+    400: ("bad_json", "the body is no JSON"),
+    404: ("not_found", "there is no such route or file"),
+    405: ("method_not_allowed", "this route has no such method"),
+}
 # what another request may mend, by the code of an answer's failure
 MENDABLE = {
     "rejected": "the agent's filters let none of its answers pass; with another seed they may",
@@ -38,7 +47,7 @@ QUOTING = frozenset({
 
 
 class Problem(BaseModel):
-    """One thing that is wrong with a request."""
+    """A wrong field of a request."""
 
     field: str
     message: str
@@ -75,16 +84,12 @@ class ApiError(HTTPException):
     ) -> None:
         super().__init__(status, message, dict(headers or {}))
         self.code = code
-        self.problems = [
-            Problem(field=_plain(field), message=_plain(message)) for field, message in problems[:MOST_PROBLEMS]
-        ]
+        self.problems = [Problem(field=_short(field), message=_short(why)) for field, why in problems[:MOST_PROBLEMS]]
 
     def response(self, request_id: str) -> Response:
-        """The whole response."""
         return Response(self.body(request_id), self.status_code, self.headers, "application/json")
 
     def body(self, request_id: str) -> bytes:
-        """The body, as JSON."""
         kind = TYPES.get(self.status_code, "invalid_request_error" if self.status_code < 500 else "server_error")
         details = ErrorDetails(code=self.code, message=self.detail, type=kind, request_id=request_id)
         if self.problems:
@@ -96,12 +101,33 @@ def invalid(problems: Sequence[tuple[str, str]]) -> ApiError:
     """The error for pairs of a field and what is wrong with it."""
     message = f"{len(problems)} fields of the request are wrong"
     if len(problems) == 1:
-        message = _plain(": ".join(problems[0]))
+        message = _short(": ".join(problems[0]))
     return ApiError(422, "invalid_request", message, problems=problems)
 
 
+def unreadable(error: ValidationError) -> ApiError:
+    """The error for pydantic's problems of a body."""
+    return wrong(error, [(".".join(map(str, problem["loc"])) or "body", problem["msg"]) for problem in listed(error)])
+
+
+def listed(error: ValidationError) -> list[Any]:
+    """Pydantic's problems, without the values; none of so many that listing them would take long."""
+    few = error.error_count() <= MOST_LISTED
+    return list(error.errors(include_url=False, include_input=False, include_context=False)) if few else []
+
+
+def wrong(error: ValidationError, problems: list[tuple[str, str]]) -> ApiError:
+    """The error for the problems that were listed, or for so many that they were not."""
+    return invalid(problems or [("body", f"{error.error_count():,} fields are wrong")])
+
+
+def agent_failed(agent: str, why: str) -> ApiError:
+    """The error of an agent that cannot answer, for a reason that ``/ready`` has."""
+    return ApiError(503, "agent_failed", f"agent {agent} {why}; GET /ready says why")
+
+
 def failure(agent: str, code: str) -> ApiError:
-    """The error for a failed answer of ``agent``, by the failure's code, where no record was asked for."""
+    """The error for a failed answer of ``agent``, by the failure's code, where no record was requested."""
     if code == "deadline":
         return ApiError(504, code, f"agent {agent} had no answer in time")
     if code in MENDABLE:
@@ -110,8 +136,7 @@ def failure(agent: str, code: str) -> ApiError:
 
 
 def quotes_others(code: str) -> bool:
-    """Whether the message of a failure with this code may hold what a client is not to see: paths, addresses, text of
-    other servers."""
+    """Whether the message of a failure may hold paths, addresses or text of other servers, which no client may see."""
     return code in QUOTING or code.startswith("server_")
 
 
@@ -129,6 +154,40 @@ def request_id(request: Request) -> str:
     return str(request.scope.get("state", {}).get("request_id", ""))
 
 
-def _plain(text: str) -> str:
+# exception handlers of an application
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Every error that a route raises."""
+    assert isinstance(error, HTTPException)
+    if not isinstance(error, ApiError):
+        if error.status_code not in FRAMEWORK_ERRORS:
+            return Response(status_code=error.status_code)
+        code, message = FRAMEWORK_ERRORS[error.status_code]
+        headers = {"allow": _methods(request)} if error.status_code == 405 else error.headers
+        error = ApiError(error.status_code, code, message, headers=headers)
+    return error.response(request_id(request))
+
+
+async def on_bad_query(request: Request, error: Exception) -> Response:
+    """The framework's problems of a path or a query."""
+    assert isinstance(error, RequestValidationError)
+    problems = [(str(problem["loc"][-1]), str(problem["msg"])) for problem in error.errors()]
+    return invalid(problems).response(request_id(request))
+
+
+async def on_fault(request: Request, error: Exception) -> Response:
+    """Anything else that is raised; the log has where."""
+    fault = ApiError(500, "internal_error", "a fault of this server's; its log has more")
+    return fault.response(request_id(request))
+
+
+def _methods(request: Request) -> str:
+    """The methods of all routes with this path; the framework names those of the first alone."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for route in routes for method in getattr(route, "methods", ())}))
+
+
+def _short(text: str) -> str:
     """At most 200 characters, without halves of any."""
     return text[:200].encode(errors="replace").decode()

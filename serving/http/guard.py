@@ -1,8 +1,7 @@
 """Checks of every request before its route: the Host, the Origin, the key, the size of the body and its time.
 
 A page of another site in a browser on this machine can send requests too, and DNS rebinding can make a foreign name
-mean this machine. So the Host must be one of ours, a foreign Origin is refused, and a POST needs what a form of another
-page cannot send: JSON, or the header ``X-Turinglike``.
+mean this machine. So the Host and the Origin must be ours, and a POST must be what no form of another page can send.
 """
 
 from __future__ import annotations
@@ -46,11 +45,8 @@ DISCARD_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Who may ask and how. ``hosts`` are names without a port; ``key`` None: none is needed.
-
-    ``body_bytes`` is the largest body, ``all_bytes`` the most that the bodies of all requests under way may have
-    together, ``receive_seconds`` how long one may take to arrive.
-    """
+    """``hosts`` are names without a port; ``key`` None: none is needed. ``body_bytes`` limits a body, ``all_bytes`` the
+    bodies of all requests under way together, ``receive_seconds`` the time in which a body arrives."""
 
     hosts: frozenset[str] = LOOPBACK
     key: str | None = field(default=None, repr=False)
@@ -61,7 +57,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRequest:
-    """A request that has ended, for logs and metrics: nothing of what it wanted or was answered."""
+    """A request that has ended, for logs and metrics: nothing of its content."""
 
     request_id: str
     method: str
@@ -71,14 +67,14 @@ class FinishedRequest:
 
 
 class ClientGone(HTTPException):
-    """The client is not there any more; nobody reads the answer, but the log and the metrics have the status."""
+    """The client has gone; nobody reads the answer, but log and metrics have the status."""
 
     def __init__(self) -> None:
         super().__init__(499, "the client has gone")
 
 
 class Guard:
-    """ASGI middleware around ``app`` that keeps to ``rules``; ``on_end`` is told of each request."""
+    """ASGI middleware around ``app`` that keeps to ``rules``; ``on_end`` is called after each request."""
 
     def __init__(self, app: ASGIApp, rules: Rules, on_end: Callable[[FinishedRequest], None] = lambda request: None):
         self._app = app
@@ -121,7 +117,7 @@ class Guard:
                 ending = ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30", **CLOSE})
                 await ending.response(request_id)(scope, receive, send_checked)
             raise
-        except Exception as error:  # the client has been told by then, of an internal error and no more
+        except Exception as error:  # the client has an internal error by then, and no more
             log.error("fault", extra={"about": {"request_id": request_id, "fault": origin_of(error)}})
         finally:
             self.held -= body.seen
@@ -158,7 +154,7 @@ class Guard:
 
 
 class _Body:
-    """The body of one request as it arrives: counted, and not waited for for ever."""
+    """A request's body as it arrives, counted and timed."""
 
     def __init__(self, guard: Guard, scope: Scope, receive: Receive) -> None:
         self.seen = 0
@@ -168,11 +164,11 @@ class _Body:
         self._is_whole = scope["method"] in ("GET", "HEAD")
 
     def is_left(self, status: int) -> bool:
-        """Whether a client that is told this status may still be writing, and is worth waiting for."""
+        """Whether a client with this status may still be writing, and is worth waiting for."""
         return not self._is_whole and status not in (408, 499, 503)
 
     async def discard(self) -> None:
-        """Take what is left of the body, within bounds."""
+        """Read the rest of the body, within bounds."""
         left = MOST_DISCARDED
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DISCARD_SECONDS):
@@ -220,8 +216,7 @@ def _name(host: str) -> str:
 
 
 def _same_origin(origin: str, host: str) -> bool:
-    """Whether a page of ``origin`` was served under this Host: the same name and port. A Host without a port has that
-    of the origin's scheme, so that a proxy may take TLS away."""
+    """Whether a page of ``origin`` was served under this Host, whose port a proxy may have taken away with TLS."""
     scheme, _, site = origin.partition("://")
     port = PORTS.get(scheme)
     return port is not None and site.removesuffix(port) == host.removesuffix(port)

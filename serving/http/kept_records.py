@@ -1,8 +1,7 @@
-"""``serve --out``: the run folder in which a server keeps what people and agents said and answered.
+"""``serve --out``: the run folder in which a server keeps answers and conversations, before anybody is answered.
 
-``records/AGENT.jsonl`` has answers, ``records/human~AGENT.jsonl`` and ``records/AGENT~human.jsonl`` conversations, each
-line a record of all that has been said so far: the last line of a key counts. ``asked.jsonl`` has the stimulus of each
-answer (images by name), which its record knows by ``stimulus_sha256``. Nobody is answered before it is on disk.
+Of a conversation each line is the record so far: the last line of a key counts. ``asked.jsonl`` has the stimulus of
+each answer, by the ``stimulus_sha256`` of its record.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ class KeptRecords:
         self._writer: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
-        """Begin to write; the task ends with StorageError where nothing can be written any more."""
+        """Begin to write; the task ends with StorageError once nothing can be written."""
         self._writer = asyncio.create_task(self._store.run())
         return self._writer
 
     async def keep(self, name: str, record: bytes, row: bytes | None = None) -> None:
-        """Write the line ``record`` of the agent or pair ``name``, and the stimulus's ``row``; return when both are on
-        disk. Raises ApiError 503 where they cannot be."""
+        """Write the line ``record`` of the agent or pair ``name``, and the stimulus's ``row``; returns when both are on
+        disk. Raises ApiError 503 if they cannot be."""
         lines = [(self._folder / "records" / f"{name}.jsonl", record)]
         if row is not None:
             lines.insert(0, (self._folder / "asked.jsonl", row + b"\n"))
@@ -55,14 +54,14 @@ class KeptRecords:
             raise ApiError(503, "not_kept", "the answer could not be kept, and is lost; the log says why") from None
 
     async def close(self) -> None:
-        """Write what is left and close the files. Raises StorageError."""
+        """Write the lines that are left and close the files. Raises StorageError."""
         if self._writer is not None:
             await self._store.finish(self._writer)
 
 
 @contextmanager
 def kept_records(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Iterator[KeptRecords]:
-    """Make or continue the folder, and hold its lock. ``described`` is what ``run.json`` keeps of each agent.
+    """Make or continue the folder, and hold its lock. ``described`` describes each agent in ``run.json``.
 
     Raises InputError (another kind of folder), IdentityError (another seed, another agent of the same name),
     StorageError and LockedError.

@@ -1,4 +1,4 @@
-"""The routes of our own: what is there, how it is, and answers as uniform records."""
+"""The native routes: the served agents, their state, and answers as uniform records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FORM = {
 
 
 def router(service: Service) -> APIRouter:
-    """The routes, for one service."""
+    """The routes for a service."""
     routes = APIRouter()
 
     @routes.get("/health", summary="Whether the server is alive", tags=["state"])
@@ -51,8 +51,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/ready", summary="Whether the agents are loaded", tags=["state"])
     async def ready(response: Response) -> dict[str, Any]:
-        """503 while an agent is being loaded, when none is usable, and while the server is ending. An agent that failed
-        says why, and the others are served all the same."""
+        """503 while an agent is being loaded, when none is usable, and while the server is ending."""
         response.status_code = 200 if service.ready else 503
         return {"ready": service.ready, "draining": service.draining, "agents": service.states()}
 
@@ -75,9 +74,7 @@ def router(service: Service) -> APIRouter:
         openapi_extra=documented_body(ResponseRequest, **{"multipart/form-data": {"schema": FORM}}),
     )
     async def respond(request: Request) -> Response:
-        """The record is the one that a run with the same seed writes for the same stimulus. A stimulus that cannot be
-        answered (a broken image, say) has a record too, with `status` "failed" and the reason in `error`; what a
-        library says of it stands in the server's log alone."""
+        """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
         if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
             asking, parts = await _form(request)
             stimulus, files = stimulus_of(asking, parts)
@@ -98,7 +95,7 @@ def router(service: Service) -> APIRouter:
         openapi_extra=documented_body(StreamRequest),
     )
     async def stream(asking: Annotated[StreamRequest, body_of(StreamRequest)], request: Request) -> StreamingResponse:
-        each = await aside(request, lambda: [(*stimulus_of(one), one.sample) for one in asking.items])
+        each = await aside(request, lambda: [(*stimulus_of(item), item.sample) for item in asking.items])
         for stimulus, _, _ in each:
             service.check(asking.agent, stimulus)
         service.check_queue(asking.agent)

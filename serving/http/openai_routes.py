@@ -1,41 +1,65 @@
-"""OpenAI's interface to the agents, so that its clients talk to them unchanged.
+"""OpenAI's interface to the agents: its routes, and answers in its form, whole or in the pieces of a stream.
 
-A request becomes a stimulus, and is answered as any other: the messages of a chat are a conversation's history, an
-image is captioned (or its colour, its objects or where one looks are told), and an agent that only associates takes the
-message as its cue. An agent is a participant with settings of its own and not a model to be instructed: see
-:mod:`serving.http.openai_bodies` for what is honoured.
+A stream has the pieces as the agent makes them, where it tells them (:class:`agents.contract.Draw`, ``say``); otherwise
+the words of the accepted answer.
 """
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
+import re
+import secrets
 import time
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
+import orjson
 from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import StreamingResponse
 
-from agents.contract import derive_seed
-from agents.stimuli import ConversationStimulus, Stimulus, Task
-from serving.conversations.scenario import SIDES, draw_scenario
-from serving.http.bodies import aside, body_of, checked_stimulus, documented_body, from_base64
-from serving.http.errors import POSTED, ApiError, documented, invalid, request_id
+from agents.stimuli import Task
+from serving.http.bodies import aside, body_of, documented_body
+from serving.http.errors import POSTED, ApiError, documented, failure, invalid, request_id
 from serving.http.guard import unless_gone
-from serving.http.openai_answers import CHAT, EVENTS, TEXT, Question, respond
-from serving.http.openai_bodies import MOST_IMAGE, AnswerRequest, ChatRequest, CompletionRequest, StimulusFields
+from serving.http.openai_requests import AnswerRequest, ChatRequest, CompletionRequest, Question, of_chat, of_prompt
 from serving.http.service import Service
+from serving.scheduling.request import AgentRequest, Listener
 
-IMAGE_TASKS: tuple[Task, ...] = (
-    "image_captioning", "color_estimation", "object_detection", "attention_prediction",
-)  # fmt: skip
-TEXT_TASKS: tuple[Task, ...] = ("conversation", "word_association")
+EVENTS = "text/event-stream"
+IGNORED = "turinglike-ignored"  # the header that names what has no effect
+WORD = re.compile(r"\s*\S+|\s+$")  # the pieces of a whole answer; together they are the text
+Finish = Literal["stop", "length", "content_filter"]
+FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form of a route's answers."""
+
+    prefix: str
+    kind: str
+    stream_kind: str
+    is_chat: bool
+
+    def whole(self, text: str) -> dict[str, Any]:
+        return {"message": {"role": "assistant", "content": text, "refusal": None}} if self.is_chat else {"text": text}
+
+    def piece(self, text: str, *, is_first: bool) -> dict[str, Any]:
+        if not self.is_chat:
+            return {"text": text}
+        return {"delta": ({"role": "assistant"} if is_first else {}) | ({"content": text} if text or is_first else {})}
+
+
+CHAT = Form("chatcmpl", "chat.completion", "chat.completion.chunk", True)
+TEXT = Form("cmpl", "text_completion", "text_completion", False)
 
 
 ANSWERED: dict[int | str, dict[str, Any]] = {200: {"description": "The answers.", "content": {EVENTS: {}}}}
 
 
 def router(service: Service) -> APIRouter:
-    """The routes, for one service."""
+    """The routes for a service."""
     routes = APIRouter(tags=["OpenAI's interface"])
     began = int(time.time())
 
@@ -48,7 +72,7 @@ def router(service: Service) -> APIRouter:
         return {"object": "list", "data": [model(name) for name in service.agents]}
 
     @routes.get("/v1/models/{name}", summary="One agent, as a model")
-    async def one_model(name: Annotated[str, Path(examples=["eliza"])]) -> dict[str, Any]:
+    async def retrieve(name: Annotated[str, Path(examples=["eliza"])]) -> dict[str, Any]:
         return model(name)
 
     @routes.post(
@@ -58,10 +82,8 @@ def router(service: Service) -> APIRouter:
         openapi_extra=documented_body(ChatRequest),
     )
     async def chat(asking: Annotated[ChatRequest, body_of(ChatRequest)], request: Request) -> Response:
-        """Instructions and options that tune how text is drawn have no effect and are named under
-        `turinglike.ignored` and in the header `Turinglike-Ignored`; what agents do not have (tools, log-probabilities)
-        is refused. With `stream` the answer is sent in pieces: as the model says them,
-        or once it is accepted, a word each."""
+        """Instructions and options that tune how text is drawn have no effect; `turinglike.ignored` names them, and the
+        header `Turinglike-Ignored`. Options that agents do not have (tools, log-probabilities) are refused."""
         question = await aside(request, of_chat, service, asking)
         return await unless_gone(request, respond(service, asking, question, CHAT, request_id(request)))
 
@@ -79,82 +101,197 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-# from a request to a stimulus
+async def respond(
+    service: Service, asking: AnswerRequest, question: Question, form: Form, request_id: str = ""
+) -> Response:
+    """The answers, whole or in pieces. Raises ApiError."""
+    name, count = asking.model, asking.n or 1
+    service.check(name, question.stimulus)
+    most = service.agent(name).max_samples
+    if most is not None and count > most:
+        raise invalid([("n", f"agent {name} has at most {most} answers to one stimulus")])
+    service.check_queue(name, count)
+    envelope = {
+        "id": f"{form.prefix}-{secrets.token_hex(12)}",
+        "object": form.stream_kind if asking.stream else form.kind,
+        "created": int(time.time()),
+        "model": name,
+        "system_fingerprint": f"fp_{service.headers[name].digest[:10]}",
+    }
+    headers = {IGNORED: ", ".join(question.ignored)} if question.ignored else {}
+    if asking.stream:
+        stream = _Stream(service, asking, question, form, count, envelope, request_id)
+        await stream.begin()
+        headers["cache-control"] = "no-store"
+        return StreamingResponse(stream.events(), media_type=EVENTS, headers=headers)
+    with service.queued(name, count):
+        items = await _answers(service, asking, question, count)
+    whole = {
+        **envelope,
+        "choices": [
+            _choice(index, form.whole(text), finish)
+            for index, (text, finish) in enumerate(_texts(items, asking, question))
+        ],
+        "usage": _usage(items),
+        "turinglike": {"records": _records(service, items), "ignored": question.ignored},
+    }
+    return Response(orjson.dumps(whole), media_type="application/json", headers=headers)
 
 
-def of_chat(service: Service, asking: ChatRequest) -> Question:
-    """The stimulus of a chat. Raises ApiError."""
-    extra, said, last = asking.stimulus, asking.said, asking.messages[-1]
-    ignored = list(asking.ignored)
-    if len(said) < len(asking.messages):
-        ignored.append("messages.system")
-    if any(one.ignored for one in said):
-        ignored.append("messages.name")
-    images = last.images()
-    task = extra.task or _first_task(service, asking.model, IMAGE_TASKS if images else TEXT_TASKS)
-    if images and task in TEXT_TASKS:
-        raise invalid([("messages", f"an image cannot be shown in {task}")])
-    if task == "conversation":
-        history = [("AB"[one.role == "assistant"], one.text()) for one in said]
-        return Question(_conversation(service, asking, history), None, ignored)
-    if len(said) > 1:
-        ignored.append("messages")
-    if task == "word_association":
-        return Question(_cue(extra, last.text(), "messages"), None, ignored)
-    if not images:
-        raise invalid([("messages", f"agent {asking.model} answers {task}, and there is no image")])
-    if last.text().strip():
-        ignored.append("messages.content.text")
+@dataclass(slots=True)
+class _Stream:
+    """The answers to one request in pieces: :meth:`begin`, then :meth:`events`."""
+
+    service: Service
+    asking: AnswerRequest
+    question: Question
+    form: Form
+    count: int
+    envelope: Mapping[str, Any]
+    request_id: str
+    _texts: list[str] = field(init=False)  # of each answer, as far as it is known
+    _sent: list[str] = field(init=False)
+    _wake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _answering: asyncio.Task[list[AgentRequest]] = field(init=False)
+
+    async def begin(self) -> None:
+        """Return when there is something to send. Raises ApiError, as long as nothing is sent."""
+        self._texts, self._sent = [""] * self.count, [""] * self.count
+        self._answering = asyncio.create_task(self._answer())
+        self._answering.add_done_callback(lambda _: self._wake.set())
+        try:
+            await self._wake.wait()
+        except asyncio.CancelledError:
+            await self._give_up()
+            raise
+        if self._answering.done():
+            self._answering.result()
+
+    async def _answer(self) -> list[AgentRequest]:
+        def listener(index: int) -> Listener:
+            def say(text: str) -> None:
+                if len(text) > len(self._texts[index]):
+                    self._texts[index] = text
+                    self._wake.set()
+
+            return say
+
+        # What a client's own stops would cut is not known before the end.
+        says = [] if any(self.asking.stop) else [listener(index) for index in range(self.count)]
+        with self.service.queued(self.asking.model, self.count):
+            return await _answers(self.service, self.asking, self.question, self.count, says)
+
+    async def _give_up(self) -> None:
+        self._answering.cancel()
+        await asyncio.gather(self._answering, return_exceptions=True)
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The events. A failure after the first piece is the last of them."""
+        tells = self.asking.stream_options is not None and self.asking.stream_options.include_usage
+        no_usage_yet = {"usage": None} if tells else {}
+
+        def event(index: int, text: str, finish: Finish | None = None, **more: Any) -> bytes:
+            piece = self.form.piece(text, is_first=not self._sent[index] and finish is None)
+            self._sent[index] += text
+            return _event({**self.envelope, "choices": [_choice(index, piece, finish)], **no_usage_yet, **more})
+
+        try:
+            while not self._answering.done():
+                for index, text in enumerate(self._texts):
+                    if text.startswith(self._sent[index]) and text != self._sent[index]:
+                        yield event(index, text[len(self._sent[index]) :])
+                await self._wake.wait()
+                self._wake.clear()
+            items = self._answering.result()
+            for index, (text, finish) in enumerate(_texts(items, self.asking, self.question)):
+                sent = self._sent[index]
+                if not text.startswith(sent):
+                    raise failure(self.asking.model, "changed")
+                left = text[len(sent) :]
+                for piece in [left] * bool(left) if sent else WORD.findall(text) or [""]:
+                    yield event(index, piece)
+                records = _records(self.service, items[index : index + 1])
+                yield event(index, "", finish, turinglike={"records": records, "ignored": self.question.ignored})
+            if tells:
+                yield _event({**self.envelope, "choices": [], "usage": _usage(items)})
+            yield b"data: [DONE]\n\n"
+        except ApiError as error:
+            yield b"data: " + error.body(self.request_id) + b"\n\n"
+        finally:
+            await self._give_up()
+
+
+async def _answers(
+    service: Service, asking: AnswerRequest, question: Question, count: int, says: Sequence[Listener | None] = ()
+) -> list[AgentRequest]:
+    """Samples 0 to ``count`` - 1, whose texts ``says`` get while they are made. If one fails, the others are
+    cancelled. Raises ApiError."""
+    tasks = [
+        asyncio.create_task(
+            service.answer(
+                asking.model, question.stimulus, files=question.files, sample=sample, seed=asking.seed, say=say
+            )
+        )
+        for sample, say in zip(range(count), says or [None] * count, strict=True)
+    ]
     try:
-        data = from_base64(images[0])
-    except ValueError:
-        raise invalid([("messages.content.image_url.url", "the image is no base64")]) from None
-    if len(data) > MOST_IMAGE:
-        raise ApiError(413, "too_large", f"an image has at most {MOST_IMAGE:,} bytes")
-    row = {"id": _id("image", data), "task": task, "image": "image", **extra.fields()}
-    return Question(checked_stimulus(row, {"image": data}), {"image": data}, ignored)
+        items = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for item in items:
+        if item.status != "ok":
+            raise failure(asking.model, "rejected" if item.status == "rejected" else (item.error or ("failed",))[0])
+    return items
 
 
-def of_prompt(service: Service, asking: CompletionRequest) -> Question:
-    """The stimulus of a prompt. Raises ApiError."""
-    ignored = asking.ignored
-    task = asking.stimulus.task or _first_task(service, asking.model, TEXT_TASKS)
-    if task == "conversation":
-        return Question(_conversation(service, asking, [("A", asking.prompt)]), None, ignored)
-    if task == "word_association":
-        return Question(_cue(asking.stimulus, asking.prompt, "prompt"), None, ignored)
-    raise invalid([("stimulus.task", f"{task} needs an image, which a prompt has not: see /v1/chat/completions")])
+def _texts(items: Sequence[AgentRequest], asking: AnswerRequest, question: Question) -> list[tuple[str, Finish]]:
+    return [_cut(*_text(question.stimulus.task, item.answer or b""), asking.stop) for item in items]
 
 
-def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
-    """The first of the ``likely`` tasks that the agent answers. Raises ApiError if there is none."""
-    agent = service.agent(name)
-    for task in likely:
-        if task in agent.tasks:
-            return task
-    wanted = "images" if likely is IMAGE_TASKS else "text without an image"
-    raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(agent.tasks)}: {wanted} is not for it")
+def _records(service: Service, items: Sequence[AgentRequest]) -> list[orjson.Fragment]:
+    return [orjson.Fragment(service.record(item).rstrip()) for item in items]
 
 
-def _conversation(service: Service, asking: AnswerRequest, said: Sequence[tuple[str, str]]) -> Stimulus:
-    """The conversation of which ``said`` are the messages so far, each with its side: the user is A, the agent B."""
-    row = {"id": _id("chat", said[0][1].encode()), "task": "conversation", "type": "HM", **asking.stimulus.fields()}
-    stimulus = checked_stimulus(row, {})
-    assert isinstance(stimulus, ConversationStimulus)
-    run_seed = service.options.seed if asking.seed is None else asking.seed
-    names = draw_scenario(stimulus, derive_seed(run_seed, asking.model, stimulus.id, 0, None, 0)).names
-    assert names is not None
-    history = [{"speaker": names[SIDES.index(side)], "text": text} for side, text in said]
-    return checked_stimulus({**row, "names": names, "who_starts": said[0][0], "history": history}, {})
+def _choice(index: int, content: Mapping[str, Any], finish: Finish | None) -> dict[str, Any]:
+    return {"index": index, **content, "finish_reason": finish, "logprobs": None}
 
 
-def _cue(extra: StimulusFields, text: str, field: str) -> Stimulus:
-    if not 0 < len(text.strip()) <= 200:
-        raise invalid([(field, "the last message is the cue: a word, of at most 200 characters")])
-    row = {"id": _id("cue", text.encode()), "task": "word_association", "cue": text, **extra.fields()}
-    return checked_stimulus(row, {})
+def _text(task: Task, answer: bytes) -> tuple[str, Finish]:
+    """An answer as text, and how it ended."""
+    fields = orjson.loads(answer)
+    match task:
+        case "color_estimation":
+            text = fields["color"]
+        case "object_detection":
+            text = ", ".join(fields["labels"])
+        case "attention_prediction":
+            text = orjson.dumps(fields["fixations"]).decode()
+        case "word_association":
+            text = fields["word"]
+        case _:
+            text = fields["text"]
+    return text, FINISH.get((fields.get("finish") or "").partition(";")[0], "stop")
 
 
-def _id(kind: str, content: bytes) -> str:
-    """A stimulus's id where none is given: the same for the same thing, and for all turns of one chat."""
-    return f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}"
+def _cut(text: str, finish: Finish, stops: Sequence[str]) -> tuple[str, Finish]:
+    """The text before the first of the ``stops``."""
+    ends = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
+    return (text[: min(ends)], "stop") if ends else (text, finish)
+
+
+def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:
+    """Numbers of tokens; None unless the agent counts those of every answer."""
+    prompts, answers = 0, 0
+    for item in items:
+        match None if item.raw is None else orjson.loads(item.raw):
+            case {"prompt_tokens": int(prompt), "tokens": int(tokens)}:
+                prompts, answers = max(prompts, prompt), answers + tokens
+            case _:
+                return None
+    return {"prompt_tokens": prompts, "completion_tokens": answers, "total_tokens": prompts + answers}
+
+
+def _event(content: Mapping[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(content) + b"\n\n"

@@ -1,8 +1,4 @@
-"""The page at ``/``, that of the interface at ``/docs``, and the files that they are made of.
-
-They hold no data and need no key. What the page may do, its headers say: it runs our scripts only, asks this server
-only, sends no form, and is shown in no other page.
-"""
+"""The pages at ``/`` and ``/docs`` and their files. They hold no data and need no key."""
 
 from __future__ import annotations
 
@@ -17,6 +13,7 @@ from serving import web
 
 SWAGGER = ("fastapi_offline", "static")  # the package and its folder with Swagger UI's files
 STATIC = Path(web.__path__[0]) / "static"
+# Only our scripts run, only this server is asked, no form is sent, and no other page shows this one.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -41,17 +38,15 @@ class PageFiles(StaticFiles):
 
 
 def router() -> APIRouter:
-    """The routes of the page."""
+    """The routes of the pages."""
     routes = APIRouter(include_in_schema=False)
     files = PageFiles(directory=STATIC, packages=[SWAGGER])
+    pages = {"/": "index.html", "/docs": "docs.html"}
 
     @routes.api_route("/", methods=["GET", "HEAD"])
-    async def page(request: Request) -> Response:
-        return await files.get_response("index.html", request.scope)
-
     @routes.api_route("/docs", methods=["GET", "HEAD"])
-    async def docs(request: Request) -> Response:
-        return await files.get_response("docs.html", request.scope)
+    async def show(request: Request) -> Response:
+        return await files.get_response(pages[request.url.path], request.scope)
 
     @routes.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(request: Request, name: str) -> Response:

@@ -17,7 +17,7 @@ from agents.errors import InputError
 from serving.http.app import create_app
 from serving.http.guard import LOOPBACK, Rules
 from serving.http.kept_records import KeptRecords
-from serving.http.logs import ServerLog
+from serving.http.monitoring import ServerLog
 from serving.http.service import ServeOptions, Service
 from serving.scheduling import machine
 from serving.scheduling.interrupts import started

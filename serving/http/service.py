@@ -1,4 +1,4 @@
-"""The agents that are served: loaded, asked within bounds, and ended in order. Knows nothing of HTTP but its errors."""
+"""The served agents: loaded, asked within bounds, and ended in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from agents.answers import ConversationAnswer, Message
 from agents.contract import Agent, Entry
@@ -19,15 +19,15 @@ from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputErr
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
 from serving.conversations.scenario import as_conversation, next_side, next_turn
-from serving.http.errors import ApiError, failure, quotes_others
+from serving.http.errors import ApiError, agent_failed, failure, quotes_others
 from serving.http.kept_records import KeptRecords
-from serving.http.metrics import Metrics
+from serving.http.monitoring import Metrics
 from serving.runs.eligibility import task_of
 from serving.runs.records import RecordHeader
 from serving.runs.run import PERSON
 from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.guardian import answers_here
+from serving.scheduling.interrupts import answers_here
 from serving.scheduling.placement import Device
 from serving.scheduling.recovery import describe
 from serving.scheduling.replicas import ReplicaPool
@@ -37,13 +37,12 @@ from serving.scheduling.this_process import ThisProcess
 
 log = logging.getLogger("turinglike.http")
 LOGGED = "the server's log says why"
-State = Literal["not loaded", "loading", "ready", "restarting", "failed"]
 
 
 @dataclass(slots=True)
 class ServeOptions:
-    """What is served. ``queue`` is how many answers of one agent may be under way or waiting, ``deadline`` the seconds
-    that one may take, ``lazy`` whether an agent is loaded when it is first needed."""
+    """``queue``: answers of an agent that may be under way or waiting; ``deadline``: seconds for an answer; ``lazy``:
+    agents are loaded when they are first needed."""
 
     entries: Mapping[str, Entry]
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -60,7 +59,7 @@ class ServeOptions:
 
 
 class _CountingScheduler(Scheduler):
-    """A scheduler whose answers are counted, whoever wanted them."""
+    """A scheduler whose answers are counted."""
 
     def __init__(self, run_seed: int, metrics: Metrics) -> None:
         super().__init__(run_seed)
@@ -77,8 +76,9 @@ class _CountingScheduler(Scheduler):
 
 
 class Service:
-    """Use as ``await start()``, :meth:`answer` and :meth:`record` while it runs, ``await close()``. An agent that lacks
-    something on this machine has failed from the beginning; the others are served. Raises UnavailableError if all do.
+    """Use as ``await start()``, :meth:`answer` and :meth:`record` while it runs, ``await close()``.
+
+    An agent that lacks something on this machine has failed from the beginning. Raises UnavailableError if all do.
     """
 
     def __init__(
@@ -100,8 +100,6 @@ class Service:
         if here:
             answers_here()
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
-        self.files = tempfile.TemporaryDirectory(prefix="turinglike-files-")  # what clients leave here
-        self.background: set[asyncio.Task[None]] = set()  # what goes on between requests
         self._replicas: ReplicaPool | None = None
         self.metrics.watch(self._queued.__getitem__, lambda name: self._state(name)["state"] == "ready")
         self._kept = kept
@@ -114,8 +112,8 @@ class Service:
             )
 
     async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
-        """Start the workers and, if they are not to be loaded lazily, begin to load the agents; ``say`` hears what is
-        waited for. Raises ClusterError, UnavailableError and InputError."""
+        """Start the workers and, unless lazy, begin to load the agents; ``say`` prints what is waited for. Raises
+        ClusterError, UnavailableError and InputError."""
         for name, lacking in self._errors.items():
             _log_failed(name, lacking)
         await self.start_workers(say)
@@ -124,7 +122,7 @@ class Service:
                 self._begin(name)
 
     async def watch(self) -> None:
-        """Return never; raise ClusterError when Ray has died under us."""
+        """Never returns; raises ClusterError when Ray has died."""
         try:
             await self._cluster.watch()
         except ClusterError:
@@ -133,15 +131,13 @@ class Service:
     async def close(self) -> None:
         """End the agents, the workers and Ray."""
         self.draining = True
-        tasks = [*self._loading.values(), *self.background]
-        for task in tasks:
+        for task in self._loading.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._loading.values(), return_exceptions=True)
         if self._replicas is not None:
             await self._replicas.close()
         await self._cluster.stop()
         self._folder.cleanup()
-        self.files.cleanup()
 
     # loading
 
@@ -158,7 +154,7 @@ class Service:
         self._replicas.admit([tuple(self._usable)], lambda name: 1 << 30)
 
     async def load(self, name: str) -> None:
-        """Return when the agent is loaded; raise what is in its way."""
+        """Return when the agent is loaded. Raises what is in its way."""
         assert self._replicas is not None, "start_workers() first"
         await self._replicas.load(name)
 
@@ -178,7 +174,7 @@ class Service:
             _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe(error))
 
     async def loaded(self, name: str) -> float:
-        """Wait until the agent can answer; the seconds that its answer may still take. Raises ApiError."""
+        """Wait until the agent can answer; returns the seconds that its answer may still take. Raises ApiError."""
         if name in self.scheduler.dispatchers and self._state(name)["state"] != "loading":
             return self.options.deadline
         loop = asyncio.get_running_loop()
@@ -189,7 +185,7 @@ class Service:
         except TimeoutError:
             raise ApiError(503, "loading", f"agent {name} is being loaded", headers={"retry-after": "10"}) from None
         if self._state(name)["state"] == "failed":
-            raise ApiError(503, "agent_failed", f"agent {name} could not be loaded; GET /ready says why")
+            raise agent_failed(name, "could not be loaded")
         return max(0.0, until - loop.time())
 
     def states(self) -> dict[str, dict[str, Any]]:
@@ -209,25 +205,23 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether requests may come: nothing is being loaded, and an agent has a live worker, or will have one when it
-        is first asked."""
-        found = {about["state"] for about in self.states().values()}
-        return not self.draining and "loading" not in found and not found.isdisjoint({"ready", "not loaded"})
+        """Whether requests may come: nothing is being loaded, and an agent has or will have a worker."""
+        states = {about["state"] for about in self.states().values()}
+        return not self.draining and "loading" not in states and not states.isdisjoint({"ready", "not loaded"})
 
     # the queue
 
     def waiting(self) -> dict[str, int]:
-        """By agent, how many answers are under way or waiting."""
+        """By agent, the number of answers under way or waiting."""
         return {name: self._queued[name] for name in self.agents}
 
     def check_queue(self, name: str, count: int = 1) -> None:
-        """Raises ApiError 429 where the agent's queue cannot take ``count`` more answers, 503 where nothing is to be
-        had."""
+        """Raises ApiError: 429 if the agent's queue cannot take ``count`` more answers, 503 if it cannot answer."""
         self.agent(name)
         if self.draining:
             raise ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30"})
         if self._state(name)["state"] == "failed":
-            raise ApiError(503, "agent_failed", f"agent {name} is not available; GET /ready says why")
+            raise agent_failed(name, "is not available")
         if self._queued[name] + count > self.options.queue:
             self.metrics.refused(name)
             half = self._queued[name] * self.metrics.seconds_per_answer(name) / 2
@@ -236,8 +230,7 @@ class Service:
 
     @contextmanager
     def queued(self, name: str, count: int = 1) -> Iterator[None]:
-        """Counts ``count`` answers in the agent's queue for as long as the block lasts. Raises as
-        :meth:`check_queue`."""
+        """Count ``count`` answers in the agent's queue while the block lasts. Raises as :meth:`check_queue`."""
         self.check_queue(name, count)
         self._queued[name] += count
         try:
@@ -249,10 +242,10 @@ class Service:
 
     def agent(self, name: str) -> Agent[Any]:
         """The agent of that name. Raises ApiError."""
-        found = self.agents.get(name)
-        if found is None:
+        agent = self.agents.get(name)
+        if agent is None:
             raise ApiError(404, "unknown_agent", "no such agent is served here; GET /agents lists them")
-        return found
+        return agent
 
     def check(self, name: str, stimulus: Stimulus) -> None:
         """Raises ApiError if the agent is not one for such a stimulus."""
@@ -272,9 +265,9 @@ class Service:
         seed: int | None = None,
         say: Callable[[str], None] | None = None,
     ) -> AgentRequest:
-        """One answer, which the caller has :meth:`queued`; to a conversation, the message after its history, of the one
-        who did not speak last. ``say`` hears its text while it is made, unless it has to be kept first. Raises
-        ApiError."""
+        """An answer, which the caller has :meth:`queued`; to a conversation, the message after its history.
+
+        ``say`` gets its text while it is made, unless it has to be kept first. Raises ApiError."""
         self.check(name, stimulus)
         deadline = await self.loaded(name)
         turn: int | None = None
@@ -287,26 +280,24 @@ class Service:
                 say=say if self._kept is None else None,
             )  # fmt: skip
         except AnswerError:  # its time is over
-            raise self._late(name) from None
+            message = f"agent {name} had no answer in {self.options.deadline:g} s"
+            raise ApiError(504, "deadline", message) from None
         except AgentStoppedError as error:
             _log_failed(name, str(error))
-            raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
+            raise agent_failed(name, "has stopped") from None
         if self._kept is not None:
-            told = self._in_full(item)
-            await self._kept.keep(told.name or told.agent, self._line(told), item.row)
+            kept = self._in_full(item)
+            await self._kept.keep(kept.name or kept.agent, self._line(kept), item.row)
         return item
 
     async def keep(self, dialogue: Dialogue) -> None:
-        """Keep the record of a conversation as it stands, where records are kept. Raises ApiError."""
+        """Write the record of a conversation as it stands, if records are kept. Raises ApiError."""
         if self._kept is not None:
-            agent = dialogue.speakers[1 - dialogue.person]
-            await self._kept.keep(_pair(agent, 1 - dialogue.person), await dialogue.record(self.headers[agent]))
-
-    def _late(self, name: str) -> ApiError:
-        return ApiError(504, "deadline", f"agent {name} had no answer in {self.options.deadline:g} s")
+            record = await dialogue.record(self.headers[dialogue.agent])
+            await self._kept.keep(_pair(dialogue.agent, 1 - dialogue.person), record)
 
     def record(self, item: AgentRequest) -> bytes:
-        """The item's record, one line of JSON. What libraries say of a failure is for the log alone."""
+        """The item's record, one line of JSON. A library's message of a failure goes into the log alone."""
         if item.error is not None and quotes_others(item.error[0]):
             code, message = item.error
             log.error("answer", extra={"about": {"agent": item.agent, "code": code, "message": message}})
@@ -325,20 +316,23 @@ class Service:
         return tasks[0] if len(tasks) == 1 else task_of(item.row)
 
     def _in_full(self, item: AgentRequest) -> AgentRequest:
-        """The item as it is kept: a message as the conversation of a person with the agent, with what was said
-        before it."""
+        """The item as it is kept: a message as a person's conversation with the agent, with its history."""
         if self._task(item) != "conversation" or item.answer is None:
             return item
         stimulus = parse_row(item.row)
         assert isinstance(stimulus, ConversationStimulus)
         last = as_conversation(item).messages[0]
-        said = [
-            Message(turn=turn, speaker=one.speaker, agent=item.agent if one.speaker == last.speaker else PERSON,
-                    text=one.text)
-            for turn, one in enumerate(stimulus.history)
-        ]  # fmt: skip
-        whole = ConversationAnswer(messages=[*said, last], ended_early=len(said) + 1 < stimulus.exchanges)
-        return replace(item, name=_pair(item.agent, next_side(stimulus)), answer=whole.model_dump_json().encode())
+        history = [
+            Message(
+                turn=turn,
+                speaker=line.speaker,
+                agent=item.agent if line.speaker == last.speaker else PERSON,
+                text=line.text,
+            )
+            for turn, line in enumerate(stimulus.history)
+        ]
+        answer = ConversationAnswer(messages=[*history, last], ended_early=len(history) + 1 < stimulus.exchanges)
+        return replace(item, name=_pair(item.agent, next_side(stimulus)), answer=answer.model_dump_json().encode())
 
     async def stream(
         self,
@@ -346,10 +340,10 @@ class Service:
         each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
         seed: int | None,
     ) -> AsyncGenerator[AgentRequest, None]:
-        """Answers to many, as they are ready; what failed to be answered in time has a failed item.
+        """Answers to many, as they are ready; an answer that is late is a failed item.
 
-        One stream takes at most half of the agent's queue, and what others leave of it, but always one answer at a
-        time. The rest waits, so that a stream of any length neither fills the queue nor is refused in the middle.
+        A stream takes at most half of the agent's queue, less where others have taken more, and always one place: it
+        neither fills the queue nor is refused in the middle.
         """
         source = iter(each)
         share = max(1, self.options.queue // 2)
@@ -357,11 +351,11 @@ class Service:
         try:
             while True:
                 while not tasks or (len(tasks) < share and self._queued[name] < self.options.queue):
-                    one = next(source, None)
-                    if one is None:
+                    request = next(source, None)
+                    if request is None:
                         break
                     self._queued[name] += 1
-                    task = asyncio.create_task(self._or_failed(name, *one, seed))
+                    task = asyncio.create_task(self._or_failed(name, *request, seed))
                     task.add_done_callback(lambda task: self._queued.subtract([name]))
                     tasks.add(task)
                 if not tasks:
@@ -398,5 +392,5 @@ def _log_failed(name: str, why: str) -> None:
 
 
 def _pair(agent: str, side: int) -> str:
-    """The name of a pair of a person and an agent, who is A (0) or B (1)."""
+    """The name of the pair with the agent on ``side``."""
     return f"{PERSON}~{agent}" if side else f"{agent}~{PERSON}"

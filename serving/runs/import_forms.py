@@ -1,11 +1,8 @@
-"""The forms of file that an import reads beside the published benchmark's: conversations, and scanpaths of people.
+"""The forms of file that an import reads beside tables and the published benchmark's files.
 
 - Records of conversations as ours (``.jsonl``), one a line: of a run, of a server, of an export.
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
-- The published Turing test's pages (``.html``), one conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``. A page
-  does not say who A and B were.
-- A table (``.csv``) of people's answers, see :mod:`serving.runs.people_tables`;
-  of verdicts also jsPsych's data (``.csv``, ``.json``), see :mod:`serving.runs.people_tables`.
+- The published Turing test's pages (``.html``), a conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``.
 - COCO's captions, ``{"images": [{"id", "file_name", …}, …], "annotations": [{"image_id", "caption", …}, …]}``, and
   nocaps's: people who are not told apart.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``: people, or the machines that
@@ -19,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
@@ -27,62 +24,56 @@ from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathA
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
-from serving.runs.people_tables import JSPSYCH, Responses, add_jspsych, add_table, refuse
+from serving.runs.people_tables import JSPSYCH, Responses, add_jspsych, add_table
 from serving.runs.published_benchmark import (
     Answered,
     Form,
+    Kind,
     Source,
     benchmark_source,
+    parse_json,
     person,
-    read_whole,
+    read_bytes,
+    refuse,
     task_of_file,
-    without_surrogates,
 )
 from serving.runs.records import KEYS, problems
-from serving.runs.row_problems import as_problems, repeated_ids, strict_json
+from serving.runs.row_problems import as_problems, repeated_ids
+from serving.runs.run import PERSON
 from serving.runs.scanpath_sets import CocoPath, searched_for, sidecar
 
-PERSON = "human"
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
-# What a record keeps of ours when it is imported; whose it is and where it came from is the import's to say.
+# The keys of our records that an import keeps; whose the record is and where it came from is the import's to say.
 _KEPT = frozenset(KEYS) - {"schema", "run", "task", "stimulus", "agent", "kind", "sample", "provenance"}
+T = TypeVar("T")
 
 
-class _Said(BaseModel):
-    """One message of Topical-Chat."""
-
+class _Utterance(BaseModel):
     agent: StrictStr
     message: StrictStr
 
 
-class _Picture(BaseModel):
-    """One picture of COCO."""
+class _Talk(BaseModel):
+    content: list[_Utterance] = Field(min_length=1)
 
+
+class _Picture(BaseModel):
     id: StrictInt
     file_name: StrictStr
 
 
 class _Caption(BaseModel):
-    """One caption of COCO."""
-
     image_id: StrictInt
     caption: StrictStr
 
 
 class _Captions(BaseModel):
-    """COCO's captions."""
-
     images: list[_Picture]
     annotations: list[_Caption] = Field(min_length=1)
 
 
-class _Talk(BaseModel):
-    """One conversation of Topical-Chat."""
-
-    content: list[_Said] = Field(min_length=1)
-
-
 _TALKS = TypeAdapter(dict[str, _Talk])
+_CAPTIONS = TypeAdapter(_Captions)
 _PATHS = TypeAdapter(list[CocoPath])
 
 
@@ -93,39 +84,37 @@ def read_file(
     frame: Size | None = None,
     responses: Responses | None = None,
 ) -> Source:
-    """Read one file of any form. ``task`` where neither form nor file name say it; ``name`` for answers that do not say
-    whose they are; ``frame`` (width, height) in pixels for scanpaths that do not say theirs; ``responses``: what
-    the keys or buttons of verdicts mean, ``{"f": "human", "j": "machine"}``.
+    """Read a file of any form; the options are those of :func:`serving.runs.importing.import_files`.
 
-    Raises InputError, either with every problem found, or with one sentence about the file that does not name it.
+    Raises InputError, with every problem, or with a sentence about the file that does not name it.
     """
     is_page = path.suffix.lower() in (".html", ".htm")
     if name is not None and ("~" in name) != is_page:
         raise InputError("is a page of two speakers: --name A~B" if is_page else "is no page of two speakers: --name A")
-    data = read_whole(path)
+    data = read_bytes(path)
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), "conversation", "submission", None, [])
     if is_page:
-        _of_task(source, "page", "conversation", task)
+        _set_form(source, "page", "conversation", task)
         _add_page(source, data, name)
     elif path.suffix.lower() == ".jsonl":
-        _of_task(source, "records", "conversation", task)
+        _set_form(source, "records", "conversation", task)
         _add_records(source, data)
     elif path.suffix.lower() == ".csv":
         source.form, source.task = "table", "judgement" if task == "judgement" else task_of_file(path, task)
         add_table(source, data, frame, responses or {})
     else:
-        content = _parsed(data)
+        content = parse_json(data)
         if isinstance(content, list) and task == "judgement":
             source.form, source.task = "jspsych", "judgement"
             _add_screens(source, content, responses or {})
         elif isinstance(content, list):
-            _of_task(source, "coco-search18", "attention_prediction", task)
+            _set_form(source, "coco-search18", "attention_prediction", task)
             _add_paths(source, content, name, frame)
         elif isinstance(content, dict) and any(isinstance(one, dict) and "content" in one for one in content.values()):
-            _of_task(source, "topical-chat", "conversation", task)
+            _set_form(source, "topical-chat", "conversation", task)
             _add_talks(source, content)
         elif isinstance(content, dict) and {"images", "annotations"} <= content.keys():
-            _of_task(source, "coco-captions", "image_captioning", task)
+            _set_form(source, "coco-captions", "image_captioning", task)
             _add_captions(source, content)
         else:
             return benchmark_source(path, data, content, task, name)
@@ -134,30 +123,30 @@ def read_file(
     return source
 
 
-def _of_task(source: Source, form: Form, holds: Task, task: str | None) -> None:
-    """The form of a source, which says the task itself. Raises InputError where another was given."""
+def _set_form(source: Source, form: Form, holds: Task, task: str | None) -> None:
+    """Set the form of a file that says the task itself. Raises InputError for another ``task``."""
     if task not in (None, holds):
         raise InputError(f"holds answers to {holds}, not to {task}")
     source.form, source.task = form, holds
 
 
-def _parsed(data: bytes | str) -> Any:
+def _validated(adapter: TypeAdapter[T], content: Any, path: Path) -> T:
+    """``content`` by its form. Raises InputError with every problem."""
     try:
-        return without_surrogates(strict_json(data))
-    except ValueError as error:
-        raise InputError(f"is not JSON in UTF-8: {error}") from None
+        return adapter.validate_python(content)
+    except ValidationError as error:
+        problems = as_problems(error, str(path))
+    refuse(problems)
+    raise AssertionError("a ValidationError has problems")
 
 
-# conversations
-
-
-def _conversation(stimulus: str, said: Sequence[tuple[str, str]], agents: Mapping[str, str], raw: Any) -> Answered:
+def _conversation(stimulus: str, lines: Sequence[tuple[str, str]], agents: Mapping[str, str], raw: Any) -> Answered:
     """A conversation of (speaker, text); ``agents`` say who the speakers are, in order."""
     messages = [
         Message(turn=turn, speaker=speaker, agent=agents[speaker], text=text)
-        for turn, (speaker, text) in enumerate(said)
+        for turn, (speaker, text) in enumerate(lines)
     ]
-    kind: Literal["human", "published"] = "human" if set(agents.values()) == {PERSON} else "published"
+    kind: Kind = "human" if set(agents.values()) == {PERSON} else "published"
     pair = "~".join(agents.values())
     name = pair if kind == "human" else f"published:{pair}"
     return Answered(stimulus, kind, name, raw, {"answer": plain(ConversationAnswer(messages=messages))})
@@ -168,7 +157,7 @@ def _add_records(source: Source, data: bytes) -> None:
     wrong: list[Problem] = []
     for number, line in enumerate(data.splitlines(), start=1):
         try:
-            row = _parsed(line)
+            row = parse_json(line)
         except InputError as error:
             wrong.append(Problem(str(source.path), number, None, str(error)))
             continue
@@ -180,27 +169,21 @@ def _add_records(source: Source, data: bytes) -> None:
             last[row["agent"], row["stimulus"], row["sample"]] = row
     refuse(wrong)
     for row in last.values():
-        if row["status"] != "ok" or row["kind"] == "control":
-            source.noticed[f"{row['kind'] if row['kind'] == 'control' else row['status']}_records_not_imported"] += 1
+        if row["kind"] == "control" or row["status"] != "ok":
+            reason = "control" if row["kind"] == "control" else row["status"]
+            source.noticed[f"{reason}_records_not_imported"] += 1
             continue
-        theirs = row["kind"] == "machine"
-        kind: Literal["human", "published"] = "human" if row["kind"] == "human" else "published"
+        kind: Kind = "human" if row["kind"] == "human" else "published"
+        name = f"published:{row['agent']}" if row["kind"] == "machine" else row["agent"]
         fields = {key: row[key] for key in _KEPT}
-        name = f"published:{row['agent']}" if theirs else row["agent"]
         source.answers.append(Answered(row["stimulus"], kind, name, row["raw"], fields))
 
 
 def _add_talks(source: Source, content: dict[str, Any]) -> None:
-    try:
-        talks = _TALKS.validate_python(content)
-    except ValidationError as error:
-        refuse(as_problems(error, str(source.path)))
-        raise
-    for stimulus, talk in talks.items():
-        said = [(one.agent, one.message) for one in talk.content]
-        agents = dict.fromkeys((speaker for speaker, _ in said), PERSON)
-        source.noticed["conversations_that_are_not_of_two"] += len(agents) != 2
-        source.answers.append(_conversation(stimulus, said, agents, content[stimulus]))
+    for stimulus, talk in _validated(_TALKS, content, source.path).items():
+        lines = [(utterance.agent, utterance.message) for utterance in talk.content]
+        agents = dict.fromkeys((speaker for speaker, _ in lines), PERSON)
+        source.answers.append(_conversation(stimulus, lines, agents, content[stimulus]))
 
 
 class _Paragraphs(HTMLParser):
@@ -208,20 +191,20 @@ class _Paragraphs(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
-        self._within = False
+        self.texts: list[str] = []
+        self._is_within = False
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         if tag == "p":
-            self.found.append("")
-            self._within = True
+            self.texts.append("")
+            self._is_within = True
 
     def handle_endtag(self, tag: str) -> None:
-        self._within = self._within and tag != "p"
+        self._is_within = self._is_within and tag != "p"
 
     def handle_data(self, data: str) -> None:
-        if self._within:
-            self.found[-1] += data
+        if self._is_within:
+            self.texts[-1] += data
 
 
 def _add_page(source: Source, data: bytes, name: str | None) -> None:
@@ -233,39 +216,27 @@ def _add_page(source: Source, data: bytes, name: str | None) -> None:
     except UnicodeDecodeError as error:
         raise InputError(f"is not text in UTF-8: {error}") from None
     page.close()
-    labelled = [match for text in page.found if (match := _LABELLED.fullmatch(text)) is not None]
-    source.noticed["paragraphs_without_a_speaker"] = sum(bool(text.strip()) for text in page.found) - len(labelled)
-    said = [(match.group(1), match.group(2).strip()) for match in labelled]
-    source.noticed["empty_messages"] = sum(not text for _, text in said)
+    texts = [text for text in page.texts if text.strip()]
+    lines = [(match[1], match[2].strip()) for text in texts if (match := _LABELLED.fullmatch(text))]
+    source.noticed["paragraphs_without_a_speaker"] = len(texts) - len(lines)
     source.name = name
-    if said:
+    if lines:
         agents = dict(zip("AB", name.split("~"), strict=True))
-        source.answers.append(
-            _conversation(source.path.stem, said, agents, [text for text in page.found if text.strip()])
-        )
-
-
-# captions
+        source.answers.append(_conversation(source.path.stem, lines, agents, texts))
 
 
 def _add_captions(source: Source, content: dict[str, Any]) -> None:
-    try:
-        captions = _Captions.model_validate(content)
-    except ValidationError as error:
-        refuse(as_problems(error, str(source.path)))
-        raise
-    pictures = [(one.id, one.file_name) for one in captions.images]
+    captions = _validated(_CAPTIONS, content, source.path)
+    pictures = [(picture.id, picture.file_name) for picture in captions.images]
     refuse(repeated_ids(str(source.path), "images", pictures))
     names = dict(pictures)
-    for one in captions.annotations:
-        if one.image_id not in names:
+    for caption in captions.annotations:
+        if caption.image_id not in names:
             source.noticed["captions_of_pictures_that_are_not_listed"] += 1
             continue
-        answer = plain(CaptionAnswer(text=one.caption))
-        source.answers.append(Answered(names[one.image_id], "human", person(""), one.caption, {"answer": answer}))
-
-
-# verdicts
+        answer = plain(CaptionAnswer(text=caption.caption))
+        name = names[caption.image_id]
+        source.answers.append(Answered(name, "human", person(""), caption.caption, {"answer": answer}))
 
 
 def _add_screens(source: Source, content: list[Any], responses: Responses) -> None:
@@ -276,15 +247,8 @@ def _add_screens(source: Source, content: list[Any], responses: Responses) -> No
     refuse(add_jspsych(source, rows, columns, responses))
 
 
-# scanpaths
-
-
 def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size | None) -> None:
-    try:
-        entries = _PATHS.validate_python(content)
-    except ValidationError as error:
-        refuse(as_problems(error, str(source.path)))
-        raise
+    entries = _validated(_PATHS, content, source.path)
     frames, agents = sidecar(source.path.with_name(f"{source.path.name}.export.json"))
     source.name = None if agents else name
     without = 0
@@ -302,18 +266,10 @@ def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size
             durations_ms=raw.get("T"),
             found=bool(raw["correct"]) if entry.condition == "present" and raw.get("correct") in (0, 1) else None,
         )
-        source.noticed["points_off_the_frame"] += sum(
-            not (0 <= x < size[0] and 0 <= y < size[1]) for x, y in answer.fixations
-        )
-        source.answers.append(
-            Answered(
-                f"{target}/{entry.name}" if target else entry.name,
-                "human" if machine is None else "published",
-                person(subject.zfill(2)) if machine is None else f"published:{machine}",
-                raw,
-                {"answer": plain(answer)},
-            )
-        )
+        stimulus = f"{target}/{entry.name}" if target else entry.name
+        kind: Kind = "human" if machine is None else "published"
+        agent = person(subject.zfill(2)) if machine is None else f"published:{machine}"
+        source.answers.append(Answered(stimulus, kind, agent, raw, {"answer": plain(answer)}))
     if without:
         raise InputError(
             f"does not say of which frame {without:,} of its paths are; give --frame WIDTHxHEIGHT "

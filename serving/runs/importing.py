@@ -1,12 +1,8 @@
 """Import: files of people's and other machines' answers become the same records as our own answers.
 
-The forms of the files are in :mod:`serving.runs.published_benchmark` and :mod:`serving.runs.import_forms`. People's
-answers go to ``records/humans.jsonl`` (agent ``human:05``) and machines' to ``records/published.jsonl`` (agent
-``published:gpt2``, never a name of ours). The sample counts the answers of one agent to one stimulus, in the order of
-the file.
-
-The folder may be a run's or a new one. A file that is imported again takes the place of what came from it before, so
-that importing twice leaves the same bytes. Either all files are imported or, if anything is wrong with one, none.
+People's answers go to ``records/humans.jsonl`` (agent ``human:05``), machines' to ``records/published.jsonl`` (agent
+``published:gpt2``). The sample counts the answers of one agent to one stimulus, in the order of the file. A file that
+is imported again takes the place of its earlier answers, so that importing twice leaves the same bytes.
 """
 
 from __future__ import annotations
@@ -35,6 +31,7 @@ from serving.runs.run_json import new_run_json
 IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}
 Rows = list[dict[str, Any]]
+Identity = tuple[Any, ...]
 
 
 def import_files(
@@ -45,12 +42,12 @@ def import_files(
     frame: Size | None = None,
     responses: Responses | None = None,
 ) -> int:
-    """Import ``paths`` into the folder ``out`` and print a summary. Returns 0.
+    """Import ``paths`` into ``out``, a run folder or a new one, and print a summary. Returns 0.
 
     ``task`` (a task's name, or caption, word, color, object, fv) is for files whose name does not say it; ``name`` is
     the machine that a submission or scanpaths are from, or the speakers of pages (``A~B``); ``frame`` (width, height)
     in pixels is for scanpaths that do not say theirs; ``responses`` say which keys or buttons of verdicts mean human
-    and machine. Raises InputError with every problem found, StorageError, LockedError.
+    and machine. Raises InputError with every problem, StorageError, LockedError; then nothing is imported.
     """
     out = Path(out)
     if name is not None and not (name.count("~") < 2 and all(map(NAME.fullmatch, name.split("~")))):
@@ -60,29 +57,28 @@ def import_files(
     if not paths:
         raise InputError("there is nothing to import: give at least one file")
     sources: list[Source] = []
-    wrong: list[Problem] = []
+    problems: list[Problem] = []
     for path in dict.fromkeys(Path(path) for path in paths):
         try:
             sources.append(read_file(path, task, name, frame, responses))
         except InputError as error:
-            wrong += error.problems or [Problem(str(path), None, None, str(error))]
-    if wrong:
-        raise InputError(f"nothing was imported: {count(len(wrong), 'problem')}", wrong)
+            problems += error.problems or [Problem(str(path), None, None, str(error))]
+    if problems:
+        raise InputError(f"nothing was imported: {count(len(problems), 'problem')}", problems)
     if name is not None and not any(source.name == name for source in sources):
         raise InputError("--name is for files that do not say whose answers they hold; these do")
     _refuse_other_folders(out)
     make_parent(out / "records" / "humans.jsonl")
     with lock(out):
-        folder = _open_run(out, sources)
-        before = _load_about(out / "import.json")
-        listed, rows = _merged(folder, before, sources)
-        about = {"schema": IMPORT, "run": folder.meta["run"], "sources": listed}
+        run = _open_run(out, sources)
+        listed, rows = _merged(run, _earlier_sources(out / "import.json"), sources)
+        about = {"schema": IMPORT, "run": run.meta["run"], "sources": listed}
         with ExitStack() as stack:  # all are written before the first is put in place
             files = [stack.enter_context(replacing(out / "import.json"))]
             files[0].write(orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
             for kind, file_name in FILES.items():
-                if rows[kind] or file_name in folder.imports():
-                    files.append(stack.enter_context(replacing(folder.records_path(file_name))))
+                if rows[kind] or file_name in run.imports():
+                    files.append(stack.enter_context(replacing(run.records_path(file_name))))
                     files[-1].writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows[kind])
             for file in files:
                 file.flush()
@@ -92,22 +88,21 @@ def import_files(
 
 
 def _refuse_other_folders(out: Path) -> None:
-    """A folder that holds something else than a run is not written to."""
-    begun = (out / "run.json").exists() or not out.is_dir()
-    if not begun and {entry.name for entry in out.iterdir()} - {"records", "lock"}:
+    has_run = (out / "run.json").exists() or not out.is_dir()
+    if not has_run and {entry.name for entry in out.iterdir()} - {"records", "lock"}:
         raise InputError(f"{out} exists and is not a run folder; give a run folder or a new one")
 
 
 def _open_run(out: Path, sources: Sequence[Source]) -> Run:
-    """The run folder; a new one gets a ``run.json`` that says that it holds imports only."""
+    """The run; the ``run.json`` of a new folder says that it holds imports only."""
     if not (out / "run.json").exists():
         run = min(source.sha256 for source in sources)[:12]  # the same files make the same records in any folder
         write_json(out / "run.json", new_run_json(run, seed=0, samples=0) | {"imports_only": True})
     return Run(out)
 
 
-def _load_about(path: Path) -> Rows:
-    """What has been imported before."""
+def _earlier_sources(path: Path) -> Rows:
+    """The sources that ``import.json`` lists."""
     try:
         about = orjson.loads(path.read_bytes())
     except FileNotFoundError:
@@ -120,15 +115,15 @@ def _load_about(path: Path) -> Rows:
     return list(about["sources"])
 
 
-def _identity(entry: dict[str, Any]) -> tuple[Any, ...]:
+def _identity(entry: dict[str, Any]) -> Identity:
     return entry["sha256"], entry["task"], entry["name"]
 
 
-def _merged(folder: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
-    """What ``import.json`` lists, and the records by kind, when ``sources`` have taken the place of what came from
-    them before, of the same file or of the same content; samples are counted anew."""
+def _merged(run: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
+    """The list of ``import.json`` and the records by kind, when ``sources`` have taken the place of earlier imports of
+    the same file or the same content; samples are counted anew."""
     listed = list(before)
-    fresh: dict[tuple[Any, ...], Rows] = {}
+    fresh: dict[Identity, Rows] = {}
     for source in sources:
         entry = source.about()
         former = [one for one in listed if one["path"] == entry["path"] or _identity(one) == _identity(entry)]
@@ -137,27 +132,27 @@ def _merged(folder: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows,
         place = listed.index(former[0]) if former else len(listed)
         listed = [one for one in listed if one not in former]
         listed.insert(place, entry)
-        fresh[_identity(entry)] = list(source.records(folder.meta["run"]))
+        fresh[_identity(entry)] = list(source.records(run.meta["run"]))
     known = {_identity(entry) for entry in before}
     rows: dict[str, Rows] = {}
     for kind, name in FILES.items():
-        kept: dict[tuple[Any, ...], Rows] = {}
-        for row in folder.records(name) if name in folder.imports() else ():
+        kept: dict[Identity, Rows] = {}
+        for row in run.records(name) if name in run.imports() else ():
             kept.setdefault(_origin(row, known), []).append(row)
         rows[kind] = []
         for entry in listed:
             key = _identity(entry)
             rows[kind] += [row for row in fresh[key] if row["kind"] == kind] if key in fresh else kept.get(key, [])
-        seen: Counter[tuple[str, str, str]] = Counter()
+        samples: Counter[tuple[str, str, str]] = Counter()
         for row in rows[kind]:
             answers_of = (row["task"], row["agent"], row["stimulus"])
-            row["sample"] = seen[answers_of]
-            seen[answers_of] += 1
+            row["sample"] = samples[answers_of]
+            samples[answers_of] += 1
     return listed, rows
 
 
-def _origin(row: dict[str, Any], known: Container[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Which source a record came from: a submission has a name, a ground truth has None."""
+def _origin(row: dict[str, Any], known: Container[Identity]) -> Identity:
+    """The identity of the source of a record: a submission has a name, a ground truth has None."""
     digest, task = row["provenance"]["digest"], row["task"]
     submitted = (digest, task, row["agent"].removeprefix("published:"))
     return submitted if submitted in known else (digest, task, None)

@@ -1,11 +1,11 @@
-"""The published benchmark's files as records. Two forms of file, both one JSON object:
+"""Answers of other programs as records, and the published benchmark's files, of two forms:
 
 - ground truth, ``{stimulus id: [{"response": …, "groundtruth": "human" | "machine", "human_groundtruth": subject,
   "machine_groundtruth": model, …}, …]}``;
 - a submission, ``{stimulus id: response}``, with the name of the machine that made it.
 
-Nothing is corrected: points off the frame, the colour "none" and special tokens stay and are counted, and ``raw`` is
-the response as it stood. Seed, timing, worker and time are null, as nobody recorded them.
+Nothing is corrected: points off the frame, the colour "none" and special tokens stay. Nobody recorded seed, timing,
+worker and time, which are null.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import stat
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -26,8 +26,8 @@ from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAns
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.display_text import count
-from serving.runs.records import RECORD
-from serving.runs.row_problems import shown, strict_json
+from serving.runs.records import people_record
+from serving.runs.row_problems import as_problems, strict_json
 
 SHORT: dict[str, Task] = {
     "caption": "image_captioning",
@@ -37,13 +37,12 @@ SHORT: dict[str, Task] = {
     "fv": "attention_prediction",
 }
 FRAME = [1280, 1024]
-COLORS = {"red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white"}
 UNKNOWN = "unknown"
-LARGEST = 1 << 30  # bytes of one file: it is held in memory whole
+LARGEST = 1 << 30  # bytes of one file, which is held in memory
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
-_TOKEN = re.compile(r"\[\s*\w+\s*\]|<\s*/?\s*\w+\s*>|##\w")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
+Kind = Literal["human", "published"]
 Form = Literal[
     "ground truth",
     "submission",
@@ -56,11 +55,12 @@ Form = Literal[
     "coco-search18",
 ]
 A = TypeVar("A")
-_Coordinate = Annotated[StrictInt | StrictFloat, Field(gt=-(2**53), lt=2**53)]
+_Coordinate = Annotated[StrictFloat, Field(gt=-(2**53), lt=2**53)]
+_Scanpath = list[Annotated[list[_Coordinate], Field(min_length=2, max_length=2)]]
 
 
 class _Row(BaseModel, Generic[A]):
-    """One answer in a ground truth."""
+    """An answer in a ground truth."""
 
     response: A
     groundtruth: Literal["human", "machine"]
@@ -68,8 +68,7 @@ class _Row(BaseModel, Generic[A]):
     machine_groundtruth: StrictStr | StrictInt = ""
 
 
-_Scanpath = list[Annotated[list[_Coordinate], Field(min_length=2, max_length=2)]]
-_CONTENT: dict[tuple[Form, bool], TypeAdapter[Any]] = {  # what a file holds, by its form and whether of scanpaths
+_CONTENT: dict[tuple[Form, bool], TypeAdapter[Any]] = {  # of a file, by its form and whether it is of scanpaths
     ("ground truth", False): TypeAdapter(dict[str, list[_Row[StrictStr]]]),
     ("ground truth", True): TypeAdapter(dict[str, list[_Row[_Scanpath]]]),
     ("submission", False): TypeAdapter(dict[str, StrictStr]),
@@ -79,19 +78,18 @@ _CONTENT: dict[tuple[Form, bool], TypeAdapter[Any]] = {  # what a file holds, by
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One answer of the file: to which stimulus, by whom, and what. ``fields`` are those of its record that the file
-    says itself, ``answer`` among them where the response is not one of the benchmark's."""
+    """An answer of a file: the stimulus, who answered, the response as it stood, and other fields of its record."""
 
     stimulus: str
-    kind: Literal["human", "published"]
+    kind: Kind
     agent: str
-    response: Any
+    raw: Any
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Source:
-    """One file that was read whole and found to be in order. ``left_out`` are its columns that are not imported."""
+    """A file that was read. ``noticed`` counts what is not imported, by why; ``left_out`` are such columns."""
 
     path: Path
     sha256: str
@@ -103,12 +101,9 @@ class Source:
     left_out: list[str] = field(default_factory=list)
 
     def about(self) -> dict[str, Any]:
-        """What ``import.json`` says of it."""
-        agents: dict[str, set[str]] = {"human": set(), "published": set()}
-        counts: Counter[str] = Counter()
-        for answer in self.answers:
-            agents[answer.kind].add(answer.agent)
-            counts[answer.kind] += 1
+        """Its entry in ``import.json``."""
+        people = [answer.agent for answer in self.answers if answer.kind == "human"]
+        machines = [answer.agent for answer in self.answers if answer.kind == "published"]
         return {
             "path": str(self.path),
             "sha256": self.sha256,
@@ -116,101 +111,32 @@ class Source:
             "form": self.form,
             "name": self.name,
             "stimuli": len({answer.stimulus for answer in self.answers}),
-            "human": counts["human"],
-            "subjects": len(agents["human"]),
-            "published": counts["published"],
-            "machines": len(agents["published"]),
+            "human": len(people),
+            "subjects": len(set(people)),
+            "published": len(machines),
+            "machines": len(set(machines)),
             "noticed": dict(sorted((+self.noticed).items())),
             **({"columns_left_out": self.left_out} if self.left_out else {}),
         }
 
     def records(self, run: str) -> Iterator[dict[str, Any]]:
-        """The answers as records, in file order; samples are left at 0."""
+        """The answers as records, in file order; each is sample 0."""
         for answer in self.answers:
-            yield {
-                "schema": RECORD,
-                "run": run,
+            fields = {
                 "task": self.task,
                 "stimulus": answer.stimulus,
-                "stimulus_sha256": None,
                 "agent": answer.agent,
                 "kind": answer.kind,
-                "sample": 0,
-                "seed": None,
-                "status": "ok",
-                "answer": None if "answer" in answer.fields else answer_to(self.task, answer.response),
-                "raw": answer.response,
-                "attempts": [],
-                "error": None,
+                "raw": answer.raw,
                 "provenance": {"digest": self.sha256, "checkpoint": None, "revision": None},
-                "timing": None,
-                "worker": None,
-                "created": None,
-                **answer.fields,
             }
+            yield people_record(run, {**fields, **answer.fields})
 
 
-def read_source(path: Path, task: str | None = None, name: str | None = None) -> Source:
-    """Read one file of the benchmark. ``task`` where the file's name does not say it, ``name`` for a submission.
-
-    Raises InputError, either with every problem of its rows, or with one sentence about the file that does not name it.
-    """
-    data = read_whole(path)
-    try:
-        content = without_surrogates(strict_json(data))
-    except ValueError as error:
-        raise InputError(f"is not JSON in UTF-8: {error}") from None
-    return benchmark_source(path, data, content, task, name)
-
-
-def benchmark_source(path: Path, data: bytes, content: Any, task: str | None, name: str | None) -> Source:
-    """The file whose bytes are ``data``, parsed ``content``. Raises as :func:`read_source`."""
-    which = task_of_file(path, task)
-    if not isinstance(content, dict):
-        raise InputError("must be a JSON object of stimuli")
-    form = _form(content, which)
-    if form == "submission" and name is None:
-        raise InputError("is a submission and does not say whose answers it holds; give the machine with --name")
-    wrong = _problems(path, content, which, form)
-    if wrong:
-        raise InputError(f"has {count(len(wrong), 'problem')}", wrong)
-    sha256 = hashlib.sha256(data).hexdigest()
-    source = Source(path.resolve(), sha256, which, form, name if form == "submission" else None, [])
-    for stimulus, value in content.items():
-        if form == "submission":
-            source.answers.append(Answered(stimulus, "published", f"published:{name}", value))
-        else:
-            source.answers += [_answered(stimulus, row, source.noticed) for row in value]
-    if not source.answers:
-        raise InputError("holds no answers")
-    for answer in source.answers:
-        notice(which, answer.response, source.noticed)
-    return source
-
-
-def _problems(path: Path, content: dict[str, Any], task: Task, form: Form) -> list[Problem]:
-    """One problem for every field that is not what it should be."""
-    found = {} if all(stimulus.strip() for stimulus in content) else {"": "a stimulus has an empty id"}
-    try:
-        _CONTENT[form, task == "attention_prediction"].validate_python(content)
-    except ValidationError as error:
-        for item in error.errors(include_url=False, include_input=False):
-            stimulus, *rest = item["loc"][: 3 if form == "ground truth" else 1]
-            field = str(stimulus) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
-            found.setdefault(shown(field), item["msg"])
-    return [Problem(str(path), None, field or None, message) for field, message in found.items()]
-
-
-def _answered(stimulus: str, row: dict[str, Any], noticed: Counter[str]) -> Answered:
-    """One row of a ground truth, which has been found in order."""
-    said_by = row["groundtruth"]
-    subject = str(row.get(f"{said_by}_groundtruth", ""))
-    noticed[f"{said_by}_answers_without_a_name"] += not subject.strip()
-    for other in row.keys() - _FIELDS:
-        noticed[f"field_{other}_not_imported"] += 1
-    if said_by == "human":
-        return Answered(stimulus, "human", person(subject), row["response"])
-    return Answered(stimulus, "published", f"published:{subject if subject.strip() else UNKNOWN}", row["response"])
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raise InputError with the problems of a file, if there are any."""
+    if problems:
+        raise InputError(f"has {count(len(problems), 'problem')}", problems)
 
 
 def person(subject: str) -> str:
@@ -218,8 +144,8 @@ def person(subject: str) -> str:
     return f"human:{unicodedata.normalize('NFC', subject) if subject.strip() else UNKNOWN}"
 
 
-def read_whole(path: Path) -> bytes:
-    """The file's bytes. A device or a pipe could go on for ever, so it is looked at before it is opened."""
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes. A device or a pipe, which could go on for ever, is refused before it is opened."""
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
@@ -231,24 +157,75 @@ def read_whole(path: Path) -> bytes:
         raise InputError(f"cannot be read: {error.strerror}") from error
 
 
-def task_of_file(path: Path, task: str | None) -> Task:
-    """The task that was given, else the one that the file's name stands for. Raises InputError."""
-    given = (task or path.stem).lower()
-    known = SHORT | {name: name for name in SHORT.values()}
-    if given not in known:
-        raise InputError(f"{given!r} says no task; say with --task which: {', '.join(SHORT)}")
-    return known[given]
+def parse_json(data: bytes | str) -> Any:
+    """Strict JSON with lone surrogates replaced. Raises InputError."""
+    try:
+        return _without_surrogates(strict_json(data))
+    except ValueError as error:
+        raise InputError(f"is not JSON in UTF-8: {error}") from None
 
 
-def without_surrogates(value: Any) -> Any:
-    """``value`` with lone surrogates replaced."""
+def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, list):
-        return [without_surrogates(item) for item in value]
+        return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
     return value
+
+
+def task_of_file(path: Path, task: str | None) -> Task:
+    """``task``, else the task that the file's name stands for. Raises InputError."""
+    name = (task or path.stem).lower()
+    known = SHORT | {task: task for task in SHORT.values()}
+    if name not in known:
+        raise InputError(f"{name!r} says no task; say with --task which: {', '.join(SHORT)}")
+    return known[name]
+
+
+def read_source(path: Path, task: str | None = None, name: str | None = None) -> Source:
+    """Read a file of the benchmark. ``task`` where the file's name does not say it, ``name`` for a submission.
+
+    Raises InputError, with every problem of its rows, or with a sentence about the file that does not name it.
+    """
+    data = read_bytes(path)
+    return benchmark_source(path, data, parse_json(data), task, name)
+
+
+def benchmark_source(path: Path, data: bytes, content: Any, task: str | None, name: str | None) -> Source:
+    """The file whose bytes are ``data``, parsed ``content``. Raises as :func:`read_source`."""
+    of_task = task_of_file(path, task)
+    if not isinstance(content, dict):
+        raise InputError("must be a JSON object of stimuli")
+    form = _form(content, of_task)
+    if form == "submission" and name is None:
+        raise InputError("is a submission and does not say whose answers it holds; give the machine with --name")
+    if not all(stimulus.strip() for stimulus in content):
+        refuse([Problem(str(path), None, None, "a stimulus has an empty id")])
+    try:
+        _CONTENT[form, of_task == "attention_prediction"].validate_python(content)
+    except ValidationError as error:
+        refuse(as_problems(error, str(path)))
+    sha256 = hashlib.sha256(data).hexdigest()
+    source = Source(path.resolve(), sha256, of_task, form, name if form == "submission" else None, [])
+    for stimulus, value in content.items():
+        for row in value if form == "ground truth" else [{"response": value, "machine_groundtruth": name}]:
+            source.answers.append(_answered(stimulus, row, source))
+    if not source.answers:
+        raise InputError("holds no answers")
+    return source
+
+
+def _answered(stimulus: str, row: dict[str, Any], source: Source) -> Answered:
+    for other in row.keys() - _FIELDS:
+        source.noticed[f"field_{other}_not_imported"] += 1
+    fields = {"answer": answer_to(source.task, row["response"])}
+    if row.get("groundtruth") == "human":
+        return Answered(stimulus, "human", person(str(row.get("human_groundtruth", ""))), row["response"], fields)
+    machine = str(row.get("machine_groundtruth", ""))
+    name = f"published:{machine if machine.strip() else UNKNOWN}"
+    return Answered(stimulus, "published", name, row["response"], fields)
 
 
 def _form(content: dict[str, Any], task: Task) -> Form:
@@ -261,29 +238,6 @@ def _form(content: dict[str, Any], task: Task) -> Form:
     return "submission" if task == "attention_prediction" else "ground truth"
 
 
-def notice(task: Task, response: Any, noticed: Counter[str]) -> None:
-    """Count what is odd about a response. It is kept as it is."""
-    match task:
-        case "attention_prediction":
-            outside = sum(not (0 <= x < FRAME[0] and 0 <= y < FRAME[1]) for x, y in response)
-            noticed["points_off_the_frame"] += outside
-            noticed["scanpaths_that_end_in_one_point_again_and_again"] += (
-                len(response) > 2 and response[-1] == response[-2] == response[-3]
-            )
-        case "color_estimation":
-            noticed["colors_that_are_none_of_the_eleven"] += response not in COLORS
-        case "object_detection":
-            noticed["answers_with_fewer_than_three_labels"] += len(_labels(response)) < 3
-        case "image_captioning":
-            noticed["captions_with_special_tokens"] += _TOKEN.search(response) is not None
-        case _:
-            noticed["empty_words"] += not response.strip()
-
-
-def _labels(response: str) -> list[str]:
-    return [label for part in response.split(",") if (label := part.strip())]
-
-
 def answer_to(task: Task, response: Any) -> dict[str, Any]:
     """The answer to a task that a response of the benchmark's form is."""
     match task:
@@ -292,7 +246,8 @@ def answer_to(task: Task, response: Any) -> dict[str, Any]:
         case "color_estimation":
             return plain(ColorAnswer(color=response))
         case "object_detection":
-            return plain(ObjectAnswer(labels=_labels(response)))
+            labels = [label for part in response.split(",") if (label := part.strip())]
+            return plain(ObjectAnswer(labels=labels))
         case "image_captioning":
             return plain(CaptionAnswer(text=response))
         case _:

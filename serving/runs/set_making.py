@@ -2,10 +2,10 @@
 
 - A set of another form: a CSV, a list of words, a folder of pictures, lines of JSON.
 - A table (Parquet, a folder of Hugging Face's ``datasets``) that has its pictures in itself: they become files.
-- COCO's annotations ``{"images": [...], "annotations": [...], "categories": [...]}``: captions and instances, and
-  nocaps, which says of each picture how far it is from COCO, too. Instances say which objects are present.
+- COCO's annotations ``{"images": [...], "annotations": [...], "categories": [...]}``: captions, instances, and nocaps.
+  Instances say which objects are present.
 - COCO-Search18's list ``[{"name", "task", "condition", "bbox", …}, …]``: a search, or free viewing, of each picture.
-- The published benchmark's ``{stimulus: answers}``, of which the file's name says the task: its cues, or its pictures.
+- The published benchmark's ``{stimulus: answers}``: its cues, or its pictures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from serving.runs.checking import check_set, print_report
 from serving.runs.csv_tables import repeated_columns
 from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing
-from serving.runs.published_benchmark import read_whole, task_of_file
+from serving.runs.published_benchmark import read_bytes, task_of_file
 from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
 from serving.runs.scanpath_sets import searched_for
 from serving.runs.set_rows import ID_DIGITS, with_free_fields, with_meta
@@ -61,7 +61,7 @@ class _Category(BaseModel):
     name: StrictStr
 
 
-class Coco(BaseModel):
+class _Coco(BaseModel):
     """COCO's annotations, as far as a set needs them."""
 
     images: list[_Image]
@@ -82,18 +82,15 @@ _SEARCHES = TypeAdapter(list[_Search])
 
 
 def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, force: bool) -> int:
-    """Make the set and print what is in it; returns 0, or 2 if it has problems. ``images`` is the folder of the
-    pictures that annotations name.
-
-    Raises InputError, UnavailableError and StorageError.
-    """
+    """Make the set and print a report on it; returns 0, or 2 if it has problems. ``images`` is the folder of the
+    pictures that annotations name. Raises InputError, UnavailableError and StorageError."""
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
     if is_table(source):
         if images is not None:
             raise InputError("--images is for annotations; this table has its pictures in itself")
         if twice := repeated_columns(column_names(source)):
-            problems = [Problem(str(source), None, *found) for found in twice]
+            problems = [Problem(str(source), None, *problem) for problem in twice]
             raise InputError(f"{source}: the columns cannot be used", problems)
         with new_folder(out, marker=ROWS, force=force) as folder:
             _write(folder / ROWS, _unpacked(source, folder, out, task), source)
@@ -117,15 +114,15 @@ def _write(path: Path, rows: Iterable[Row], source: Path) -> None:
 
 
 def _copied(source: Path, out: Path, task: str | None) -> Iterator[Row]:
-    """Rows of a set of another form, which name pictures as seen from ``out``. Raises InputError with every problem."""
+    """Rows of a set of another form; their pictures are named as from ``out``. Raises InputError with every problem."""
     rows: list[bytes] = []
 
     def keep(row: SetRow, *_: object) -> None:
         rows.append(row.raw)
 
-    found = check_set(source, task=task, on_row=keep)
-    if found.total_problems:
-        raise InputError(f"{source}: {count(found.total_problems, 'problem')}; no set was made", found.problems)
+    result = check_set(source, task=task, on_row=keep)
+    if result.total_problems:
+        raise InputError(f"{source}: {count(result.total_problems, 'problem')}; no set was made", result.problems)
     folder = source if source.is_dir() else source.parent
     for line in rows:
         row: Row = orjson.loads(line)
@@ -136,8 +133,7 @@ def _copied(source: Path, out: Path, task: str | None) -> Iterator[Row]:
 
 
 def _unpacked(source: Path, folder: Path, out: Path, task: str | None) -> Iterator[Row]:
-    """Rows of a table, with the pictures that it holds as files in ``folder``, which becomes ``out``; others are named
-    as seen from there. What is no field of a stimulus is in ``meta``."""
+    """Rows of a table; the pictures that it holds become files in ``folder``, which becomes ``out``."""
     (folder / PICTURES).mkdir()
     for row in table_rows(source):
         fields = with_meta(with_free_fields(row))
@@ -156,29 +152,28 @@ def _unpacked(source: Path, folder: Path, out: Path, task: str | None) -> Iterat
 
 
 def _annotated(source: Path, beside: Path, images: Path | None, task: str | None) -> Iterator[Row]:
-    """Rows for what a file of annotations is about; they name pictures from the folder ``beside`` them."""
     try:
-        content = strict_json(read_whole(source))
+        content = strict_json(read_bytes(source))
     except InputError as error:
         raise InputError(f"{source} {error}") from None
     except ValueError as error:
         raise InputError(f"{source}: is not JSON in UTF-8: {error}") from None
     place = None if images is None else os.path.relpath(images, beside)
     try:
-        if is_of_benchmark(content):
+        if _is_of_benchmark(content):
             yield from _benchmark(content, place, images, task_of_file(source, task))
         elif images is None or place is None:
             raise InputError(NO_IMAGES)
         elif isinstance(content, list):
             yield from _searches(_SEARCHES.validate_python(content), place, images, task)
         else:
-            yield from _coco(Coco.model_validate(content), str(source), place, task)
+            yield from _coco(_Coco.model_validate(content), str(source), place, task)
     except ValidationError as error:
         what = f"{source}: neither annotations of COCO's form, nor COCO-Search18's list, nor the published benchmark's"
         raise InputError(what, as_problems(error, str(source))) from None
 
 
-def is_of_benchmark(content: Any) -> bool:
+def _is_of_benchmark(content: Any) -> bool:
     """Whether a file is the published benchmark's: answers by stimulus, each a text or a list."""
     return (
         isinstance(content, dict)
@@ -199,14 +194,13 @@ def _benchmark(content: dict[str, Any], place: str | None, images: Path | None, 
 
 
 def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
-    """The file of each picture: of exactly its name, else the only one that has its name with another ending, or with
-    one. A picture that is not there keeps its name. Raises InputError where several files could be meant, or a file by
-    several names."""
+    """The file of each picture: of exactly its name, else the only file of its name with another ending, or with an
+    ending. A picture that is not there keeps its name. Raises InputError where several could be meant."""
     by_stem: dict[str, list[str]] = {}
     for file in image_names(images):
         if "/" not in file:
             by_stem.setdefault(os.path.splitext(file)[0], []).append(file)
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     problems: list[Problem] = []
     for name in names:
         stem, ending = os.path.splitext(name)
@@ -215,34 +209,28 @@ def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
             fitting = by_stem.get(stem, [])
         if len(fitting) > 1:
             problems.append(Problem(str(images), None, shown(name), f"may be any of {', '.join(fitting)}"))
-        found[name] = fitting[0] if fitting else name
-    for file, number in Counter(found.values()).items():
+        files[name] = fitting[0] if fitting else name
+    for file, number in Counter(files.values()).items():
         if number > 1:
-            same = shown(", ".join(name for name in found if found[name] == file))
+            same = shown(", ".join(name for name in files if files[name] == file))
             problems.append(Problem(str(images), None, file, f"would be the picture of {same}"))
     if problems:
         raise InputError(f"{images}: the pictures cannot be told apart by their names", problems)
-    return found
+    return files
 
 
-def _coco(coco: Coco, source: str, place: str, task: str | None) -> Iterator[Row]:
+def _coco(coco: _Coco, source: str, place: str, task: str | None) -> Iterator[Row]:
     names = {category.id: category.name for category in coco.categories}
-    listed = {image.id for image in coco.images}
-    images = {one.image_id: None for one in coco.annotations if one.image_id not in listed}
-    categories = {one.category_id: None for one in coco.annotations if names and one.category_id not in {*names, None}}
-    for unknown, *what in ((images, "image", "images"), (categories, "category", "categories")):
-        if unknown:
-            ids = shown(", ".join(map(str, unknown)))
-            print(f"not listed, but named by annotations: {count(len(unknown), *what)} ({ids})")
+    _print_unlisted(coco, names)
     problems = repeated_ids(source, "images", ((image.id, image.file_name) for image in coco.images))
     problems += repeated_ids(source, "categories", ((category.id, category.name) for category in coco.categories))
     if problems:
         raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
     task = task or ("object_detection" if coco.categories else "image_captioning")
-    seen: dict[int, set[str]] = {}
-    for one in coco.annotations:
-        if one.category_id in names:
-            seen.setdefault(one.image_id, set()).add(names[one.category_id])
+    present: dict[int, set[str]] = {}
+    for annotation in coco.annotations:
+        if annotation.category_id in names:
+            present.setdefault(annotation.image_id, set()).add(names[annotation.category_id])
     for image in sorted(coco.images, key=lambda image: image.file_name):
         row: Row = {"id": image.file_name, "task": task, "image": f"{place}/{image.file_name}"}
         row |= {"source": "coco" if image.domain is None else "nocaps"}
@@ -250,31 +238,42 @@ def _coco(coco: Coco, source: str, place: str, task: str | None) -> Iterator[Row
         if task == "image_captioning":
             row["domain"] = "coco" if image.domain is None else DOMAINS[image.domain]
         elif names:
-            here = seen.get(image.id, set())
+            here = present.get(image.id, set())
             row |= {"present": sorted(here), "absent": sorted({*names.values()} - here)}
         yield row
 
 
+def _print_unlisted(coco: _Coco, names: dict[int, str]) -> None:
+    """Print the images and categories that annotations name and the file does not list."""
+    listed = {image.id for image in coco.images}
+    images = {each.image_id: None for each in coco.annotations if each.image_id not in listed}
+    categories = {each.category_id: None for each in coco.annotations if each.category_id not in {*names, None}}
+    for unlisted, *what in ((images, "image", "images"), (categories if names else {}, "category", "categories")):
+        if unlisted:
+            ids = shown(", ".join(map(str, unlisted)))
+            print(f"not listed, but named by annotations: {count(len(unlisted), *what)} ({ids})")
+
+
 def _searches(entries: list[_Search], place: str, images: Path, task: str | None) -> Iterator[Row]:
-    """One row for each picture and what was searched for on it, however many people searched."""
+    """A row for each picture and what was searched for on it, however many people searched."""
     if task not in (None, "attention_prediction"):
         raise InputError(f"COCO-Search18 has scanpaths, which are no answers to {task}")
     without = others = 0
     rows: dict[str, Row] = {}
-    for one in entries:
-        target = searched_for(one.condition, one.task) or ""
-        name = f"{target}/{one.name}" if target else one.name
+    for entry in entries:
+        target = searched_for(entry.condition, entry.task) or ""
+        name = f"{target}/{entry.name}" if target else entry.name
         if name in rows:
-            others += one.bbox not in (None, rows[name].get("target_box"))
+            others += entry.bbox not in (None, rows[name].get("target_box"))
             continue
-        folder = f"{one.task}/" if (images / (one.task or "") / one.name).is_file() else ""
-        row: Row = {"id": name, "task": "attention_prediction", "image": f"{place}/{folder}{one.name}"}
+        folder = f"{entry.task}/" if (images / (entry.task or "") / entry.name).is_file() else ""
+        row: Row = {"id": name, "task": "attention_prediction", "image": f"{place}/{folder}{entry.name}"}
         row |= {"dataset": "coco-search18"}
         if target:
-            if one.bbox is None:
+            if entry.bbox is None:
                 without += 1
                 continue
-            row |= {"mode": "search", "target_box": one.bbox, "target_present": one.condition == "present"}
+            row |= {"mode": "search", "target_box": entry.bbox, "target_present": entry.condition == "present"}
             row |= {"meta": {"target": target}}
         rows[name] = row
     if without:

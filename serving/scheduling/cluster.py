@@ -1,5 +1,4 @@
-"""The connection to Ray: one of our own, of which nothing is left behind, or an existing cluster as its owner has set
-it up."""
+"""The connection to Ray, which is our own and leaves nothing behind, or an existing cluster."""
 
 from __future__ import annotations
 
@@ -22,14 +21,14 @@ from agents.contract import is_installed
 from agents.errors import ClusterError, UnavailableError
 from serving.scheduling import local_ray
 from serving.scheduling.dispatch import ReplicaWorker
-from serving.scheduling.guardian import RAY_DIED, end_at_once
+from serving.scheduling.interrupts import RAY_DIED, end_at_once
 from serving.scheduling.placement import Node, Place
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.worker import WorkerSpec
 
 LOOK = 0.25  # seconds between two looks at Ray's processes
 FIRST_LINE = 10  # seconds of a start without a word; then each pause is as long as all before
-LONGEST_START = 240.0  # seconds of one try; Ray itself gives up sooner, where it knows
+LONGEST_START = 240.0  # seconds of a try; Ray itself gives up sooner, where it knows
 LEFT_ALONE = 1.0  # seconds that a connection has to end before Ray is ended under it
 ORDERLY_END = 15.0  # seconds
 AGAIN = "run the same command again, when the machine has less to do"
@@ -43,10 +42,8 @@ def check_installed() -> None:
 
 @contextlib.contextmanager
 def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
-    """Begin to start Ray while the block does other work, where that ``is_wanted`` and Ray is not there already.
-
-    A :class:`Cluster` takes it out of the list; what is left in it at the end of the block is ended.
-    """
+    """Start Ray while the block does other work, where that ``is_wanted`` and Ray is not there already. What no
+    :class:`Cluster` takes out of the list is ended with the block."""
     heads: list[local_ray.RayHead] = []
     if is_wanted and is_installed("ray") and "ray" not in sys.modules:
         local_ray.set_environment()
@@ -61,10 +58,8 @@ def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to Ray, and the ``nodes`` that agents can be placed on.
-
-    A process that is connected already (a notebook) keeps its connection: it is used, and not ended by ``stop``.
-    """
+    """A connection to Ray, and the ``nodes`` that agents can be placed on. The connection of a process that has one
+    already (a notebook) is used, and not ended by ``stop``."""
 
     address: str | None = None
     ahead: list[local_ray.RayHead] = field(default_factory=list)  # of begun_ahead
@@ -80,7 +75,7 @@ class Cluster:
         Raises ClusterError, and UnavailableError where Ray is not installed."""
         check_installed()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another one behind our back
+        os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another behind our back
         where = self.address
         loaded = sys.modules.get("ray")
         if where is None and (loaded is None or not loaded.is_initialized()):
@@ -176,11 +171,8 @@ class Cluster:
         return RemoteWorker(spec, resources, self._load_locks, strategy, sends_images=self.address is not None)
 
     def _strategy(self, place: Place) -> Any:
-        """The scheduling strategy of an actor that is to be in that place, and nowhere else unless the node is lost.
-
-        Ray itself packs actors that want a part of a GPU onto the first GPU of a node. So each GPU that workers have,
-        or all GPUs of a model on several, is reserved as a placement group, of which the workers take their parts.
-        """
+        """The scheduling strategy of an actor in that place. Ray itself packs actors that want a part of a GPU onto the
+        first GPU of a node; so the place's GPUs are a placement group, of which its workers take their parts."""
         from ray.util import placement_group
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 

@@ -1,8 +1,7 @@
 """One agent's dispatcher: forms batches of its queued requests, sends them to its workers, delivers the answers.
 
 A batch leaves when it is full, or when its oldest request has waited :data:`LINGER` seconds and a worker is idle. A
-worker holds a second batch while it answers one, so that it can prepare it meanwhile; an engine that batches by itself
-holds as many single requests as its agent allows. :mod:`serving.scheduling.recovery` says what is done about faults.
+worker prepares a second batch meanwhile; an engine that batches by itself holds as many requests as its agent allows.
 """
 
 from __future__ import annotations
@@ -50,11 +49,8 @@ class _Replica:
 
 
 class Dispatcher:
-    """The queue and the workers of one agent.
-
-    ``make_worker`` makes an unstarted worker for the replica of a number, from 0. ``timeout`` is for one batch,
-    ``load_timeout`` for loading, in seconds. ``provenance`` comes from the first worker that was loaded.
-    """
+    """``make_worker`` makes an unstarted worker for the replica of a number, from 0. ``timeout`` (of a batch) and
+    ``load_timeout`` are seconds. ``provenance`` comes from the first worker that was loaded."""
 
     def __init__(
         self,
@@ -70,7 +66,7 @@ class Dispatcher:
         self.agent = agent
         self.continuous = agent.continuous()
         self.batch_size = 1 if self.continuous else batch_size or agent.batch_size
-        self.max_in_flight = max(1, agent.max_in_flight) if self.continuous else 2  # batches in hand of one worker
+        self.max_in_flight = max(1, agent.max_in_flight) if self.continuous else 2  # batches in hand of a worker
         self.timeout = timeout
         self.load_timeout = load_timeout
         self.provenance: dict[str, Any] | None = None
@@ -90,7 +86,6 @@ class Dispatcher:
 
     @property
     def loaded_workers(self) -> int:
-        """How many are loaded; lost ones are missing while they are replaced."""
         return len(self._replicas)
 
     @property
@@ -101,7 +96,7 @@ class Dispatcher:
     # workers
 
     async def start(self, replicas: int = 1) -> None:
-        """Load the agent into ``replicas`` workers. Raises AgentStoppedError if one of them cannot be loaded."""
+        """Load the agent into ``replicas`` workers. Raises AgentStoppedError if any cannot be loaded."""
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(replicas):
@@ -220,7 +215,7 @@ class Dispatcher:
                 (request.row, request.files, request.draw_seed(), request.sample, request.attempt, request.options)
             )
         listeners = {place: request.pass_on for place, request in enumerate(batch) if request.say is not None}
-        # A worker answers its batches in turn: the time of those ahead is not this one's.
+        # A worker answers its batches in turn: the time of those ahead does not count.
         ahead = 0 if self.continuous else len(replica.in_flight) - 1
         try:
             reply = await replica.worker.call(packed, self.timeout * (1 + ahead), listeners)

@@ -4,9 +4,9 @@ Ray listens on every interface, lets everybody into its folder, hands its whole 
 current folder before the installed packages in their ``sys.path``. Here it listens on the loopback alone and wants a
 token, its folder is private, and workers get the variables that they need and the packages that are installed.
 
-Run as a file, with Ray's options as JSON, this starts Ray and ends it when standard input ends: a start that hangs can
-be ended from outside only, as Ray holds the interpreter's lock while it waits. It writes lines of JSON: the ``pid`` and
-``name`` of each of Ray's processes, and at last the ``address`` of Ray, or an ``error``.
+Run as a file, this starts Ray and ends it when standard input ends: a start that hangs can be ended from outside only,
+as Ray holds the interpreter's lock. It writes JSON lines: ``pid`` and ``name`` of each of Ray's processes, and at last
+the ``address`` of Ray, or an ``error``.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class RayHead:
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a process, which need be no child of this one, has ended, as far as the system tells."""
+    """Whether a process, which need be no child, has ended, as far as the system tells."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

@@ -1,5 +1,4 @@
-"""What this machine is, and how a process that hosts an agent shares the interpreter's lock, the cores and the
-memory."""
+"""What this machine is, and the settings of a process that hosts an agent."""
 
 from __future__ import annotations
 
@@ -82,7 +81,7 @@ def may_have_gpu() -> bool:
 
 
 def gpu() -> Device | None:
-    """The first GPU, by another process: this one takes no memory of the GPU."""
+    """The first GPU, by another process, so that this process takes no memory of it."""
     if not may_have_gpu():
         return None
     done = subprocess.run([sys.executable, "-c", PRINT_GPU], capture_output=True, text=True, check=False)
@@ -111,10 +110,8 @@ def _first_match(path: str, pattern: str) -> str | None:
 
 
 def set_up_process(*, continuous: bool) -> None:
-    """Settings of a process that hosts an agent, before torch is imported; variables that are set already stay.
-
-    ``continuous``: the agent's engine batches by itself and looks after its threads.
-    """
+    """Set up a process that hosts an agent, before torch is imported; variables that are set already stay. A
+    ``continuous`` engine looks after its threads."""
     # Each operation of torch gives the interpreter's lock away and wants it back, from threads that prepare.
     sys.setswitchinterval(SWITCH)
     if not continuous:

@@ -1,9 +1,5 @@
-"""Which agents fit where: admission and places by declared memory.
-
-A group of agents that are needed together (an agent; a pair; all agents of ``serve``) is admitted together, and waits
-for others to end. A group that cannot fit even on the empty cluster is refused before anything loads.
-Each replica of an admitted agent has its place, a node and GPUs of it, which it keeps for as long as it is loaded.
-"""
+"""Which agents fit where, by declared memory. A group of agents that are needed together (an agent; a pair; all agents
+of ``serve``) is admitted together, and waits for others to end. Each replica keeps its place while it is loaded."""
 
 from __future__ import annotations
 
@@ -36,8 +32,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What each of the ``replicas`` of one agent needs: bytes on the host, and on each of ``devices`` GPUs of one
-    machine, with what CUDA itself takes (0: runs on the CPU). Of several GPUs a replica has all memory."""
+    """Of each replica of an agent: bytes on the host, and on each of ``devices`` GPUs of a machine, with what CUDA
+    itself takes (0: runs on the CPU). Of several GPUs a replica has all memory."""
 
     agent: str
     memory: int
@@ -70,7 +66,7 @@ class Room:
         return other
 
     def find(self, need: Need, *, spread: bool) -> Place | None:
-        """Where one more replica fits, if anywhere: to ``spread``, where the agent has the fewest replicas and most is
+        """Where another replica fits, if anywhere: to ``spread``, where the agent has the fewest replicas and most is
         free, else in the first place."""
         places = self._fitting(need)
         return min(places, key=lambda place: self._cost(need, place), default=None) if spread else next(places, None)
@@ -134,11 +130,8 @@ def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
 
 
 def gpu_share(need: Need, gpu_memory: int) -> float:
-    """The share of a GPU (Ray's ``num_gpus``) that one replica takes: its declared memory over the GPU's.
-
-    Rounded down to Ray's 1/10,000, so that what fits together by its memory fits by its shares. A replica on several
-    GPUs takes all of each.
-    """
+    """The share of a GPU (Ray's ``num_gpus``) that a replica takes: its declared memory over the GPU's, rounded down to
+    Ray's 1/10,000, so that what fits together by memory fits by shares. A replica on several GPUs takes all of each."""
     if need.devices > 1:
         return float(need.devices)
     return min(1.0, max(1, need.device_memory * 10_000 // max(gpu_memory, 1)) / 10_000)
@@ -151,8 +144,8 @@ def sizes(memory: int, gpus: int, gpu_memory: int) -> str:
 
 
 def most_replicas(need: Need, batches: int, nodes: Sequence[Node]) -> int:
-    """Of ``--replicas auto``: one per GPU, or per core for an agent without, but no more than batches. One per core
-    fills the cores better than threads, which wait for each other at every operation."""
+    """Of ``--replicas auto``: a replica per GPU, or per core for an agent without, but no more than batches. Processes
+    fill the cores better than threads, which wait for each other at every operation."""
     most = sum(node.gpu_count // need.devices if need.device_memory else node.cpus for node in nodes)
     return max(1, min(most, batches))
 
@@ -160,7 +153,7 @@ def most_replicas(need: Need, batches: int, nodes: Sequence[Node]) -> int:
 def fitting_replicas(
     needs: Mapping[str, Need], groups: Iterable[Sequence[str]], nodes: Sequence[Node]
 ) -> dict[str, Need]:
-    """The needs with as few replicas as let each of the ``groups`` fit; one of each where even these do not."""
+    """The needs with as few replicas as let each of the ``groups`` fit, if any do."""
     reduced = dict(needs)
     for group in groups:
         while not fits([reduced[agent] for agent in group], nodes):
@@ -173,11 +166,8 @@ def fitting_replicas(
 
 @dataclass(slots=True)
 class Admission:
-    """Admits groups of agents as they fit. An agent that two groups share is counted, and loaded, once.
-
-    ``places`` are those of the replicas of the agents that are admitted, or of all agents if all fit at once.
-    ``unload`` ends an agent that no group needs any more; then its places are free.
-    """
+    """Admits groups of agents as they fit; an agent that two groups share is loaded once. ``places`` are those of the
+    admitted agents, or of all if all fit at once. ``unload`` ends an agent that no group needs any more."""
 
     nodes: Sequence[Node]
     needs: Mapping[str, Need]

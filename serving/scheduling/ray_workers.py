@@ -72,7 +72,7 @@ class WorkerActor:
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """One actor; ``load_locks`` serialises the loads on one device.
+    """An actor; ``load_locks`` serialises the loads on a device.
 
     ``resources`` are what it takes of Ray's (``num_gpus``, ``memory``); ``strategy`` makes Ray's scheduling strategy.
     With ``sends_images`` the bytes of images travel, for a machine that may not have the driver's files.
@@ -115,7 +115,7 @@ class RemoteWorker:
         self._actor = options.remote(self.spec)
 
     async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
-        """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
+        """As :meth:`serving.scheduling.worker.Worker.answer`. Raises WorkerLost."""
         if self.sends_images:
             batch = await asyncio.to_thread(self._with_files, batch)
         actor = self._actor
@@ -206,7 +206,7 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
 def _image_bytes(row: bytes, root: str) -> Mapping[str, bytes]:
     files: dict[str, bytes] = {}
     for image in stimuli.parse_row(row, root=root).images():
-        # The worker looks for a file that is not sent, and fails this one stimulus with the reason.
+        # The worker looks for a file that is not sent, and fails this stimulus with the reason.
         with contextlib.suppress(ImageError):
             files[image.name] = image.read()
     return files

@@ -1,13 +1,13 @@
 """What errors mean, and what is done about a worker that dies or an agent that keeps failing.
 
-- A batch that raises is bisected, and one that does not fit in memory halved, inside :mod:`serving.scheduling.worker`.
+- The worker bisects a batch that raises, and halves a batch that does not fit in memory.
 - After most errors of CUDA every later call of the process fails too: the worker is given up (:func:`is_fatal`).
-- A death with several requests in flight makes them suspects. While there are any, a worker takes nothing but one
-  suspect at a time. A death with one request in flight counts against it; after :data:`DEATHS` of them it fails.
+- A death with several requests in flight makes them suspects. While there are any, a worker takes nothing but a
+  suspect at a time. A death with a single request in flight counts against it; after :data:`DEATHS` of them it fails.
 - A worker that ended for want of memory has no culprit: the dispatcher halves its batches and asks again.
 - A lost worker is loaded again, with :data:`RELOADS` attempts, and for ever where strangers ask.
-- An agent stops if its first :data:`FIRST` answers, or :data:`IN_A_ROW` in a row, fail with one code. What fails for
-  its stimulus, or again as it did before, does not count; and nothing does where strangers ask.
+- An agent stops if its first :data:`FIRST` answers, or :data:`IN_A_ROW` in a row, fail with the same code. What fails
+  for its stimulus, or again as it did before, does not count; and nothing does where strangers ask.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def load_in_time(
 
 @dataclass(slots=True)
 class CircuitBreaker:
-    """Counts failures with one code: from the first answer on, and in a row."""
+    """Counts failures with the same code: from the first answer on, and in a row."""
 
     seen: int = 0
     code: str | None = None

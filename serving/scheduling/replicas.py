@@ -1,4 +1,4 @@
-"""The agents of one process on their workers: where each runs, in how many replicas, loaded once, whoever needs it."""
+"""The agents on their workers: where each runs, in how many replicas, loaded once, whoever needs it."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ class ReplicaPool:
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
 
     def admit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
-        """Decide what each agent gets. ``groups`` are the agents that have to be loaded together; ``batches`` returns
-        how many batches an agent has to answer. Raises UnavailableError without the device that is wanted, and
-        InputError for groups that can never fit."""
+        """Decide what each agent gets. ``groups`` are loaded together; ``batches`` counts those of an agent. Raises
+        UnavailableError without the wanted device, and InputError for groups that can never fit."""
         nodes = self.cluster.nodes
         has_gpu = any(node.gpu_count for node in nodes)
         if self.device == "cuda" and not has_gpu:
@@ -68,7 +67,7 @@ class ReplicaPool:
             needs = self._needs(has_gpu)
         if self.replicas is None:
             for name, need in needs.items():
-                # A server has one limit of calls at once for all its workers.
+                # A server's limit of calls at once is for all its workers.
                 is_server = self.agents[name].continuous() and not need.device_memory
                 needs[name] = replace(need, replicas=1 if is_server else most_replicas(need, batches(name), nodes))
             needs = fitting_replicas(needs, groups, nodes)
@@ -90,7 +89,7 @@ class ReplicaPool:
         return needs
 
     def _spread(self, agent: Agent[Any]) -> None:
-        """Give an agent so many GPUs of one machine, twice as many each time, that they can hold its model."""
+        """Give an agent so many GPUs of a machine, twice as many each time, that they can hold its model."""
         most = min(agent.most_devices, max(node.gpu_count for node in self.cluster.nodes))
         each = max(node.gpu_memory for node in self.cluster.nodes if node.gpu_count)
         while 2 * agent.devices <= most and agent.device_bytes(agent.batch_size) + CONTEXT > each:
@@ -139,7 +138,7 @@ class ReplicaPool:
         spec = WorkerSpec(self.entries[name], self.settings.get(name, {}), self.root, environment=environment)
 
         def make_worker(number: int) -> ReplicaWorker:
-            place = places[number]  # also of a replica that replaces a lost one
+            place = places[number]  # also of a replacement
             node = nodes[place.node]
             here = replace(spec, threads=max(1, node.cpus // self.admission.workers_on(place.node)))
             resources = {"memory": float(need.memory)}

@@ -7,7 +7,6 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -23,12 +22,19 @@ NOBODY: Listeners = {}
 def in_loop(listeners: Listeners) -> Listeners:
     """The same callbacks for other threads: they are called in the running event loop."""
     loop = asyncio.get_running_loop()
-    return {place: partial(loop.call_soon_threadsafe, listener) for place, listener in listeners.items()}
+
+    def called(listener: Listener) -> Listener:
+        def call(text: str) -> None:
+            loop.call_soon_threadsafe(listener, text)
+
+        return call
+
+    return {place: called(listener) for place, listener in listeners.items()}
 
 
 @dataclass(slots=True, eq=False)
 class AgentRequest:
-    """One stimulus to be answered by one agent; it comes back with its outcome.
+    """A stimulus to be answered by an agent; it comes back with its outcome.
 
     ``row`` is the stimulus's canonical JSON and ``stimulus`` its id. ``name`` is what the seed is derived for and the
     record is kept under: the agent, or the pair for a turn of a conversation. Requests with the smaller ``order`` go
@@ -106,10 +112,10 @@ _Entry = tuple[int, int, AgentRequest]  # order, number of arrival, request
 
 
 class RequestQueue:
-    """The waiting requests of one agent, the smallest ``order`` first.
+    """The waiting requests of an agent, the smallest ``order`` first.
 
-    With ``sticky`` the turns of one conversation wait for one replica (rendezvous hashing), whose engine keeps what it
-    computed for them. When a replica is lost only its own conversations move, and they come back with its replacement.
+    With ``sticky`` the turns of a conversation wait for the same replica (rendezvous hashing), whose engine keeps what
+    it computed for them. Of a lost replica only its own conversations move, and come back with its replacement.
     """
 
     def __init__(self, sticky: bool) -> None:

@@ -32,16 +32,13 @@ class Scheduler:
         await self.dispatchers.pop(name).close()
 
     def next_order(self) -> int:
-        """An order behind everything that has one so far."""
+        """An order behind all requests so far."""
         self._orders += 1
         return self._orders
 
     async def stream(self, requests: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
-        """Answer all requests; yields each as it is ready, in no order. They are taken from the iterable only as fast
-        as the workers can use them, so that any number of them needs the same memory.
-
-        Raises AgentStoppedError once an agent of the stream stops, after everything that was answered before.
-        """
+        """Yield requests as they are answered, in no order, and take them only as fast as the workers can use them.
+        Raises AgentStoppedError once an agent stops, after everything answered before."""
         finished: deque[AgentRequest] = deque()
         wake = asyncio.Event()
 
@@ -94,11 +91,9 @@ class Scheduler:
         failed_before: str = "",
         say: Callable[[str], None] | None = None,
     ) -> AgentRequest:
-        """Answer one stimulus; ``seed`` is the run seed, the other options are those of :class:`AgentRequest`.
-
-        ``deadline`` (seconds from now) or a cancellation takes the request out of the queue, or drops its answer.
-        Raises AgentStoppedError, and AnswerError ``deadline`` when the time is over.
-        """
+        """Answer a stimulus; ``seed`` is the run seed, the other options are those of :class:`AgentRequest`. After
+        ``deadline`` seconds or a cancellation its answer is dropped. Raises AgentStoppedError, and AnswerError
+        ``deadline``."""
         answered: asyncio.Future[AgentRequest] = asyncio.get_running_loop().create_future()
         request = AgentRequest(
             agent,

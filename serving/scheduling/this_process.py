@@ -1,8 +1,5 @@
-"""This process in place of a Ray cluster: its workers host their agents in threads.
-
-Answers are those of Ray's workers. An agent whose code ends its process ends this one, though, and one that hangs can
-only be left behind.
-"""
+"""This process in place of a Ray cluster. An agent whose code ends its process ends this process, and an agent that
+hangs can only be left behind."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ class LocalWorker:
             self._loader.shutdown(wait=False)
 
     async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
-        """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
+        """As :meth:`serving.scheduling.worker.Worker.answer`. Raises WorkerLost."""
         if self._process.root is not None:
             self.worker.spec = replace(self.worker.spec, root=self._process.root)
         try:
@@ -77,10 +74,8 @@ class LocalWorker:
 
 @dataclass(slots=True)
 class ThisProcess:
-    """As :class:`serving.scheduling.cluster.Cluster`, without Ray: one machine, of whose GPUs the first counts.
-
-    ``root``, where it is set, is the folder of images from now on, in place of that of the workers' specs.
-    """
+    """As :class:`serving.scheduling.cluster.Cluster`; of this machine's GPUs the first counts. ``root``, once set,
+    is the folder of images in place of that of the workers' specs."""
 
     nodes: Sequence[Node] = ()
     address: str | None = None

@@ -1,8 +1,7 @@
-"""The worker: a process that hosts one agent and answers batches.
+"""The worker hosts an agent and answers batches; it knows nothing of filters, records or Ray.
 
-It prepares stimuli in threads beside the device, so that a batch is prepared while the one before it is answered. It
-answers in one thread, halves a batch that does not fit in memory and bisects one that raises, so that there is one
-reply per request, whatever happened. It knows nothing of filters, records or Ray.
+Threads prepare a batch while another thread answers the batch before. A batch that does not fit in memory is halved,
+and one that raises bisected, so that each request has a reply, whatever happened.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ NO_ROOM = "this stimulus alone does not fit into memory"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """Which agent a worker hosts, and where. ``root`` is the folder that image paths are relative to; ``environment``
-    holds the keys that this agent alone gets. ``device`` is the first of ``devices`` GPUs."""
+    """``root`` is the folder that image paths are relative to; ``environment`` holds the keys that this agent alone
+    gets. ``device`` is the first of ``devices`` GPUs."""
 
     entry: Entry
     settings: Mapping[str, Any]
@@ -70,8 +69,7 @@ class WorkerSpec:
 
 @dataclass(slots=True)
 class BatchReply:
-    """What one call brings back. ``size`` is the largest number answered at once, and ``limit`` the largest that fits,
-    once memory ran out."""
+    """``size`` is the largest number answered at once, and ``limit`` the largest that fits, once memory ran out."""
 
     replies: list[PackedReply]
     responding: float
@@ -90,7 +88,7 @@ class _Prepared:
 
 @dataclass(slots=True)
 class Worker:
-    """One agent in one process. ``load`` before ``answer``."""
+    """``load`` before ``answer``."""
 
     spec: WorkerSpec
     agent: Agent[Any] = field(init=False)
@@ -143,11 +141,11 @@ class Worker:
         self._device.shutdown(wait=False)
 
     async def answer(self, batch: Sequence[PackedRequest], listeners: Listeners = NOBODY) -> BatchReply:
-        """Answer a batch (one request, for an engine that batches by itself): one reply per request, in order.
+        """Reply to each request of a batch, in order (to a single one, for an engine that batches by itself).
 
         ``listeners`` are called from other threads. A batch whose pictures would take too much memory is answered in
-        parts, and beside no other such batch; what gets no memory beside others is answered again alone, after them.
-        Raises FatalDeviceError.
+        parts, and beside no other such batch; what gets no memory beside others comes again alone, after them. Raises
+        FatalDeviceError.
         """
         if self.agent.continuous():
             return await self._answer_one(batch[0], listeners.get(0))

@@ -53,17 +53,16 @@ def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTP
         )
 
         def find(path: str) -> bytes | None:
-            """The content of a path of ours; nothing else on this machine can be named."""
             if path == "/":
                 return STATIC.joinpath("viewer.html").read_bytes()
             if path.removeprefix("/static/") in page_files():
                 return STATIC.joinpath(path.removeprefix("/static/")).read_bytes()
-            if found := re.fullmatch(r"/data/(\d{1,9}|index)\.js", path):
-                file = folder / f"{found[1]}.js"
+            if match := re.fullmatch(r"/data/(\d{1,9}|index)\.js", path):
+                file = folder / f"{match[1]}.js"
                 return file.read_bytes() if file.is_file() else None
-            if (found := re.fullmatch(r"/pictures/(\d{1,9})\.jpg", path)) and int(found[1]) < len(data.pictures):
+            if (match := re.fullmatch(r"/pictures/(\d{1,9})\.jpg", path)) and int(match[1]) < len(data.pictures):
                 try:
-                    return picture(int(found[1]))
+                    return picture(int(match[1]))
                 except (ImageError, MemoryError):
                     return None
             return None

@@ -1,7 +1,6 @@
-"""What the viewer shows, as data: one columnar index of all stimuli and records, and in chunks the records by stimulus.
+"""The viewer's data: a columnar index of all stimuli and records, and in chunks the records by stimulus.
 
-``gathered`` copies the runs' records into a temporary file; ``Gathered.write`` goes through it stimulus by stimulus. In
-memory there are the rows of the set, and of each record some 40 bytes and its text as far as it can be searched.
+``gathered`` copies the runs' records into a temporary file; ``Gathered.write`` goes through it stimulus by stimulus.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.run import Damage, Run
 from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
-from serving.web.report_alarms import Alarms
+from serving.web.alarms import Alarms
 from serving.web.viewer_provenance import ERRORS, about_run
 from serving.web.viewer_statistics import UNKNOWN, Statistics
 
@@ -45,7 +44,7 @@ Put = Callable[[str, bytes], object]  # takes a chunk's name and its JSON
 
 
 class Codes:
-    """Values of a column, each once, and numbers for them."""
+    """A number for each different value of a column."""
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
@@ -60,7 +59,7 @@ class Codes:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one agent's records in one task. ``expected`` is None where nothing says how many there should be."""
+    """Counts of an agent's records in a task; ``expected`` is None where it is unknown."""
 
     kind: str
     ok: int = 0
@@ -70,7 +69,7 @@ class Tally:
     expected: int | None = None
     names: set[str] = field(default_factory=set)
 
-    def told(self) -> list[Any]:
+    def row(self) -> list[Any]:
         """[kind, participants, ok, rejected, failed, expected, attempts]"""
         participants = len(self.names - {UNKNOWN})
         return [self.kind, participants, self.ok, self.rejected, self.failed, self.expected, self.attempts]
@@ -78,7 +77,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Gathered:
-    """The runs' stimuli and records, ready to be written. ``pictures`` are the images, by their number."""
+    """The runs' stimuli and records, ready to be written; ``pictures`` are numbered by their place."""
 
     runs: Sequence[Run]
     _spool: IO[bytes]
@@ -125,21 +124,20 @@ class Gathered:
             self.common += stimuli.differing()
 
     def _place(self, run: int, row: dict[str, Any], stimuli: StimulusLookup) -> int:
-        """The number of the stimulus that a row of a set is about, or the name in a record: what several runs have in
-        common has one number."""
+        """The number of a stimulus, of a set's row or a record's name; runs share the numbers of common stimuli."""
         task, image = str(row.get("task")), row.get("image")
         key = (task, str(row.get("id")))
         if key in self._places:
             return self._places[key]
         # In the first run a row of the set stands for itself; what only an import names has no row anywhere.
-        found = stimuli.find(*key) if run or len(row) == 2 else None
-        known = None if found is None else self._places.get((task, str(found[1].get("id"))))
+        match = stimuli.find(*key) if run or len(row) == 2 else None
+        known = None if match is None else self._places.get((task, str(match[1].get("id"))))
         if known is not None:
             self._places[key] = known
             return known
         place = self._places[key] = len(self._rows)
         self._rows.append(orjson.dumps(row))
-        self._alarms.stimulus(row)
+        self._alarms.add_stimulus(row)
         picture = -1
         if isinstance(image, str) and image:
             picture = self._numbers.setdefault((run, image), len(self.pictures))
@@ -161,7 +159,7 @@ class Gathered:
                     self._tallies[self._agents.values[label], task] = tally
 
     def _label(self, run: int, record: Mapping[str, Any]) -> int:
-        """The number of who answered: people are the same in every run, other names that two runs use are not."""
+        """The number of an agent or person; people are the same in every run, agents of the same name are not."""
         name = record["agent"]
         key = (-1 if record["kind"] == "human" else run, name)
         if key not in self._labels:
@@ -174,7 +172,7 @@ class Gathered:
         return {label for (run, _), label in self._labels.items() if run < 0}
 
     def _in_order(self) -> list[int]:
-        """The numbers of who answered: agents as the runs have them, then people, human:9 before human:10."""
+        """The numbers of agents as the runs have them, then of people, human:9 before human:10."""
         names, people = self._agents.values, self._people
 
         def key(label: int) -> tuple[bool, list[tuple[int, str]]]:
@@ -184,8 +182,8 @@ class Gathered:
         return sorted(range(len(names)), key=key)
 
     def write(self, put: Put, *, pictures: Callable[[int, Image], str | None]) -> None:
-        """Hand over the chunks "0", "1" …, then "index". ``pictures`` is told of each picture that can be shown, after
-        the chunks, and says why it cannot be after all, or None."""
+        """Hand over the chunks "0", "1" …, then "index". ``pictures`` gets each picture, and returns why it cannot be
+        shown, or None."""
         index = Index()
         statistics = Statistics(len(self._rows))
         order = np.argsort(np.asarray(self._of), kind="stable")
@@ -198,18 +196,17 @@ class Gathered:
         for place, line in enumerate(self._rows):
             row = orjson.loads(line)
             read = [(at, self._line(at)) for at in order[bounds[place] : bounds[place + 1]].tolist()]
-            given = [(at, line, orjson.loads(line)) for at, line in read]
-            given.sort(key=lambda one: (ranks[self._by[one[0]]], one[2]["sample"]))
-            own, lines = [at for at, _, _ in given], [line for _, line, _ in given]
-            records = [record for _, _, record in given]
-            for at, record in zip(own, records, strict=True):
-                self._see(place, names[self._by[at]], record)
-                index.record(self._by[at], record, longest)
-            labelled = [(names[self._by[at]], record) for at, record in zip(own, records, strict=True)]
-            parsed = [(of, record) for of, record in labelled if well_formed(record)]
+            answers_here = [(self._by[at], line, orjson.loads(line)) for at, line in read]
+            answers_here.sort(key=lambda answer: (ranks[answer[0]], answer[2]["sample"]))
+            lines = [line for _, line, _ in answers_here]
+            labelled = [(names[label], record) for label, _, record in answers_here]
+            for label, _, record in answers_here:
+                self._count(place, names[label], record)
+                index.record(label, record, longest)
+            parsed = [(name, record) for name, record in labelled if well_formed(record)]
             alike = statistics.stimulus(place, labelled, parsed)
             index.stimulus(row, self._row_pictures[place], len(lines), alike)
-            chunk.append(orjson.dumps([line.decode(), [one.decode() for one in lines]]))
+            chunk.append(orjson.dumps([line.decode(), [text.decode() for text in lines]]))
             size += len(chunk[-1])
             if size > CHUNK or place == len(self._rows) - 1:
                 put(str(len(index.chunks) - 1), b"[" + b",".join(chunk) + b"]")
@@ -221,10 +218,9 @@ class Gathered:
         self._spool.seek(self._from[at])
         return self._spool.read(self._from[at + 1] - self._from[at])
 
-    def _see(self, place: int, label: str, record: Mapping[str, Any]) -> None:
-        """Count a record."""
+    def _count(self, place: int, label: str, record: Mapping[str, Any]) -> None:
         kind, task = str(record["kind"]), record["task"]
-        self._alarms.record({**record, "agent": label})
+        self._alarms.add_record({**record, "agent": label})
         tally = self._tallies.setdefault(("people" if kind == "human" else label, task), Tally(kind))
         if kind == "human":
             tally.names.add(label)
@@ -256,11 +252,11 @@ class Gathered:
             "people": [names[label] for label in self._in_order() if label in people],
             "pictures": shown,
             **index.columns(),
-            "counts": [[who, task, *one.told()] for (who, task), one in self._tallies.items()],
+            "counts": [[who, task, *tally.row()] for (who, task), tally in self._tallies.items()],
             "failures": [
                 [agent, code, ERRORS.get(code), *about] for (agent, code), about in list(self._failures.items())[:200]
             ],
-            "alarms": self._alarms.told(),
+            "alarms": self._alarms.summary(),
             "figures": statistics.figures(),
             "provenance": orjson.dumps([about_run(run) for run in self.runs]).decode(),
         }
@@ -287,11 +283,12 @@ class Gathered:
             yield f"{lines} could not be read as records. The first: {self.damage.first}"
         for sentence in self.common:
             if sentence.startswith(WARNING):
-                yield (said := sentence.removeprefix(WARNING))[0].upper() + said[1:] + "."
+                text = sentence.removeprefix(WARNING)
+                yield f"{text[0].upper()}{text[1:]}."
 
 
 class Index:
-    """The columns of the index, one value per stimulus or record, texts and names each written once."""
+    """The columns of the index: a value per stimulus or record; texts and names stand in it once."""
 
     def __init__(self) -> None:
         self.chunks = [0]  # the first stimulus of each chunk, and where the last one ends
@@ -318,14 +315,14 @@ class Index:
 
     def stimulus(self, row: Mapping[str, Any], picture: int, records: int, alike: float | None) -> None:
         named = [row.get(name) for name in ("cue", "topic", "image")]
-        title = next((one for one in named if isinstance(one, str) and one), "")
+        title = next((name for name in named if isinstance(name, str) and name), "")
         values = (str(row.get("id")), self.tasks(str(row.get("task"))), title[:200], picture)
         for name, value in zip(self.per_stimulus, (*values, -1 if alike is None else round(100 * alike)), strict=True):
             self.per_stimulus[name].append(value)
         meta = row.get("meta")
-        given = {name: row[name] for name in COLUMNS if name in row} | (meta if isinstance(meta, dict) else {})
+        columns = {name: row[name] for name in COLUMNS if name in row} | (meta if isinstance(meta, dict) else {})
         place = len(self.first) - 1
-        for name, value in given.items():
+        for name, value in columns.items():
             if isinstance(value, str | int | float) and (name in self.meta or len(self.meta) < MOST_COLUMNS):
                 codes, column = self.meta.setdefault(name, (Codes(), array("i")))
                 column.extend([-1] * (place - len(column)))
@@ -353,7 +350,7 @@ class Index:
 
 
 def short_text(record: Mapping[str, Any]) -> str:
-    """An answer in words, on one line; of a failure why there is none."""
+    """An answer in words, on a line; of a failure the reason."""
     answer = record["answer"]
     if record["status"] == "failed":
         return f"{record['error'].get('code')}: {record['error'].get('message')}"
@@ -364,20 +361,20 @@ def short_text(record: Mapping[str, Any]) -> str:
             return count(len(answer["fixations"]), "fixation")
         if record["task"] == "judgement":
             return " – ".join(str(answer[name]) for name in ("verdict", "reason") if answer[name])
-        said = (" / " if record["task"] == "conversation" else ", ").join(texts(answer))
-        return " ".join(said.split()) or "nothing"
+        text = (" / " if record["task"] == "conversation" else ", ").join(texts(answer))
+        return " ".join(text.split()) or "nothing"
     except (KeyError, TypeError, AttributeError):
         return "an answer of another form"
 
 
 def flags_of(record: Mapping[str, Any]) -> list[str]:
-    """What one may look for: the flags of the answer and the filters that rejected or noted something."""
-    own = (record["answer"] or {}).get("flags")
-    found = [flag for flag in own if isinstance(flag, str)] if isinstance(own, list) else []
+    """The flags of the answer, and the filters that rejected or noted something."""
+    of_answer = (record["answer"] or {}).get("flags")
+    flags = [flag for flag in of_answer if isinstance(flag, str)] if isinstance(of_answer, list) else []
     for attempt in record["attempts"]:
         for verdict in attempt["verdicts"]:
-            found.append(f"{verdict['filter']} {'rejected' if verdict['rejected'] else 'noted'}"[:100])
-    return sorted(set(found))
+            flags.append(f"{verdict['filter']} {'rejected' if verdict['rejected'] else 'noted'}"[:100])
+    return sorted(set(flags))
 
 
 def well_formed(record: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""The figures of the viewer's first page: what was answered, by task, against people where there are any.
+"""The figures of the viewer's first page: the answers by task, beside people's.
 
-Every interval is of 95 % and has stimuli as its units: answers to one stimulus are one draw, however many there are.
-Answers of people are taken together as ``people``.
+Every interval is of 95 %, with stimuli as its units: several answers to a stimulus are one draw. People's answers are
+taken together as ``people``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from agents.vision.colors import WORDS
 
 PEOPLE = "people"
 UNKNOWN = "human:unknown"  # whose samples are as many people
-PERSONS = 12  # of those who answered one stimulus: so many are compared with each other and with agents
-SAMPLES = 3  # of one agent, likewise
+PERSONS = 12  # people of a stimulus who are compared with each other and with agents
+SAMPLES = 3  # of an agent, likewise
 LABELS = 25
 DRAWN = 40  # agents in a figure
-HELD = 200_000  # values of one number and agent that Cliff's delta is taken of
+HELD = 200_000  # values of a number and agent that Cliff's delta is taken of
 LENGTHS = list(range(42))  # words of a caption; the last bin has all longer ones
 SECTORS = 16  # of directions
 MAP = (12, 16)  # cells of first fixations, down and across
@@ -37,7 +37,7 @@ Labelled = Sequence[tuple[str, Mapping[str, Any]]]
 
 
 class Mean:
-    """A mean over answers, and its interval over stimuli: sums and counts of each stimulus are kept."""
+    """A mean over answers, with its interval over stimuli."""
 
     def __init__(self) -> None:
         self.sums: dict[int, float] = defaultdict(float)
@@ -52,8 +52,10 @@ class Mean:
         return sum(self.counts.values())
 
     def interval(self, *, share: bool = False) -> Row:
-        """[mean, low, high, answers]; low and high are None of one stimulus. A ratio of two sums over stimuli, its
-        error linearised; of a share, which ends at 0 and 1, Wilson's with as many draws as there are stimuli."""
+        """[mean, low, high, answers]; low and high are None of a single stimulus.
+
+        A ratio of two sums over stimuli, its error linearised; of a share Wilson's, with stimuli as draws.
+        """
         sums = np.fromiter(self.sums.values(), float)
         counts = np.fromiter(self.counts.values(), float)
         units, mean = len(sums), float(sums.sum() / counts.sum())
@@ -71,7 +73,7 @@ def doubles() -> array[float]:
 
 
 class Statistics:
-    """Takes the answers in, stimulus by stimulus (:meth:`stimulus`), then draws them up (:meth:`figures`)."""
+    """Takes answers in, stimulus by stimulus (:meth:`stimulus`), then makes :meth:`figures`."""
 
     def __init__(self, stimuli: int) -> None:
         self.stimuli = stimuli
@@ -87,8 +89,10 @@ class Statistics:
         self.seconds: dict[tuple[str, str], array[float]] = defaultdict(doubles)
 
     def stimulus(self, number: int, records: Labelled, parsed: Labelled) -> float | None:
-        """Take in all ``records`` of a stimulus, and of them those ``parsed`` that have an answer of their task's form.
-        Returns how alike the answers of different agents and people are, from 0 to 1; None if it cannot be said."""
+        """Take in the ``records`` of a stimulus, of which the ``parsed`` have an answer of their task's form.
+
+        Returns the mean likeness of the answers of different agents and people, 0 to 1; None where it is unknown.
+        """
         for agent, record in records:
             of = PEOPLE if record["kind"] == "human" else agent
             self.records[record["task"], of] += 1
@@ -139,39 +143,39 @@ class Statistics:
         self.histograms[key] = self.histograms.get(key, 0) + np.bincount(cells, minlength=size)
 
     def _compare(self, number: int, parsed: Labelled) -> float | None:
-        """Each two who answered, people with people too; people's answers count for ``people`` as a whole."""
-        given: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        """Compare the answers of each two agents or people; people count together as ``people``."""
+        answers: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for agent, record in parsed:
             of = f"{agent}#{record['sample']}" if agent == UNKNOWN else agent  # people who are not told apart
-            if record["kind"] != "control" and len(given[of]) < SAMPLES:
-                given[of].append(record)
-        persons = [of for of, records in given.items() if records[0]["kind"] == "human"]
+            if record["kind"] != "control" and len(answers[of]) < SAMPLES:
+                answers[of].append(record)
+        persons = [of for of, records in answers.items() if records[0]["kind"] == "human"]
         for of in persons[PERSONS:]:
-            del given[of]
+            del answers[of]
         total, pairs = 0.0, 0
-        for one, other in combinations(given, 2):
-            first, second = (PEOPLE if of in persons else of for of in (one, other))
-            for a in given[one]:
-                for b in given[other]:
-                    value = likeness(a["task"], a["answer"], b["answer"])
+        for pair in combinations(answers, 2):
+            first, second = (PEOPLE if of in persons else of for of in pair)
+            for left in answers[pair[0]]:
+                for right in answers[pair[1]]:
+                    value = likeness(left["task"], left["answer"], right["answer"])
                     if value is not None:
-                        self.alike[a["task"], first, second].add(number, value)
+                        self.alike[left["task"], first, second].add(number, value)
                         total, pairs = total + value, pairs + 1
         if parsed and parsed[0][1]["task"] == "color_estimation" and persons:
-            said = Counter(given[of][0]["answer"]["color"] for of in persons if of in given)
-            theirs = max(sorted(said), key=lambda word: said[word])
-            for agent, records in given.items():
+            colors = Counter(answers[of][0]["answer"]["color"] for of in persons if of in answers)
+            theirs = max(sorted(colors), key=lambda word: colors[word])
+            for agent, records in answers.items():
                 if agent not in persons:
                     self.confusion[agent][theirs, records[0]["answer"]["color"]] += 1
         return total / pairs if pairs else None
 
     def figures(self) -> list[dict[str, Any]]:
         """Every figure: ``task``, ``kind`` (how it is drawn), ``title``, ``note``, and what is drawn."""
-        found = []
+        figures = []
         for task in dict.fromkeys(task for task, _ in self.records):
             ofs = sorted(self.seen[task], key=lambda of: of != PEOPLE)[:DRAWN]
-            found += [{"task": task, **figure} for figure in self._of_task(task, ofs)]
-        return found
+            figures += [{"task": task, **figure} for figure in self._of_task(task, ofs)]
+        return figures
 
     def _of_task(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
         if task == "color_estimation":
@@ -198,7 +202,7 @@ class Statistics:
         for (of_task, name), means in self.means.items():
             if of_task != task:
                 continue
-            values = {of: np.asarray(one) for of, one in self.values[task, name].items()}
+            values = {of: np.asarray(numbers) for of, numbers in self.values[task, name].items()}
             rows, deltas = [], []
             for of in ofs:
                 rows.append(means[of].interval() if of in means else None)
@@ -218,14 +222,14 @@ class Statistics:
         if ofs:
             yield _figure("stacks", "Colours named", ofs, columns=[*WORDS, "other words"], values=values)
         note = "Share of the pictures of a row, and their number. People's word is the one that most of them said."
-        for agent, found in self.confusion.items():
-            words = [word for word in WORDS if any(word in pair for pair in found)]
-            words += sorted({word for pair in found for word in pair} - set(WORDS))[:6]
+        for agent, pairs in self.confusion.items():
+            words = [word for word in WORDS if any(word in pair for pair in pairs)]
+            words += sorted({word for pair in pairs for word in pair} - set(WORDS))[:6]
             rows = []
             for theirs in words:
-                total = max(1, sum(found[theirs, own] for own in words))
-                numbers_ = [found[theirs, own] for own in words]
-                rows.append([[number / total, None, None, number] if number else None for number in numbers_])
+                counts = [pairs[theirs, word] for word in words]
+                total = max(1, sum(counts))
+                rows.append([[number / total, None, None, number] if number else None for number in counts])
             title = f"What {agent} says where people say …"
             more = {"columns": words, "values": rows, "down": "most people say", "across": agent}
             yield _figure("matrix", title, words, note, **more)
@@ -249,7 +253,6 @@ class Statistics:
             yield _figure(kind, title, list(counts), note, **more)
 
     def _frequencies(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
-        """How often each word or label is used, and how many different ones."""
         first = next(iter(name for of_task, name in self.means if of_task == task))
         means = self.means[task, first]
         answered = {of: means[of].number for of in ofs if of in means}
@@ -278,19 +281,19 @@ class Statistics:
             yield _figure("panels", "Vocabulary", ofs, note, panels=[panel])
 
     def _agreement(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
-        found: dict[tuple[str, str], Row] = {}
-        for (of_task, one, other), mean in self.alike.items():
+        cells: dict[tuple[str, str], Row] = {}
+        for (of_task, first, second), mean in self.alike.items():
             if of_task == task:
                 value, low, high, number = mean.interval()
-                found[one, other] = [value, low and max(low, 0.0), high and min(high, 1.0), number]
-        if not found:
+                cells[first, second] = [value, low and max(low, 0.0), high and min(high, 1.0), number]
+        if not cells:
             return
 
-        def cell(one: str, other: str) -> Row | None:
-            return found.get((one, other)) or found.get((other, one))
+        def cell(first: str, second: str) -> Row | None:
+            return cells.get((first, second)) or cells.get((second, first))
 
         note = ALIKE[task] + (" People with people: each two of them." if PEOPLE in ofs else "")
-        values = [[cell(one, other) for other in ofs] for one in ofs]
+        values = [[cell(first, second) for second in ofs] for first in ofs]
         yield _figure("matrix", "Agreement", ofs, note, columns=ofs, values=values)
         if rows := [of for of in ofs if PEOPLE in ofs and cell(of, PEOPLE)]:
             title = {"image_captioning": "Word overlap with people", "word_association": "Same word as a person"}
@@ -299,7 +302,7 @@ class Statistics:
 
     def _rejected(self, task: str) -> Iterator[dict[str, Any]]:
         by = self.rejections[task]
-        filters = sorted({name for found in by.values() for name in found})[:20]
+        filters = sorted({name for counts in by.values() for name in counts})[:20]
         rows = list(by)[:DRAWN]
         values = []
         for of in rows:
@@ -325,7 +328,6 @@ class Statistics:
 
 
 def _figure(kind: str, title: str, rows: list[str], note: str = "", **more: Any) -> dict[str, Any]:
-    """``kind`` is how it is drawn; ``rows`` are who or what it tells of."""
     return {"kind": kind, "title": title, "rows": rows, "note": note, **more}
 
 
@@ -347,14 +349,13 @@ def wilson(share: float, units: int, number: int) -> Row:
 
 
 def rarefied(counts: Mapping[str, int], number: int) -> tuple[float, float, float]:
-    """How many different words ``number`` uses hold that are drawn from all without return: the mean over all draws
-    (Hurlbert 1971) and, by its variance (Heck et al. 1975), where 95 % of the draws lie."""
+    """How many different words ``number`` uses hold that are drawn without return: the mean over all draws (Hurlbert
+    1971) and, by its variance (Heck et al. 1975), the range of 95 % of the draws."""
     total = sum(counts.values())
     several = Counter(counts.values())  # how many words are used so often
-    logs = np.array([math.lgamma(one + 1) for one in range(total + 1)])
+    logs = np.array([math.lgamma(uses + 1) for uses in range(total + 1)])
 
     def absent(uses: int) -> float:
-        """The probability that nothing of so many uses is drawn."""
         if total - uses < number:
             return 0.0
         return math.exp(logs[total - uses] - logs[total - uses - number] - logs[total] + logs[total - number])
@@ -362,8 +363,8 @@ def rarefied(counts: Mapping[str, int], number: int) -> tuple[float, float, floa
     gone = {uses: absent(uses) for uses in several}
     mean = sum(words * (1 - gone[uses]) for uses, words in several.items())
     variance = sum(words * gone[uses] * (1 - gone[uses]) for uses, words in several.items())
-    for (one, words), (other, others) in combinations(several.items(), 2):
-        variance += 2 * words * others * (absent(one + other) - gone[one] * gone[other])
+    for (first, words), (second, others) in combinations(several.items(), 2):
+        variance += 2 * words * others * (absent(first + second) - gone[first] * gone[second])
     for uses, words in several.items():
         variance += words * (words - 1) * (absent(2 * uses) - gone[uses] ** 2)
     half = Z * math.sqrt(max(variance, 0.0))

@@ -20,9 +20,9 @@ import torch
 
 from agents import contract
 from agents.catalogue import Entry
-from agents.contract import Agent, Draw
+from agents.contract import Agent
 from agents.errors import ImageError, UnavailableError
-from agents.stimuli import Stimulus, as_dict, parse_row
+from agents.stimuli import as_dict, parse_row
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 FULL_SIZE = ("agents.attention", "agents.vision.torchvision", "agents.vision.detectron2")  # slow: two stimuli do
@@ -63,15 +63,6 @@ def agents(tiny: Tiny) -> Iterator[Callable[[str], Agent[Any]]]:
         agent.close()
 
 
-def respond(agent: Agent[Any], stimuli: list[Stimulus], draws: list[Draw]) -> list[Any]:
-    """Answers as plain data. Raises the failure of any stimulus."""
-    replies = agent.respond([agent.prepare(stimulus) for stimulus in stimuli], draws)
-    for reply in replies:
-        if isinstance(reply, Exception):
-            raise reply
-    return [reply.answer.model_dump() for reply in replies if not isinstance(reply, Exception)]
-
-
 def same(first: Any, second: Any) -> bool:
     """Whether two answers are equal; numbers may differ by rounding."""
     if isinstance(first, float) and isinstance(second, float):
@@ -88,9 +79,9 @@ def test_a_batch_is_its_single_stimuli_in_any_order(name: str, tiny: Tiny, agent
     agent, entry = agents(name), ENTRIES[name]
     stimuli = device_cases.stimuli(entry, tiny(name)[1], 2 if entry.agent.startswith(FULL_SIZE) else 5)
     draws = device_cases.draws(stimuli)
-    alone = [respond(agent, [stimulus], [draw])[0] for stimulus, draw in zip(stimuli, draws, strict=True)]
-    assert same(respond(agent, stimuli, draws), alone)
-    assert same(respond(agent, stimuli[::-1], draws[::-1]), alone[::-1])
+    alone = [device_cases.answers(agent, [stimulus], [draw])[0] for stimulus, draw in zip(stimuli, draws, strict=True)]
+    assert same(device_cases.answers(agent, stimuli, draws), alone)
+    assert same(device_cases.answers(agent, stimuli[::-1], draws[::-1]), alone[::-1])
 
 
 @pytest.mark.parametrize("name", OF_PICTURES)
@@ -110,7 +101,7 @@ def test_a_picture_that_cannot_be_read_fails_alone(
         with pytest.raises(ImageError, match=file) as failure:
             agent.prepare(spoiled)
         assert failure.value.code == code
-    assert len(respond(agent, [whole], device_cases.draws([whole]))) == 1
+    assert len(device_cases.answers(agent, [whole], device_cases.draws([whole]))) == 1
 
 
 @pytest.mark.parametrize("name", PRETRAINED)

@@ -187,6 +187,20 @@ def test_every_other_file_is_an_image_error_with_its_name(bad_images: BadImages)
             assert "\n" not in str(failure.value)
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + bytes(40), "a damaged PNG"),
+        (b"GIF89a", "a damaged GIF"),
+        (b"hello", "not an image in a known format"),
+        (b"", "an empty file"),
+    ],
+)
+def test_what_cannot_be_opened_is_named_by_its_first_bytes(data: bytes, reason: str) -> None:
+    with pytest.raises(ImageError, match=f"^a.png: {reason}"):
+        Image("a.png", data=data).header()
+
+
 def bmp32(pixels: NDArray[np.uint8]) -> bytes:
     """A BMP of version 4, with masks for red, green, blue and alpha, of ``pixels`` [height, width, 4]."""
     height, width, _ = pixels.shape

@@ -18,6 +18,7 @@ import torch
 from device_counts import LONG, Counts, total
 from pretended_cuda import is_ours, pretended_cuda
 
+from agents import loading
 from agents.sampling import Sampler, Warp
 from agents.transfer import downloaded, uploaded
 
@@ -158,6 +159,24 @@ def test_tensors_go_there_and_back_in_one_copy_each() -> None:
     assert [tensor.dtype for tensor in back] == [tensor.dtype for tensor in tensors]
     assert all(map(torch.equal, back, tensors))
     assert downloaded(tensors) == tensors
+
+
+def test_float32_is_not_rounded_to_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda number: "NVIDIA H100")
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.allow_tf32 = True
+        loading.use_full_float32("cpu")
+        assert torch.backends.cuda.matmul.allow_tf32 is True
+        loading.use_full_float32("cuda")
+        assert torch.backends.cuda.matmul.allow_tf32 is False
+        about = loading.gpu_provenance()
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        torch.backends.cudnn.allow_tf32 = before[1]
+    assert set(about.pop("sdpa")) <= {"flash", "efficient", "cudnn", "math"}
+    assert about == {"cuda": torch.version.cuda, "gpu": "NVIDIA H100", "float32": "highest", "tf32_convolutions": False}
 
 
 def test_the_script_that_checks_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,7 @@ def noise(seed: int, step: int, token: int) -> float:
     return ((splitmix64((key + (token + 1) * GAMMA) & MASK) >> 12) + 0.5) * 2.0**-52
 
 
-def test_the_python_hash_is_the_published_generator() -> None:
+def test_the_reference_is_the_published_generator() -> None:
     # The first outputs of splitmix64 with state 1234567, as its author's C program prints them.
     stream = [splitmix64((1234567 + count * GAMMA) & MASK) for count in (1, 2, 3)]
     assert stream == [6457827717110365317, 3203168211198807973, 9817491932198370423]
@@ -115,25 +115,19 @@ def test_rows_whose_logits_are_no_numbers_are_noted() -> None:
     logits = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))  # three items with two beams each
     ids = torch.zeros(6, 1, dtype=torch.int64)
     for value in (torch.nan, torch.inf):
-        finite = Finite(3, normalised=False)
-        spoiled = logits.clone()
+        finite, spoiled = Finite(3, normalised=False), logits.clone()
         spoiled[1, 2] = spoiled[4, 0] = value
-        assert finite(ids, logits) is logits
-        assert not finite.bad.any()
-        finite(ids, spoiled)
-        assert finite(ids, logits) is logits  # once bad, always bad
+        for scores in (logits, spoiled, logits):  # once bad, always bad
+            assert finite(ids, scores) is scores
         assert finite.bad.tolist() == [True, False, True]
-    nothing = Finite(1, normalised=False)
-    nothing(ids[:1], torch.full((1, 5), -torch.inf))
-    assert nothing.bad.tolist() == [True]
-    clean = Finite(3, normalised=False)
-    clean(ids[:3], torch.tensor([[0.0, -torch.inf]] * 3))  # what an earlier rule forbids is no fault
-    assert not clean.bad.any()
+    forbidden = Finite(3, normalised=False)
+    forbidden(ids[:3], torch.tensor([[0.0, -torch.inf], [0.0, 0.0], [-torch.inf, -torch.inf]]))
+    assert forbidden.bad.tolist() == [False, False, True]  # an earlier rule may forbid a token, not all of them
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 @pytest.mark.parametrize("place", [0, 99])
-def test_in_log_probabilities_a_few_columns_tell(value: float, place: int) -> None:
+def test_a_few_columns_of_log_probabilities_show_it(value: float, place: int) -> None:
     logits = torch.randn(6, 100, generator=torch.Generator().manual_seed(3))
     logits[2, place] = value
     logits[4] = -torch.inf

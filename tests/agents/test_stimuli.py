@@ -108,21 +108,14 @@ def test_every_field_comes_back(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", ALL_TASKS)
-def test_the_least_is_all_that_is_kept(task: str) -> None:
+def test_defaults_are_left_out_of_the_canonical_form(task: str) -> None:
     stimulus = parse(least(task))
-    assert as_dict(stimulus) == least(task)
-    assert canonical(stimulus) == json.dumps(least(task), sort_keys=True, separators=(",", ":")).encode()
-
-
-@pytest.mark.parametrize("task", ALL_TASKS)
-def test_defaults_that_are_written_out_change_nothing(task: str) -> None:
-    model = type(parse(least(task)))
-    written = {
+    defaults = {
         name: field.get_default(call_default_factory=True, validated_data={})
-        for name, field in model.model_fields.items()
+        for name, field in type(stimulus).model_fields.items()
         if not field.is_required()
     }
-    assert canonical(parse({**written, **least(task)})) == canonical(parse(least(task)))
+    assert canonical(stimulus) == canonical(parse({**defaults, **least(task)})) == compact(least(task))
 
 
 @given(st.sampled_from(ALL_TASKS), st.randoms(use_true_random=False))
@@ -195,12 +188,10 @@ def test_values_that_are_refused(task: str, change: dict[str, Any]) -> None:
         parse(least(task, **change))
 
 
-@pytest.mark.parametrize("number", ["NaN", "1e999"])
-@pytest.mark.parametrize("field", ["frequency", "meta"])
-def test_what_is_no_number_is_refused(field: str, number: str) -> None:
-    value = number if field == "frequency" else f'{{"a":{number}}}'
+@pytest.mark.parametrize("field", ['"frequency":NaN', '"frequency":1e999', '"meta":{"a":NaN}'])
+def test_what_is_no_number_is_refused(field: str) -> None:
     with pytest.raises(ValidationError):
-        parse_row(f'{{"id":"a","task":"word_association","cue":"x","{field}":{value}}}')
+        parse_row(f'{{"id":"a","task":"word_association","cue":"x",{field}}}')
 
 
 @given(st.text(max_size=210) | st.text("a./\\ \u202e🙂日", max_size=9))
@@ -219,35 +210,34 @@ def test_ids_by_the_rule_written_out(text: str) -> None:
     assert taken == good
 
 
-def test_the_hash_of_one_image_is_that_of_its_bytes(tmp_path: Path) -> None:
+def compact(row: dict[str, Any]) -> bytes:
+    return json.dumps(row, sort_keys=True, separators=(",", ":")).encode()
+
+
+def hashed(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_the_hash_is_that_of_the_image_or_of_the_canonical_form(tmp_path: Path) -> None:
     (tmp_path / "i.jpg").write_bytes(b"anything")
     for task in ("color_estimation", "object_detection", "image_captioning", "attention_prediction"):
-        stimulus = parse(least(task, meta={"a": 1}), root=tmp_path)
-        assert sha256(stimulus) == hashlib.sha256(b"anything").hexdigest()
-    given_bytes = parse(least("color_estimation"), files={"i.jpg": b"anything"})
-    assert sha256(given_bytes) == hashlib.sha256(b"anything").hexdigest()
+        assert sha256(parse(least(task, meta={"a": 1}), root=tmp_path)) == hashed(b"anything")
+    assert sha256(parse(least("color_estimation"), files={"i.jpg": b"anything"})) == hashed(b"anything")
+    for task in ("word_association", "conversation"):
+        assert sha256(parse(full(task))) == hashed(
+            json.dumps(full(task), sort_keys=True, separators=(",", ":")).encode()
+        )
 
 
-@pytest.mark.parametrize("task", ["word_association", "conversation"])
-def test_the_hash_without_images_is_that_of_the_canonical_form(task: str) -> None:
-    canonical_json = json.dumps(full(task), sort_keys=True, separators=(",", ":")).encode()
-    assert sha256(parse(full(task))) == hashlib.sha256(canonical_json).hexdigest()
-
-
-def test_the_hash_of_several_images_has_their_hashes_in_their_places(tmp_path: Path) -> None:
+def test_the_hash_of_several_images_has_their_hashes_in_their_places() -> None:
     content = {"i.jpg": b"one", "t.png": b"two", "m.png": b"three"}
-    for name, data in content.items():
-        (tmp_path / name).write_bytes(data)
     row = full("attention_prediction")
-    written = {**row}
-    for field in ("image", "target_image", "target_mask"):
-        written[field] = hashlib.sha256(content[row[field]]).hexdigest()
-    reference = hashlib.sha256(json.dumps(written, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-    assert sha256(parse(row, root=tmp_path)) == reference
-    for name in content:
-        (tmp_path / name).rename(tmp_path / f"moved_{name}")
-    moved = {**row, **{field: f"moved_{row[field]}" for field in ("image", "target_image", "target_mask")}}
-    assert sha256(parse(moved, root=tmp_path)) == reference
+    fields = ("image", "target_image", "target_mask")
+    written = row | {field: hashed(content[row[field]]) for field in fields}
+    reference = hashed(compact(written))
+    assert sha256(parse(row, files=content)) == reference
+    moved = row | {field: f"moved_{row[field]}" for field in fields}
+    assert sha256(parse(moved, files={f"moved_{name}": data for name, data in content.items()})) == reference
 
 
 def test_images_come_in_one_order_and_from_the_given_bytes() -> None:

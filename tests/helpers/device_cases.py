@@ -1,4 +1,4 @@
-"""Every agent of the catalogue that computes with torch: settings for a tiny checkpoint, and what it is asked."""
+"""Every agent of the catalogue that answers here: settings for a tiny checkpoint, stimuli, and answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _language(maker: str, folder: Path, entry: Entry, stack: ExitStack, **more: 
 
 
 def _vgg(folder: Path, entry: Entry, stack: ExitStack, **chosen: Any) -> dict[str, Any]:
-    """A GPU is given many tiles at a time, whether it has so many or not, which would take a CPU long."""
+    # A GPU takes many tiles at a time, whether it has so many or not, which would take a CPU long.
     from agents.attention.models import similarity
 
     stack.enter_context(mock.patch.object(similarity, "PIXELS_AT_ONCE", 3 * similarity.TILE**2))
@@ -51,7 +51,7 @@ def _vgg(folder: Path, entry: Entry, stack: ExitStack, **chosen: Any) -> dict[st
 
 
 def _ivsn(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
-    """In tiles, and the variant without a target, whose map is another sum, as a whole."""
+    # The variant without a target sees the picture at once, the others in tiles.
     whole = {"variant": "whole", "search_size": 64} if entry.settings.get("modulation") == "none" else {}
     return _vgg(folder, entry, stack, **whole)
 
@@ -132,13 +132,13 @@ def here() -> dict[str, Entry]:
 
 
 def lacks(entry: Entry) -> str | None:
-    """Which package from outside the registries the agent needs and this machine lacks."""
+    """The package from outside the registries that the agent needs and this machine lacks, as a sentence."""
     needed = [name for name in OUTSIDE if name.partition("_")[0] in entry.agent]
     return next((f"{name} is not installed" for name in needed if importlib.util.find_spec(name) is None), None)
 
 
 def settings(entry: Entry, folder: Path, stack: ExitStack) -> dict[str, Any]:
-    """Settings under which ``entry`` is tiny. What it needs is made in ``folder``, and lives as long as ``stack``."""
+    """Settings under which ``entry`` is tiny; its files are in ``folder``, its server lives as long as ``stack``."""
     maker = CASES.get(entry.agent)
     return {} if maker is None else maker(folder, entry, stack)
 
@@ -148,21 +148,21 @@ def takes_precision(entry: Entry) -> bool:
 
 
 def says(entry: Entry) -> bool:
-    """Whether the answer is a text, said token by token."""
+    """Whether the answer is a text that is generated token by token."""
     return "max_tokens" in entry.load_class().Settings.model_fields
 
 
 def stimuli(entry: Entry, folder: Path, count: int, *, alike: bool = False) -> list[Stimulus]:
     """Stimuli of the agent's first task. Pictures are of several sizes and prompts of several lengths, or ``alike``."""
     task = entry.tasks[0]
-    found = []
+    rows = []
     for index in range(count):
         row: dict[str, Any] = {"id": f"{index}", "task": task}
         text = TEXTS[index % len(TEXTS)]
         if task == "conversation":
             names = ["Ann", "Bob"]
-            said = [f"{text:<36} ({index})"] if alike else [f"{text} ({turn})" for turn in range(index % 4)]
-            history = [{"speaker": names[turn % 2], "text": one} for turn, one in enumerate(said)]
+            texts = [f"{text:<36} ({index})"] if alike else [f"{text} ({turn})" for turn in range(index % 4)]
+            history = [{"speaker": names[turn % 2], "text": line} for turn, line in enumerate(texts)]
             row |= {"topic": "movies", "names": names, "history": history}
         elif task == "word_association":
             row |= {"cue": CUES[index % len(CUES)]}
@@ -171,8 +171,8 @@ def stimuli(entry: Entry, folder: Path, count: int, *, alike: bool = False) -> l
         if task == "attention_prediction":
             target = _picture(folder / "target.png", 99, (28, 28))
             row |= {"mode": "search", "target_image": str(target), "target_present": False}
-        found.append(parse_row(orjson.dumps(row)))
-    return found
+        rows.append(parse_row(orjson.dumps(row)))
+    return rows
 
 
 def _picture(path: Path, seed: int, size: tuple[int, int]) -> Path:
@@ -181,14 +181,14 @@ def _picture(path: Path, seed: int, size: tuple[int, int]) -> Path:
     return path
 
 
-def draws(asked: Sequence[Stimulus], seed: int = 11) -> list[Draw]:
-    """One for each stimulus: the speaker of a conversation's next turn, and a seed."""
-    turns = [len(getattr(one, "history", ())) for one in asked]
+def draws(stimuli: Sequence[Stimulus], seed: int = 11) -> list[Draw]:
+    """A draw for each stimulus: the speaker of a conversation's next turn, and a seed."""
+    turns = [len(getattr(stimulus, "history", ())) for stimulus in stimuli]
     return [Draw(seed=seed + at, options={"speaker": "AB"[turn % 2], "turn": turn}) for at, turn in enumerate(turns)]
 
 
 def loaded(entry: Entry, chosen: dict[str, Any], device: str) -> Agent[Any]:
-    """The agent by its real path. Raises AssertionError if it says that it cannot run."""
+    """The agent by its real path. Raises AssertionError if it cannot run."""
     agent = entry.make(chosen)
     assert agent.missing() is None
     agent.open()
@@ -196,10 +196,12 @@ def loaded(entry: Entry, chosen: dict[str, Any], device: str) -> Agent[Any]:
     return agent
 
 
-def answers(agent: Agent[Any], asked: Sequence[Stimulus]) -> list[dict[str, Any]]:
-    """What the agent answers to all of them in one batch, as plain data. Raises what an item failed of."""
-    replies = agent.respond([agent.prepare(one) for one in asked], draws(asked))
-    failed = [one for one in replies if isinstance(one, Exception)]
-    if failed:
-        raise failed[0]
-    return [one.answer.model_dump() for one in replies if not isinstance(one, Exception)]
+def answers(
+    agent: Agent[Any], stimuli: Sequence[Stimulus], drawn: Sequence[Draw] | None = None
+) -> list[dict[str, Any]]:
+    """The agent's answers in a single batch, as plain data. Raises the failure of any stimulus."""
+    replies = agent.respond([agent.prepare(stimulus) for stimulus in stimuli], drawn or draws(stimuli))
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return [reply.answer.model_dump() for reply in replies if not isinstance(reply, Exception)]

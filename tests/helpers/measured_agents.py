@@ -40,15 +40,6 @@ class Crowded(_Words):
         return Reply(WordAnswer(word=f"of {size}" if is_fourth(stimulus) else "word"))
 
 
-class Unprepared(_Words):
-    """Cannot prepare every fourth stimulus."""
-
-    def prepare(self, stimulus: Stimulus) -> Any:
-        if is_fourth(stimulus):
-            raise AnswerError("no_word", "the fourth")
-        return stimulus
-
-
 class Killed(_Words):
     """Ends as a process does for which the system has no memory, in batches of more than two."""
 
@@ -75,12 +66,10 @@ class Unanswering(_Words):
 
 
 class Raising(_Words):
-    """Raises for batches of more than two."""
+    """Raises for every stimulus."""
 
     def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
-        if size > 2:
-            raise ValueError("two is company")
-        return super().reply(stimulus, size)
+        raise ValueError("no")
 
 
 class Unloadable(_Words):
@@ -103,7 +92,7 @@ def linger(send: Callable[[object], None]) -> None:
     time.sleep(600)
 
 
-KINDS = (Crowded, Unprepared, Killed, Hungry, Unanswering, Raising, Unloadable, Missing)
+KINDS = (Crowded, Killed, Hungry, Unanswering, Raising, Unloadable, Missing)
 ENTRIES = {
     cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.tasks, "", "") for cls in KINDS
 }

@@ -88,8 +88,8 @@
   }
 
   function alarms() {
-    const { found, few, compared, note: looked } = Turinglike.index.alarms;
-    const parts = found.map(([kind, sentence, example]) =>
+    const { alarms: raised, few, compared, note: looked } = Turinglike.index.alarms;
+    const parts = raised.map(([kind, sentence, example]) =>
       el(
         "div",
         { class: "box-notice bad" },
@@ -98,7 +98,7 @@
         example ? [" Example: ", said(example)] : null,
       ),
     );
-    if (!found.length) parts.push(el("p", null, compared ? "None." : "There are no answers to look at."));
+    if (!raised.length) parts.push(el("p", null, compared ? "None." : "There are no answers to look at."));
     if (few.length) parts.push(note("Too few answers to say anything: ", said(few.join(", "))));
     return [el("h2", null, "Alarms"), ...parts, folded("What is looked for", note(looked))];
   }

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from measured_agents import ENTRIES
 
 from agents import catalogue
-from agents.answers import CaptionAnswer, TurnAnswer, WordAnswer
-from agents.contract import Draw, Reply, derive_seed
-from agents.errors import AnswerError
+from agents.contract import Draw, derive_seed
 from agents.stimuli import TASKS
 from serving.bench import made_stimuli
-from serving.bench.bare import BareAgent, Tally, Window
+from serving.bench.bare import BareAgent, Setup, Tally, Window
 from serving.runs.checking import check_set
+from serving.scheduling import machine
+from serving.scheduling.worker import BatchReply, PackedReply
 
 KINDS: list[Any] = [(task, None) for task in TASKS if task != "attention_prediction"]
 KINDS += [("attention_prediction", mode) for mode in ("free", "search")]
@@ -48,12 +48,8 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_stimuli.write(tmp_path_factory.mktemp("set") / "set.jsonl", {("word_association", None): 96})
 
 
-@contextmanager
-def bare(name: str, words: Path, **settings: Any) -> Iterator[BareAgent]:
-    entry = ENTRIES.get(name) or catalogue.get(name)
-    made = BareAgent(entry.make(settings), made_stimuli.read(words), 3)
-    yield made
-    made.close()
+def bare(name: str, words: Path, **settings: Any) -> BareAgent:
+    return BareAgent(Setup(catalogue.get(name), settings, "cpu", "word_association", None, words, 0.1))
 
 
 def ended(ends: Sequence[float], seconds: float, together: int = 1) -> Window:
@@ -88,26 +84,22 @@ def test_a_rate_is_of_all_of_a_round() -> None:
     assert ended([1.0, 2.0, 3.0, 4.0, 5.0], 9.0).rate() == 1.0
 
 
+@pytest.fixture
+def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process keeps the memory that it may take."""
+    monkeypatch.setattr(machine, "available", lambda: None)
+
+
+@pytest.mark.usefixtures("unlimited")
 @pytest.mark.parametrize("name", ["null", "null-one"])
-def test_answers_come_in_the_order_of_the_stimuli(name: str, words: Path) -> None:
+def test_answers_are_those_of_the_agent_and_so_is_the_rate(name: str, words: Path) -> None:
+    size, delay = 4, 0.01
     stimuli = made_stimuli.read(words)[:17]
     draws = [Draw(derive_seed(0, name, stimulus.id, 0, None, 0)) for stimulus in stimuli]
-    with bare(name, words) as agent:
-        replies: list[Any] = agent.answer(stimuli)
     expected: Sequence[Any] = catalogue.get("null").make().respond(stimuli, draws)
-    assert [reply.answer for reply in replies] == [reply.answer for reply in expected]
-
-
-def test_a_stimulus_that_cannot_be_prepared_fails_alone(words: Path) -> None:
-    with bare("unprepared", words) as agent:
-        replies = agent.answer(agent.stimuli[:9])
-    assert [isinstance(reply, AnswerError) for reply in replies] == [number % 4 == 0 for number in range(9)]
-
-
-@pytest.mark.parametrize("name", ["null", "null-one"])
-def test_a_rate_is_that_of_the_agent(name: str, words: Path) -> None:
-    size, delay = 4, 0.01
-    with bare(name, words, delay_s=delay) as agent:
+    with closing(bare(name, words, delay_s=delay)) as agent:
+        answers = agent.answer(agent.requests[:17])
+        assert [json.loads(answer)["word"] for answer in answers] == [reply.answer.word for reply in expected]
         tally = agent.measure(size, 0.1)
     assert tally.seconds >= 0.1
     assert tally.failed == 0
@@ -118,13 +110,18 @@ def test_a_rate_is_that_of_the_agent(name: str, words: Path) -> None:
 
 
 def test_tokens_and_percentiles() -> None:
-    tally = Tally(Window(1.0, 0.0), latencies=[float(value) for value in range(101, 0, -1)])
-    tally.note(Reply(WordAnswer(word="a"), "a"))
+    tally = Tally(Window(1.0, 0.0))
+    tally.note(BatchReply([(None, b'{"word":"a"}', b'"a"', "0", 0.0)], 1.0, 1), 2)
     assert tally.tokens is None
-    tally.note(Reply(CaptionAnswer(text="a", tokens=7)))
-    tally.note(AnswerError("no_word", "no"))
-    tally.note(Reply(TurnAnswer(text="a"), {"tokens": 5, "prompt_tokens": 9}))
+    replies: list[PackedReply] = [
+        (None, b'{"text":"a","tokens":7}', None, "0", 1.0),
+        ("no_word", "no", None, "0", 1.0),
+        (None, b'{"text":"a"}', b'{"tokens":5,"prompt_tokens":9}', "0", 1.0),
+    ]
+    tally.note(BatchReply(replies, 1.0, 3), 2)
     assert (tally.tokens, tally.answered, tally.failed, tally.failure) == (12, 3, 1, "no_word: no")
+    assert tally.latencies == [1.0, 2.5]  # two threads prepared
+    tally.latencies = [float(value) for value in range(101, 0, -1)]
     assert [tally.percentile(share) for share in (0.5, 0.95)] == [51.0, 96.0]
 
 

@@ -18,7 +18,6 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from agents import catalogue
-from agents.errors import UnavailableError
 from serving.bench import command, results, sweep
 from serving.bench.bare import Setup
 from serving.bench.command import BenchOptions, bench
@@ -70,11 +69,11 @@ def test_what_fails_is_a_sentence_and_others_are_measured(capsys: pytest.Capture
     options = BenchOptions(entries, {}, sizes=(1, 4), seconds=0.02, device="cpu", task="word_association", bare=True)
     assert bench(options) == 3
     result = parsed(capsys.readouterr().out)
-    assert [measured.agent for measured in result.agents] == ["raising", "null"]
+    assert [measured.agent for measured in result.agents] == ["null"]
     messages = {failed.agent: failed.message for failed in result.failed}
     assert messages["missing"] == "there are no weights: fetch them"
     assert messages["unloadable"] == "the weights have gone"
-    assert "two is company" in messages["raising"]
+    assert "no stimulus is answered" in messages["raising"]
     assert len(messages) == 3
 
 
@@ -113,14 +112,6 @@ def test_bad_input_is_refused_before_anything_is_measured(
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.out == ""
-
-
-@pytest.mark.parametrize("sizes", ["0", "1,,2"])
-def test_bad_sizes_are_refused(sizes: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        measure("null", f"--batch-sizes={sizes}")
-    assert ended.value.code == 2
-    assert "must be a whole number" in capsys.readouterr().err
 
 
 def test_without_ray_and_after_ctrl_c_there_is_what_was_measured(tmp_path: Path) -> None:
@@ -180,13 +171,6 @@ def test_a_picture_is_written_of_any_number_of_agents(count: int) -> None:
         assert picture.format == "PNG"
         assert picture.width > 1000
         assert picture.convert("L").getextrema() == (0, 255)  # black on white
-
-
-def test_without_matplotlib_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("matplotlib.backends.backend_agg", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UnavailableError, match=r"matplotlib is not installed; pip install 'turinglike\[bench\]'"):
-        results.plot(result_of(), io.BytesIO())
 
 
 def test_the_table_has_what_there_is() -> None:

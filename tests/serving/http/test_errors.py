@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from served_here import Here, here
 
-from serving.http import app, conversations, errors
+from serving.http import conversations, errors
 
 ROOT = Path(__file__).parents[3]
 
@@ -18,7 +18,7 @@ def raised() -> set[tuple[int, str]]:
     """Status and code of every ``ApiError(status, "code", …)``, and of those whose code is looked up."""
     found = {(422, code) for code in errors.MENDABLE}
     found |= {(status, code) for code, status in conversations.STATUS.items()}
-    found |= {(status, code) for status, (code, _) in app.FRAMEWORK_ERRORS.items()}
+    found |= {(status, code) for status, (code, _) in errors.FRAMEWORK_ERRORS.items()}
     for file in (ROOT / "serving" / "http").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             match node:

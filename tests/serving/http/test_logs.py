@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from serving.http.guard import FinishedRequest
-from serving.http.logs import ServerLog
+from serving.http.monitoring import ServerLog
 
 NAMES = ("turinglike", "turinglike.scheduling", "uvicorn")
 

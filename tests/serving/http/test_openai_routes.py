@@ -26,7 +26,7 @@ from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
 from agents.universal.null import NullAgent
 from serving.http.guard import Rules
-from serving.http.openai_bodies import (
+from serving.http.openai_requests import (
     MOST_ALL,
     MOST_CHOICES,
     MOST_IMAGE,

@@ -11,9 +11,9 @@ import time
 import psutil
 import pytest
 
-from serving.scheduling.guardian import AGENT_DIED, RAY_DIED
+from serving.scheduling.interrupts import AGENT_DIED, RAY_DIED
 
-START = "import os, sys, threading, time, signal; from serving.scheduling.guardian import answers_here, watched; "
+START = "import os, sys, threading, time, signal; from serving.scheduling.interrupts import answers_here, watched; "
 SLEEPING = "lambda: print('on', flush=True) or time.sleep(60) or 0"
 
 

@@ -18,7 +18,6 @@ from serving.scheduling.placement import (
     Admission,
     Need,
     Node,
-    Place,
     Room,
     fits,
     fitting_replicas,
@@ -109,13 +108,6 @@ def test_replicas_that_do_not_fit_beside_another_agent_are_fewer() -> None:
     assert [fitting[name].replicas for name in "abc"] == [4, 4, 8]
 
 
-@pytest.mark.parametrize(("replicas", "on_each"), [(1, 1), (4, 1), (8, 1), (16, 2)])
-def test_replicas_are_spread_over_the_gpus(replicas: int, on_each: int) -> None:
-    places = place_all([Need("a", GIB, 6 * GIB, replicas)], Room([EIGHT]))
-    assert places is not None
-    assert Counter(place.gpus for place in places["a"]) == {(gpu,): on_each for gpu in range(min(replicas, 8))}
-
-
 def test_replicas_are_spread_over_nodes_before_they_share_a_gpu() -> None:
     nodes = [replace(EIGHT, id=str(number)) for number in range(8)]
     needs = [Need("a", GIB, 6 * GIB, 64), Need("b", GIB, 40 * GIB, 8), Need("c", GIB, replicas=16)]
@@ -124,12 +116,6 @@ def test_replicas_are_spread_over_nodes_before_they_share_a_gpu() -> None:
     assert len(set(places["a"])) == 64
     assert Counter(place.node for place in places["b"]) == dict.fromkeys(range(8), 1)
     assert Counter(place.node for place in places["c"]) == dict.fromkeys(range(8), 2)
-
-
-def test_what_is_on_several_gpus_has_others_beside_it_and_not_on_them() -> None:
-    needs = [Need("small", GIB, 6 * GIB, 4), Need("large", GIB, 75 * GIB, devices=4)]
-    places = place_all(needs, Room([EIGHT]))
-    assert places == {"large": (Place(0, (0, 1, 2, 3)),), "small": tuple(Place(0, (gpu,)) for gpu in (4, 5, 6, 7))}
 
 
 async def nothing(agent: str) -> None:
@@ -222,7 +208,7 @@ def test_vllm_shares_its_layers_out_among_as_many() -> None:
     name = "llama-3.3-70b"
     needs, agents = admitted(gpus(8, 80), name, engine="vllm")
     assert needs[name].devices == agents[name].devices == 4
-    assert agents[name].make_engine()._chosen.tensor_parallel == 4
+    assert agents[name].make_engine()._settings.tensor_parallel == 4
     agents[name].drop_folder()
 
 

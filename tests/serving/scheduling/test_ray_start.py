@@ -24,7 +24,7 @@ import server_process
 
 from agents.errors import AgentStoppedError, ClusterError
 from serving.scheduling import cluster, local_ray
-from serving.scheduling.guardian import AGENT_DIED
+from serving.scheduling.interrupts import AGENT_DIED
 
 HANGING = {  # a Ray whose start never returns, whatever becomes of the raylet
     "__init__.py": """
@@ -115,48 +115,30 @@ def test_a_raylet_that_ends_at_the_start_is_noticed(start: Start, tmp_path: Path
     ]
 
 
-class Head:
-    """In place of Ray's processes: starts once there was a line of progress; the first of them then fails."""
+def test_a_start_that_was_begun_ahead_is_used_or_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Head:
+        ended = False
 
-    def __init__(self, lines: list[str], number: int) -> None:
-        self.lines, self.number, self.ended = lines, number, False
+        def address(self) -> str:
+            return "there"
 
-    def address(self) -> str:
-        while not any(line.startswith("still") for line in self.lines):
-            time.sleep(0.01)
-        if self.number == 0:
-            raise ClusterError("it timed out")
-        return f"head {self.number}"
+        def lost(self) -> None:
+            return None
 
-    def lost(self) -> None:
-        return None
+        def end(self, seconds: float) -> None:
+            self.ended = True
 
-    def end(self, seconds: float) -> None:
-        self.ended = True
-
-
-def test_a_slow_start_has_lines_of_progress_and_a_start_ahead_is_used_or_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[str] = []
-    heads: list[Head] = []
-
-    def begin() -> Head:
-        heads.append(Head(lines, len(heads)))
-        return heads[-1]
-
-    monkeypatch.setattr(cluster, "FIRST_LINE", 0)
-    monkeypatch.setattr(cluster, "LOOK", 0.01)
-    monkeypatch.setattr(local_ray.RayHead, "begin", begin)
+    monkeypatch.setattr(local_ray.RayHead, "begin", Head)
     monkeypatch.setattr(local_ray, "set_environment", lambda: None)
     monkeypatch.delitem(sys.modules, "ray", raising=False)
     with cluster.begun_ahead(True) as ahead:
-        assert asyncio.run(cluster.Cluster(ahead=ahead)._start_head(lines.append)) == "head 1"
-    assert set(lines) == {"still starting Ray (0 s)", "Ray did not start: it timed out; trying once more"}
-    assert [head.ended for head in heads] == [True, False]  # the cluster has the second
-    with pytest.raises(RuntimeError), cluster.begun_ahead(True):  # a set that cannot be used, or a signal
-        raise RuntimeError
-    assert heads[2].ended
-    with cluster.begun_ahead(False) as ahead:
-        assert ahead == []
+        [head] = ahead
+        assert asyncio.run(cluster.Cluster(ahead=ahead)._start_head(lambda text: None)) == "there"
+    assert not head.ended  # the cluster has it
+    with contextlib.suppress(ValueError), cluster.begun_ahead(True) as ahead:
+        [unused] = ahead
+        raise ValueError  # a set that cannot be used, or a signal
+    assert unused.ended
 
 
 @pytest.mark.parametrize(

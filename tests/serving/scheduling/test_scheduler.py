@@ -117,21 +117,6 @@ def test_a_batch_is_answered_in_parts_whose_pictures_fit(tmp_path: Path, monkeyp
     assert [part[:2] for part in reply.replies] == [part[:2] for part in asyncio.run(worker.answer(batch)).replies]
 
 
-def test_batches_of_large_pictures_are_answered_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker, batch = color_worker(tmp_path)
-    monkeypatch.setattr(scheduling_worker, "MOST_DECODED", 15 * 100 * 100 * 3)  # a batch has more than half of it
-    steps: list[str] = []
-    prepare, respond = worker.agent.prepare, worker.agent.respond
-    monkeypatch.setattr(worker.agent, "prepare", lambda stimulus: steps.append("prepare") or prepare(stimulus))
-    monkeypatch.setattr(worker.agent, "respond", lambda *batch: steps.append("respond") or respond(*batch))
-
-    async def both() -> list[Any]:
-        return [part for reply in await asyncio.gather(*map(worker.answer, [batch, batch])) for part in reply.replies]
-
-    assert [code for code, *_ in asyncio.run(both())] == [None] * 32
-    assert steps == ([*["prepare"] * 8, "respond"]) * 2
-
-
 def test_what_gets_no_memory_beside_others_is_prepared_again_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,9 +199,3 @@ def test_odd_replies_of_a_plugin_become_json() -> None:
     assert orjson.loads(outcomes["w001"].answer or b"")["word"] == "cue1!"
     assert orjson.loads(outcomes["w001"].raw or b"") == {"surrogate": "\ufffd", "nan": None}
     assert error_codes(outcomes) == {"w004": "bad_agent"}
-
-
-def test_the_time_limit_of_a_batch_does_not_count_the_batch_before_it() -> None:
-    outcomes = stream(12, {"delay_s": 2}, batch_size=4, timeout=5.0)
-    assert {request.status for request in outcomes.values()} == {"ok"}
-    assert {request.worker["batch_size"] for request in outcomes.values()} == {4}  # type: ignore[index]

@@ -375,7 +375,7 @@ def _answered(folder: Folder, task: str, said: dict[str, list[dict[str, Any]]], 
                 folder.stimuli.append(row)
             folder.record(agent, row, answer, **{"stimulus_sha256": f"{index:064x}", **fields})
     alarms = read(folder.write()).index["alarms"]
-    found = "; ".join(f"{sentence} {example}" for _, sentence, example in alarms["found"])
+    found = "; ".join(f"{sentence} {example}" for _, sentence, example in alarms["alarms"])
     return f"{found or 'none'} few: {alarms['few']} compared: {alarms['compared']}"
 
 

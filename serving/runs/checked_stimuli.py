@@ -1,0 +1,218 @@
+"""Stimuli of a program: pictures, words, rows, or the path of a set; checked as a set's file is.
+
+A picture is a path, bytes, a Pillow image or an array. The id of a path is the part below the folder that all of them
+share; other stimuli without an id have their content for one (:func:`serving.runs.set_rows.content_id`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agents.errors import InputError
+from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
+from serving.runs.checking import check_rows
+from serving.runs.display_text import count
+from serving.runs.eligibility import Kind, kind_of
+from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, repeated_names, with_free_fields
+from serving.runs.stimulus_set import present, read_rows
+
+TasksByAgent = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedStimulus:
+    """A stimulus: its id, its canonical JSON and its kind."""
+
+    id: str
+    row: bytes
+    kind: Kind
+
+
+@dataclass(slots=True)
+class CheckedStimuli:
+    """Checked stimuli. ``root`` is the folder that image names are relative to; ``files`` has the bytes of images that
+    are no files; messages call them ``where``."""
+
+    where: str
+    root: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    stimuli: list[CheckedStimulus] = field(default_factory=list)
+
+    def kinds(self) -> Counter[Kind]:
+        return Counter(stimulus.kind for stimulus in self.stimuli)
+
+    def parsed(self, row: bytes) -> Stimulus:
+        """A stimulus from its canonical JSON, with its images."""
+        return parse_row(row, root=self.root, files=self.files)
+
+    def add_all(self, rows: Iterator[Row]) -> None:
+        """Check rows and keep them. Raises InputError with every problem."""
+
+        def keep(row: Row, *_: object) -> None:
+            if row.stimulus is not None and row.canonical is not None:
+                self.stimuli.append(CheckedStimulus(row.stimulus.id, row.canonical, kind_of(vars(row.stimulus))))
+
+        result = check_rows(rows, on_row=keep)
+        if result.total_problems:
+            problems = count(result.total_problems, "problem")
+            raise InputError(f"{self.where}: {problems}; nothing was started", result.problems)
+        if not result.count:
+            raise InputError(f"{self.where}: an empty set: there is no stimulus in it")
+
+
+def check_stimuli(
+    stimuli: str | Path | Iterable[Any] | None,
+    images: Any,
+    cues: str | Iterable[str] | None,
+    topics: str | Iterable[str] | None,
+    messages: str | Iterable[str] | None,
+    task: str | None,
+    tasks: TasksByAgent,
+) -> CheckedStimuli:
+    """Read and check the stimuli, which are in exactly one of the first five arguments. The agents' ``tasks`` tell the
+    ``task`` where only one is possible. Raises InputError with every problem."""
+    if sum(source is not None for source in (stimuli, images, cues, topics, messages)) != 1:
+        raise InputError("give one of stimuli, images, cues, topics and messages")
+    task = None if task is None else SHORT.get(task, task)
+    if isinstance(images, str | os.PathLike) and os.path.isdir(images):
+        stimuli = Path(images)
+    if isinstance(stimuli, str | Path):
+        path = Path(stimuli)
+        checked = CheckedStimuli(str(path), str(path.resolve() if path.is_dir() else path.resolve().parent))
+        checked.add_all(read_rows(path, task, choose=chosen_by(tasks)))
+        return checked
+    checked = CheckedStimuli("stimuli", os.getcwd())
+    rows: Iterable[Any] = ()
+    if images is not None:
+        checked.where, rows = "images", _image_rows(images)
+    elif cues is not None:
+        checked.where, rows = "cues", [{"cue": cue} for cue in _texts(cues)]
+    elif topics is not None:
+        checked.where, rows = "topics", [{"topic": topic} for topic in _texts(topics)]
+    elif messages is not None:
+        histories = ([{"speaker": "A", "text": text}] for text in _texts(messages))
+        checked.where, rows = "messages", [{"type": "HM", "history": history} for history in histories]
+    elif stimuli is not None:
+        rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
+        if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
+            rows = map(with_free_fields, map(present, rows))
+    checked.add_all(_rows(checked, rows, task, tasks))
+    return checked
+
+
+def _texts(texts: str | Iterable[str]) -> Iterable[str]:
+    return [texts] if isinstance(texts, str) else texts
+
+
+def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
+    """Which tasks agents are asked of rows that name none: about pictures those of :func:`image_tasks`; words are cues
+    where an agent associates, and topics where all converse."""
+
+    def choose(tasks: Sequence[str]) -> Sequence[str]:
+        if PICTURE_TASKS.issuperset(tasks):
+            return [task for task in image_tasks(tasks_by_agent) if task in tasks]
+        has_words = any("word_association" in answered for answered in tasks_by_agent.values())
+        return [task for task in tasks if (task == "word_association") == has_words]
+
+    return choose
+
+
+def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
+    """What agents are asked about images: the only task that all answer, or each agent's only task. Raises InputError
+    if the agents leave it open."""
+    about_images = [
+        [task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in tasks_by_agent.values()
+    ]
+    common = [task for task in about_images[0] if all(task in tasks for tasks in about_images)]
+    if len(common) == 1:
+        return common
+    if any(about_images) and all(len(tasks) <= 1 for tasks in about_images):
+        return [*dict.fromkeys(task for tasks in about_images for task in tasks)]
+    listed = "; ".join(
+        f"{name} answers {', '.join(tasks) or 'in conversations'}" for name, tasks in tasks_by_agent.items()
+    )
+    if not any(about_images):
+        raise InputError(f"these agents answer nothing about images: {listed}")
+    raise InputError(f"say with task (--task) what is asked about the images: {listed}")
+
+
+def _rows(checked: CheckedStimuli, rows: Iterable[Any], task: str | None, tasks: TasksByAgent) -> Iterator[Row]:
+    reader = RowReader(checked.where, Path(checked.root), task, chosen_by(tasks), checked.files)
+    filled: list[dict[str, Any]] = []
+    for row in rows:
+        fields = present(_fields(row))
+        for name in IMAGES:
+            if name in fields:
+                fields[name] = _image_name(fields[name], checked.files)
+        filled.append(fields)
+    reader.repeated = repeated_names(filled)
+    for number, fields in enumerate(filled, start=1):
+        yield from reader.from_values(fields, number, unnamed="id" not in fields)
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    if isinstance(row, Mapping):
+        return dict(row)
+    try:
+        images = row.images_by_field().items()
+        return as_dict(row) | {
+            name: image.read() if image.path is None else image.path.resolve() for name, image in images
+        }
+    except AttributeError:
+        raise InputError(f"a stimulus is a mapping of its fields, not a {type(row).__name__}") from None
+
+
+def _image_rows(images: Any) -> list[dict[str, Any]]:
+    """A row for each picture: one, or a list of them."""
+    is_picture = isinstance(images, str | bytes | os.PathLike | Mapping) or hasattr(images, "__array_interface__")
+    several = [images] if is_picture or not isinstance(images, Iterable) else images
+    pictures = [os.fspath(picture) if isinstance(picture, str | os.PathLike) else picture for picture in several]
+    folders = [os.path.dirname(os.path.abspath(picture)) for picture in pictures if isinstance(picture, str)]
+    above = os.path.commonpath(folders) if folders else ""
+    return [
+        {"image": picture, "id": Path(os.path.relpath(picture, above)).as_posix()}
+        if isinstance(picture, str)
+        else {"image": picture}
+        for picture in pictures
+    ]
+
+
+def _image_name(image: Any, files: dict[str, bytes]) -> Any:
+    """What a row calls an image; the bytes of an image that is no file are kept in ``files``."""
+    if isinstance(image, str | os.PathLike):
+        return os.fspath(image)
+    if isinstance(image, Mapping):  # as Parquet files of pictures have it
+        if image.get("bytes") is None:
+            return image.get("path")
+        image = image["bytes"]
+    if isinstance(image, bytes):
+        name, data = _digest(image), image
+    elif hasattr(image, "__array_interface__"):
+        name, data = _encoded(image)
+    else:
+        return image
+    files[name] = data
+    return name
+
+
+def _encoded(picture: Any) -> tuple[str, bytes]:
+    """A name that stands for the pixels of a Pillow image or an array, and the picture as a PNG."""
+    from PIL import Image, ImageOps
+
+    upright = ImageOps.exif_transpose(picture) if isinstance(picture, Image.Image) else Image.fromarray(picture)
+    if upright.mode not in ("1", "L", "LA", "I;16", "P", "RGB", "RGBA"):
+        upright = upright.convert("RGB")
+    buffer = io.BytesIO()
+    upright.save(buffer, "PNG")
+    return _digest(f"{upright.mode} {upright.size}".encode() + upright.tobytes()), buffer.getvalue()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:ID_DIGITS]

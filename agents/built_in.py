@@ -43,7 +43,6 @@ def online(make: Callable[..., Entry], name: str, title: str, **settings: Any) -
 
 GIT: dict[str, Any] = {"beams": 4, "length_penalty": 0.6, "max_tokens": 50, "count_prompt": True}
 BLIP: dict[str, Any] = {"prompt": "a picture of ", "beams": 3, "min_tokens": 5, "max_tokens": 20, "count_prompt": True}
-OFA_SIDES = {"tiny": 256, "medium": 256, "base": 384, "large": 480, "huge": 480}  # pixels of the picture
 OFA_HUGE: dict[str, Any] = {"checkpoint": "./caption_huge_best.pt", "dictionary": "OFA-Sys/ofa-tiny"}
 LLAVA: dict[str, Any] = {
     "decoding": "sample",
@@ -57,7 +56,7 @@ LLAVA: dict[str, Any] = {
 mmcq = family("vision.mmcq:MedianCutAgent", COLORS, "Leptonica's modified median cut, as ColorThief does it", ran=True)
 git = family("vision.git:GitAgent", CAPTIONS, "Wang et al. 2022, arXiv 2205.14100", MIT, **GIT)
 blip = family("vision.blip:BlipAgent", CAPTIONS, "Li et al. 2022, arXiv 2201.12086", BSD, **BLIP)
-blip2 = family("vision.blip2:Blip2Agent", CAPTIONS, "Li et al. 2023, arXiv 2301.12597", MIT, beams=5, max_tokens=30)
+blip2 = family("vision.blip:Blip2Agent", CAPTIONS, "Li et al. 2023, arXiv 2301.12597", MIT, beams=5, max_tokens=30)
 llava = family("vision.llava_next:LlavaNextAgent", CAPTIONS + COLORS + OBJECTS, "Liu et al. 2024, LLaVA-NeXT", **LLAVA)
 ofa = family("vision.ofa:OFAAgent", CAPTIONS, "Wang et al. 2022, arXiv 2202.03052")
 clipcap = family("vision.clipcap:ClipCapAgent", CAPTIONS, "Mokady, Hertz, Bermano 2021, arXiv 2111.09734", MIT)
@@ -78,11 +77,9 @@ torchvision = family(
     "vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent", OBJECTS, "He et al. 2017; torchvision", BSD
 )
 detr = family("vision.detr:DetrAgent", OBJECTS, "Carion et al. 2020, arXiv 2005.12872")
-google = family("vision.google_vision:GoogleVisionAgent", COLORS + OBJECTS, "Google, Cloud Vision", PROPRIETARY)
-azure = family(
-    "vision.azure_vision:AzureVisionAgent", COLORS + OBJECTS + CAPTIONS, "Microsoft, Azure AI Vision", PROPRIETARY
-)
-rekognition = family("vision.rekognition:RekognitionAgent", OBJECTS, "Amazon, Rekognition", PROPRIETARY)
+google = family("vision.cloud:GoogleVisionAgent", COLORS + OBJECTS, "Google, Cloud Vision", PROPRIETARY)
+azure = family("vision.cloud:AzureVisionAgent", COLORS + OBJECTS + CAPTIONS, "Microsoft, Azure AI Vision", PROPRIETARY)
+rekognition = family("vision.cloud:RekognitionAgent", OBJECTS, "Amazon, Rekognition", PROPRIETARY)
 
 gbvs = family("attention.gbvs:GraphSaliencyAgent", GAZE, "Harel, Koch, Perona 2006", ran=True)
 # With torchvision's weights, where the authors had Caffe's; the early layer and the bottom-up map are unstated.
@@ -169,12 +166,6 @@ BUILT_IN: tuple[Entry, ...] = (
         beams=10,
         temperature=0.98,
         length_penalty=0.98,
-    ),
-    *(
-        ofa(
-            f"ofa-{size}-pretrained", f"OFA, {size}, pretrained only", checkpoint=f"OFA-Sys/ofa-{size}", image_size=side
-        )
-        for size, side in OFA_SIDES.items()
     ),
     clipcap(
         "clipcap-transformer",

@@ -251,6 +251,15 @@ VARIANT: InPaper = "variant"
 NOT_IN_PAPER: InPaper = "no"
 
 
+# Where classes were that moved since: the digests of older runs name these places.
+MOVED = {
+    "agents.vision.blip:Blip2Agent": "agents.vision.blip2:Blip2Agent",
+    "agents.vision.cloud:AzureVisionAgent": "agents.vision.azure_vision:AzureVisionAgent",
+    "agents.vision.cloud:GoogleVisionAgent": "agents.vision.google_vision:GoogleVisionAgent",
+    "agents.vision.cloud:RekognitionAgent": "agents.vision.rekognition:RekognitionAgent",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What the catalogue knows of an agent without importing it.
@@ -277,6 +286,11 @@ class Entry:
     def __post_init__(self) -> None:
         if not self.published:
             object.__setattr__(self, "published", str(self.settings.get("checkpoint", "")))
+
+    @property
+    def identity(self) -> str:
+        """The name of the agent's class in the digest of a run."""
+        return MOVED.get(self.agent, self.agent)
 
     def load_class(self) -> type[Agent[Any]]:
         """Import the agent's class. Raises ImportError, InputError."""

@@ -279,8 +279,9 @@ class Generation:
 
         def unfinished(stimulus: str, sample: int) -> bool:
             position = self.positions.get(("conversation", stimulus))
-            is_asked = position is not None and sample < self.options.samples
-            return is_asked and status.get((position, sample)) not in ("ok", "rejected")
+            if position is None or sample >= self.options.samples:
+                return False
+            return status.get((position, sample)) not in ("ok", "rejected")
 
         journalled = read_journal(journal, unfinished)
         await self._write_invalid(assignment)

@@ -29,7 +29,7 @@ from agents.stimuli import (
     WordStimulus,
 )
 from agents.vision import colors
-from agents.vision.caption_rules import flags
+from agents.vision.captions import flags
 
 NO_PROMPT = "Please enter a valid prompt."
 SYMBOLS = "#*&^%@!+=$~"

@@ -33,7 +33,7 @@ from agents.universal.picture_replies import (
     read_objects,
     read_scanpath,
 )
-from agents.vision.caption_rules import Flag, flags
+from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 
 SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that OpenAI takes

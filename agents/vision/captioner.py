@@ -1,28 +1,20 @@
-"""The base of all captioners: preparation, one pass of the image encoder per image, generation, cleaning.
-
-A family of models (GIT, BLIP, …) is a subclass that says how its images are encoded and how its ``generate`` is called;
-a checkpoint of a family is a line of the catalogue. Generation itself is transformers', for every family.
-
-Samples of one stimulus are prepared once, encoded once and drawn in one call. In beam search sample k is the beam of
-rank k, and its seed has no part in it. In float32 a text is the same whatever else is in the batch.
-"""
+"""The base of all captioners: preparation, encoding each image once, generation by transformers, cleaning."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from agents import checkpoints, hub
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.loading import dtype_for, load_part, load_pretrained, use_full_float32
 from agents.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
-from agents.vision.caption_rules import Flag, flags
-from agents.vision.caption_settings import C
+from agents.vision.captions import C, CaptionRow, Flag, Texts, flags
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,57 +22,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
-    from transformers import GenerationConfig, LogitsProcessorList
+    from transformers import GenerationConfig
 
 THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
-Prepared = dict[str, Any]  # the image processor's tensors for one image, without the batch dimension
-
-
-class LengthNorm(float):
-    """A length penalty p by which ``n ** p``, with which transformers divides the beams of n tokens (their end is one),
-    is ((n + more) / unit) to the power p: programs of authors count and divide otherwise. A text of ``cut`` tokens was
-    cut off, and has one more than it would have with its end."""
-
-    more: float = 0
-    unit: float = 1
-    cut: int = 0
-
-    def __rpow__(self, length: int) -> float:  # type: ignore[override]
-        return float(((length + (length == self.cut) + self.more) / self.unit) ** float(self))
-
-
-@dataclass(frozen=True, slots=True)
-class CaptionRow:
-    """One text to generate: the image's index among the encoded ones, the prompt, and, if drawn, the seed.
-
-    ``limit`` is the most words that the prompt asked for, if it named a number; ``attempt`` counts from 0.
-    """
-
-    image: int
-    prompt: str
-    seed: int | None = None
-    limit: int | None = None
-    attempt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """What a family's ``generate`` brought: ``tokens`` int64 [rows x returned, length] without the prompt."""
-
-    tokens: Tensor
-    scores: Tensor | None
+Prepared = dict[str, Any]  # the image processor's tensors for an image, without the batch dimension
 
 
 class CaptionAgent(PretrainedAgent[C]):
-    """Base of the captioners. A family gives :meth:`_encode` and :meth:`_generate`, and the name of its model class.
-
-    ``memory`` and ``device_memory`` are what the largest published checkpoint of the family needs. ``keeps_end`` says
-    that the token which ends a text is part of it.
-    """
+    """A family of models gives :meth:`_encode`, :meth:`_generate` and the name of its model class. ``memory`` and
+    ``device_memory`` are what its largest published checkpoint needs; with ``keeps_end`` the token that ends a text is
+    part of it."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
     extra = "vision"
     packages = ("torch", "torchvision", "transformers")
+    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
     memory = 6 * GIB
     device_memory = 6 * GIB
     batch_size = 16
@@ -130,16 +86,16 @@ class CaptionAgent(PretrainedAgent[C]):
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
-        alike: dict[tuple[int, ...], list[int]] = {}
+        groups: dict[tuple[int, ...], list[int]] = {}
         for index, prepared in enumerate(batch):
-            alike.setdefault(self._group_key(prepared), []).append(index)
+            groups.setdefault(self._group_key(prepared), []).append(index)
         replies: dict[int, Reply | Exception] = {}
         with torch.inference_mode():
-            for indices in alike.values():
+            for indices in groups.values():
                 items = [batch[index] for index in indices]
-                distinct = list({id(item): item for item in items}.values())  # samples of one stimulus share one
+                distinct = list({id(item): item for item in items}.values())  # samples of a stimulus share their item
                 features = self._encode(distinct)
-                answers = self._described(distinct, features, items, [draws[index] for index in indices])
+                answers = self._describe(distinct, features, items, [draws[index] for index in indices])
                 replies.update(zip(indices, answers, strict=True))
         return [replies[index] for index in range(len(batch))]
 
@@ -160,30 +116,25 @@ class CaptionAgent(PretrainedAgent[C]):
 
     @abstractmethod
     def _encode(self, images: Sequence[Prepared]) -> Any:
-        """The encoder's features for images of one group, each image once."""
+        """The encoder's features for images of a group, each image once."""
 
     @abstractmethod
-    def _generate(
-        self, features: Any, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
-    ) -> Generated:
-        """Call transformers' ``generate`` for ``rows``. ``config`` lacks the tokens that are the model's own."""
+    def _generate(self, features: Any, texts: Texts) -> tuple[Any, int]:
+        """(the output of ``generate``, how many of its tokens are the prompt's)."""
 
     def _room(self) -> tuple[int, int] | None:
-        """(positions that the model has for text, how many of them its start and the image take); None: no limit."""
+        """(the model's positions for text, how many of them its start and the image take); None: no limit."""
         return None
 
     def _row(self, image: int, prepared: Prepared, draw: Draw) -> CaptionRow:
-        """The text to be generated for one draw; beams have no seed."""
         if not self._drawn:
             return CaptionRow(image, self.settings.prompt)
         return CaptionRow(image, self.settings.prompt, draw.seed, attempt=draw.attempt)
 
     def _rules(self) -> list[Any]:
-        """The family's own logits processors for one call of ``generate``."""
         return []
 
     def _length_penalty(self) -> float:
-        """What beams are divided by; a :class:`LengthNorm` where it is not transformers' power of their length."""
         return self.settings.length_penalty
 
     def _load_model(self, folder: Path) -> Any:
@@ -198,8 +149,7 @@ class CaptionAgent(PretrainedAgent[C]):
     # what all families share
 
     def _check_room(self) -> None:
-        """Raises UnavailableError if prompt and text can be longer than the model has positions for: on a GPU one
-        token too many ends the process."""
+        """On a GPU a token for which there is no position ends the process."""
         chosen, room = self.settings, self._room()
         if room is None:
             return
@@ -216,10 +166,9 @@ class CaptionAgent(PretrainedAgent[C]):
                 f"{chosen.max_tokens}"
             )
 
-    def _described(
+    def _describe(
         self, distinct: Sequence[Prepared], features: Any, items: Sequence[Prepared], draws: Sequence[Draw]
     ) -> list[Reply | Exception]:
-        """Replies to ``items``, each of them one of the ``distinct`` images, whose features these are."""
         from transformers import LogitsProcessorList, SuppressTokensLogitsProcessor
 
         from agents.sampling import Finite, Sampler, Warp
@@ -245,10 +194,13 @@ class CaptionAgent(PretrainedAgent[C]):
             warp = Warp(chosen.temperature, chosen.top_k, chosen.top_p)
             chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
         config = self._config(width, returned)
-        generated = self._generate(features, rows, config, LogitsProcessorList(chain))
+        options = {"generation_config": config, "logits_processor": LogitsProcessorList(chain)}
+        generated, before = self._generate(features, Texts(rows, width, options))
 
-        said = [generated.tokens, finite.bad, *([] if generated.scores is None else [generated.scores])]
-        tokens, bad, *rest = (one.tolist() for one in downloaded(said))
+        outputs = [generated.sequences[:, before:], finite.bad]
+        if width > 1:
+            outputs.append(generated.sequences_scores)
+        tokens, bad, *rest = (output.tolist() for output in downloaded(outputs))
         scores = rest[0] if rest else None
         replies: list[Reply | Exception] = []
         for row, at, rank in zip(wanted, row_index, ranks, strict=True):
@@ -276,24 +228,24 @@ class CaptionAgent(PretrainedAgent[C]):
             early_stopping=chosen.early_stopping if width > 1 else None,
             no_repeat_ngram_size=chosen.no_repeat_ngram or None,
             return_dict_in_generate=True,
-            output_scores=width > 1,  # or the beams' scores are not given either
+            output_scores=width > 1,  # or the beams' scores are not returned either
             **{most: chosen.max_tokens} | ({least: chosen.min_tokens} if chosen.min_tokens else {}),
         )
 
     def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:
         ends = [index for index, token in enumerate(tokens) if token in self._ends]
         if ends:
-            said = tokens[: ends[0] + 1 if self.keeps_end else ends[0]]
+            tokens = tokens[: ends[0] + 1 if self.keeps_end else ends[0]]
         else:
-            said = [token for token in tokens if token != self._pad]
-        raw = str(self._tokenizer.decode(said, skip_special_tokens=False))
-        kept = str(self._tokenizer.decode([token for token in said if token not in self._special]))
+            tokens = [token for token in tokens if token != self._pad]
+        raw = str(self._tokenizer.decode(tokens, skip_special_tokens=False))
+        kept = str(self._tokenizer.decode([token for token in tokens if token not in self._special]))
         text = self._clean(" ".join(kept.split()))
-        known: list[Flag] = ["special_tokens"] if self._special.intersection(said) else []
+        known: list[Flag] = ["special_tokens"] if self._special.intersection(tokens) else []
         if row.limit is not None and len(text.split()) > row.limit:
             known.append("too_many_words")
         answer = CaptionAnswer(
-            text=text, tokens=len(said), score=score, finish="end" if ends else "length", flags=flags(text, known)
+            text=text, tokens=len(tokens), score=score, finish="end" if ends else "length", flags=flags(text, known)
         )
         if row.limit is None and not self.settings.keep_last:
             return Reply(answer, raw)
@@ -301,7 +253,6 @@ class CaptionAgent(PretrainedAgent[C]):
         return Reply(answer, {"text": raw, "attempt": row.attempt, **about})
 
     def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        """The filter of one flag."""
         if not isinstance(reply.answer, CaptionAnswer) or flag not in reply.answer.flags:
             return None
         is_kept = self.settings.keep_last and reply.raw["attempt"] + 1 >= self.settings.attempts
@@ -313,9 +264,15 @@ class CaptionAgent(PretrainedAgent[C]):
         return text[len(prompt) :].lstrip() if prompt and text.lower().startswith(prompt.lower()) else text
 
     def _ids(self, text: str) -> list[int]:
-        """The prompt's tokens, without special ones."""
-        found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return found
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _prompts(self, texts: Texts, start: list[int]) -> list[Tensor]:
+        """The tokens ``start`` and the prompt's of each text, and the place of its image, on the device."""
+        import torch
+
+        prompts = torch.tensor([start + self._ids(row.prompt) for row in texts.rows], dtype=torch.long)
+        return self._moved(prompts, [row.image for row in texts.rows])
 
     def _stack(self, images: Sequence[Prepared]) -> Tensor:
         """The pixels of all images on the device, in the model's type."""
@@ -324,16 +281,15 @@ class CaptionAgent(PretrainedAgent[C]):
         return torch.stack(self._moved(*(image["pixel_values"] for image in images))).to(self._dtype)
 
     def _moved(self, *values: Any) -> list[Tensor]:
-        """Tensors of the CPU, or whole numbers in lists, on the device."""
+        """Tensors of the CPU, or integers in lists, on the device."""
         import torch
 
         from agents.transfer import uploaded
 
-        return uploaded([torch.as_tensor(one) for one in values], self._device)
+        return uploaded([torch.as_tensor(value) for value in values], self._device)
 
     def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int] | None, pad: int | None) -> None:
-        """Fix the model's own tokens. What else a checkpoint's generation_config.json says is dropped: every choice
-        is a setting."""
+        """Fix the model's tokens; all else in a checkpoint's generation_config.json is dropped."""
         from transformers import GenerationConfig
 
         if start is None or end is None:
@@ -342,6 +298,66 @@ class CaptionAgent(PretrainedAgent[C]):
         self._ends = frozenset(ends)
         self._pad = ends[0] if pad is None else pad
         model.generation_config = GenerationConfig(bos_token_id=start, eos_token_id=ends, pad_token_id=self._pad)
+
+
+class PartsCaptioner(CaptionAgent[C]):
+    """A captioner whose checkpoint stands beside others, each named by a setting of ``parts``. ``source`` says where a
+    checkpoint is to be had that is on no hub; ``last_needs`` and ``last_types`` are for the last part what ``needs``
+    and ``model_types`` are for a checkpoint."""
+
+    parts: ClassVar[tuple[str, ...]] = ("checkpoint", "clip", "language_model")
+    source: ClassVar[str | None] = None
+    last_needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.TOKENIZER)
+    last_types: ClassVar[tuple[str, ...]] = ()
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        """The checkpoint's name; its revision and those of the other parts."""
+        if self.random:
+            return super().checkpoint()
+        (name, revision), *others = (checkpoints.identity(*self._named(part)) for part in self.parts)
+        return name, " ".join([str(revision), *(f"{other}@{at}" for other, at in others)])
+
+    def weight_paths(self) -> Sequence[Path]:
+        first, *others = (checkpoints.find(*self._named(part)) for part in self.parts)
+        return [checkpoints.weights_file(first), *others]
+
+    def missing(self) -> str | None:
+        if self.random or self.missing_packages() is not None:
+            return super().missing()
+        for part in self.parts:
+            try:
+                path = checkpoints.find(*self._named(part))
+            except UnavailableError as error:
+                how = f"run `turinglike fetch {self.name}` where there is a network"
+                if part == "checkpoint" and self.source is not None:
+                    how = self.source
+                return f"{error}: {how}, or give a local copy with --set {self.name}.{part}=PATH"
+        wrong = checkpoints.problem(path, self.last_needs, self.last_types)
+        return None if wrong is None else f"{path} {wrong}: --set {self.name}.{part}=PATH names another"
+
+    def fetch(self) -> Sequence[checkpoints.Download]:
+        if self.random:
+            return ()
+        try:  # what no hub has, before anything is downloaded
+            first = hub.fetch(*self._named("checkpoint"))
+        except UnavailableError as error:
+            if self.source is None:
+                raise
+            raise UnavailableError(f"{error}: {self.source}; then --set {self.name}.checkpoint=PATH") from None
+        return [first, *(hub.fetch(*self._named(part)) for part in self.parts[1:])]
+
+    def provenance(self) -> dict[str, Any]:
+        is_random = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
+        return {**super().provenance(), **({"random_weights": True} if is_random else {})}
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        assert isinstance(stimulus, CaptionStimulus)
+        pixels = stimulus.image.decode()
+        check_shape(pixels)
+        return {"pixel_values": self._images(pixels)}
+
+    def _named(self, part: str) -> tuple[str, str | None]:
+        return getattr(self.settings, part), self.settings.revision if part == "checkpoint" else None
 
 
 def check_shape(pixels: NDArray[np.uint8]) -> None:

@@ -11,22 +11,21 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.loading import load_part
 from agents.random_weights import RANDOM, Architecture, architecture, random_setting
-from agents.vision.caption_settings import CaptionSettings
-from agents.vision.captioner import CaptionRow, Generated, Prepared
-from agents.vision.clip_captioner import ClipCaptioner
+from agents.vision.captioner import PartsCaptioner, Prepared
+from agents.vision.captions import CaptionSettings, Texts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
-    from transformers import GenerationConfig, LogitsProcessorList
+    from transformers import GenerationConfig
 
 PUBLISHED = {"transformer": "transformer_weights.pt", "mlp": "coco_weights.pt"}  # the authors' files by mapper
 SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
 
 
-class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
-    """The authors' file beside CLIP's image tower and GPT-2; see :mod:`agents.vision.models.clipcap`."""
+class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
+    """The authors' file beside CLIP's image tower and GPT-2."""
 
     class Settings(CaptionSettings):
         """As for every captioner, and what the file is to be used with."""
@@ -56,22 +55,19 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
     device_memory = 4 * GIB
     keeps_end = True
     source = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
-    language_types = ("gpt2",)
-
-    settings: Settings
+    last_types = ("gpt2",)
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         return (RANDOM, PUBLISHED[self.settings.mapper]) if self.random else super().checkpoint()
 
     def architecture(self) -> Architecture:
-        """That which was published with the mapper; ``clip`` and ``language_model`` have no part in it."""
+        """That which was published with the mapper."""
         return architecture(random_setting(PUBLISHED[self.settings.mapper]))
 
     def open(self) -> None:
         from transformers import AutoTokenizer
 
-        from agents.vision.models.clip_resnet import ClipPixels
-        from agents.vision.models.clipcap import input_size
+        from agents.vision.clip_towers import ClipPixels, input_size
 
         chosen = self.settings
         self._images = ClipPixels(SIZES[chosen.mapper] if self.random else input_size(checkpoints.find(chosen.clip)))
@@ -81,7 +77,7 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         self._ends = frozenset([self._stop])
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.models.clipcap import draw, load
+        from agents.vision.clipcap_network import draw, load
 
         chosen = self.settings
         normalise = chosen.mapper == "transformer" if chosen.normalise is None else chosen.normalise
@@ -97,13 +93,13 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         prefix: Tensor = self._model.prefix(self._stack(images))
         return prefix
 
-    def _averaged(self) -> bool:
+    def _is_averaged(self) -> bool:
         return self.settings.search == "averaged" and self.settings.decoding == "beam" and self.settings.beams > 1
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
         config = super()._config(width, returned)
         config.pad_token_id = self._stop
-        if self._averaged():  # the scores are averages already, and transformers is not told of the end
+        if self._is_averaged():  # the scores are averages already, and transformers does not know of the end
             config.length_penalty, config.early_stopping = 0.0, True
         else:
             config.eos_token_id = self._stop
@@ -112,9 +108,9 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
     def _rules(self) -> list[Any]:
         from transformers import MinNewTokensLengthLogitsProcessor
 
-        from agents.vision.models.clipcap import AveragedBeams
+        from agents.vision.clipcap_network import AveragedBeams
 
-        if not self._averaged():
+        if not self._is_averaged():
             return []
         chosen = self.settings
         before = self._model.prefix_length + len(self._ids(chosen.prompt)) if chosen.count_prompt else 0
@@ -122,26 +118,22 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         rule = MinNewTokensLengthLogitsProcessor(0, least, self._stop, device=str(self._device))
         return [rule, AveragedBeams(self._stop, chosen.beams)]
 
-    def _generate(
-        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
-    ) -> Generated:
+    def _generate(self, features: Tensor, texts: Texts) -> tuple[Any, int]:
         import torch
         from transformers import StoppingCriteriaList
 
         from agents.padding import ready_masks
-        from agents.vision.models.clipcap import AllStopped
+        from agents.vision.clipcap_network import AllStopped
 
         gpt = self._model.gpt
-        asked = torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long)
-        prompts, images = self._moved(asked, [row.image for row in rows])
+        prompts, images = self._prompts(texts, [])
         embedded = torch.cat((features[images], gpt.get_input_embeddings()(prompts)), dim=1)
-        stops = [AllStopped(self._stop, config.num_beams or 1)] if self._averaged() else []
+        stops = [AllStopped(self._stop, texts.beams)] if self._is_averaged() else []
         with ready_masks(gpt, padded=False):
             generated = gpt.generate(
                 inputs_embeds=embedded,
                 attention_mask=torch.ones(embedded.shape[:2], dtype=torch.long, device=self._device),
-                generation_config=config,
-                logits_processor=processors,
+                **texts.options,
                 stopping_criteria=StoppingCriteriaList(stops),
             )
-        return Generated(generated.sequences, generated.get("sequences_scores"))
+        return generated, 0

@@ -1,34 +1,11 @@
-"""Colour names: the CSS3 names, the eleven colour words of the test, and the way from a colour to either.
+"""Colour names: the CSS3 names, the eleven colour words of the test, and the way from a colour (sRGB) to either.
 
-CSS3 names are those of CSS Color Module Level 3 (section 4.3, the SVG 1.0 keywords): 147 names for 138 colours. Where
-two names mean one colour, ours is the one of :data:`CSS3`, the other an alias: gray and not grey (the spelling of
-the eleven words), cyan and not aqua, magenta and not fuchsia.
-
-**The map from CSS3 names to the eleven words was made by hand for this project.** The published agent used such a map
-too, of which the program is to be read (kreimanlab/TuringTest, colorDetection/Feedback_Color/color_extraction.ipynb)
-and the entries are not: ours is a reconstruction. The rules:
-
-- a name that ends in one of the eleven words means that word, so a dimgray is gray and a rosybrown brown, except
-  seven, whose colour nobody would call so: aliceblue and navajowhite (a white; a light orange), greenyellow (green),
-  mediumvioletred and palevioletred (pink), orangered and sandybrown (orange); and darkslategray, which is green in
-  the published answers (of 92, 39 % are green and 38 % gray; ours on 103 other COCO pictures were 5 and 76 % with
-  it as gray, which does not fit, p = 3e-9, and with it as green fit, p = 0.37);
-- another name means what a native speaker would call the colour if only the eleven words were allowed; where it
-  lies between two of them, the thing decides after which it is named (chocolate brown, papayawhip orange, teal blue);
-- what is so pale that it passes for white on a page is white (ivory, mintcream, beige), unless its name says a hue
-  (lightcyan, lightyellow, lavender).
-
-The published map said "none" of some names, which the program takes out before it looks for the nearest. Which they
-were is not known; pale ones, as it seems. :data:`PALE` reconstructs them by a rule: every channel is 205 or more, and
-they differ by more than 5, so that white, whitesmoke, snow and the light grays stay.
-
-The perceptual variant (:func:`nearest_word`) goes to the words directly: the word of the nearest prototype by CIELAB
-distance (CIE 1976). A word has several prototypes: the CSS3 colours that the map gives it and, for the eight chromatic
-words, the focal colour (:data:`FOCAL`). Here darkslategray is gray, as it is called; as green it would make green of
-every dark gray. One prototype per word, its own CSS3 value, will not do: a pale blue sky is
-then nearer to white or gray than to blue, and wood is nearer to gray than to CSS's reddish brown.
-
-All colours are sRGB, 0 to 255 per channel, as (r, g, b).
+The map from CSS3 names to words was made by hand: it reconstructs the published agent's (kreimanlab/TuringTest,
+colorDetection/Feedback_Color/color_extraction.ipynb), whose entries are unknown. A name that ends in a word means that
+word, except seven that nobody would call so (aliceblue, navajowhite, greenyellow, mediumvioletred, palevioletred,
+orangered, sandybrown) and darkslategray, which is green in the published answers. Any other name means what a native
+speaker would call it; between two words decides the thing after which it is named. What passes for white on a page is
+white, unless its name says a hue.
 """
 
 from __future__ import annotations
@@ -88,7 +65,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 """The nine other CSS3 names, each with ours."""
 
 PALE = frozenset(name for name, rgb in CSS3.items() if min(rgb) >= 205 and max(rgb) - min(rgb) > 5)
-"""The 22 names that stand for those of which the published map says "none"."""
+"""The 22 names of which the published map is taken to say "none": white, whitesmoke, snow and light grays stay."""
 
 FOCAL: Mapping[str, Lab] = MappingProxyType(
     {
@@ -107,20 +84,19 @@ and memory" (1972), after Berlin and Kay (1969), converted with the renotation o
 
 
 def word_of(name: str) -> str:
-    """The one of the eleven words that stands for a CSS3 name (any of the 147). Raises KeyError for other names."""
+    """The colour word of a CSS3 name (any of the 147). Raises KeyError for other names."""
     return WORD[ALIASES.get(name, name)]
 
 
 def nearest_rgb(rgb: RGB, left_out: Set[str] = frozenset()) -> str:
-    """The CSS3 name nearest to a colour by Euclidean distance in RGB, but for those ``left_out``; of equally near ones
-    the first in the alphabet."""
+    """The CSS3 name nearest by Euclidean distance, but for those ``left_out``; of equals the first by letters."""
     names = [name for name in CSS3 if name not in left_out]
     return min(names, key=lambda name: sum((ours - its) ** 2 for ours, its in zip(CSS3[name], rgb, strict=True)))
 
 
 def nearest_word(rgb: RGB) -> str:
-    """The one of the eleven words whose nearest prototype is nearest to a colour by CIELAB distance; of equally near
-    ones that of the CSS3 name first in the alphabet."""
+    """The word of the nearest prototype by CIELAB distance (CIE 1976): its CSS3 colours, darkslategray as gray, and the
+    focal colours. Of equals that of the CSS3 name first by letters."""
     lightness, a, b = lab(rgb)
     return min(_prototypes(), key=lambda p: (p[0][0] - lightness) ** 2 + (p[0][1] - a) ** 2 + (p[0][2] - b) ** 2)[1]
 
@@ -145,5 +121,4 @@ def _linear(value: float) -> float:
 
 
 def _response(value: float) -> float:
-    """The compressed response of one channel: a cube root with a straight foot below (6/29) cubed."""
     return value ** (1 / 3) if value > (6 / 29) ** 3 else value / (3 * (6 / 29) ** 2) + 4 / 29

@@ -1,10 +1,4 @@
-"""The base of the object detectors: settings, batches, and the way from boxes to the three words of an answer.
-
-The question asks for three objects. The answer is the labels of the three boxes of highest score; two boxes may have
-the same label ("person, person, dog") unless ``distinct`` is set. An image in which fewer boxes score above the
-threshold has fewer labels, down to none at all: that is an answer, not a failure, and ``raw`` says so in its ``note``.
-People were asked for single words; ``label_words`` says what becomes of a label of two.
-"""
+"""The base of the object detectors: settings, batches, and the way from boxes to the labels of an answer."""
 
 from __future__ import annotations
 
@@ -39,11 +33,11 @@ class DetectionSettings(BaseSettings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     threshold: float = Field(0.05, ge=0, lt=1)
-    """A box counts if its score is above this; 0.05 is Detectron2's own default."""
+    """A box counts if its score is above this; 0.05 is Detectron2's default."""
     top: int = Field(3, ge=1, le=100)
-    """How many labels are asked for."""
+    """How many labels an answer has at most."""
     distinct: bool = False
-    """Whether each label is given once; otherwise two boxes may have the same."""
+    """Whether each label stands once; otherwise two boxes may have the same."""
     label_words: Literal["all", "last"] = "all"
     """Of a label of several words: all, as in the published answers, or the last ("dining table": "table")."""
     short_edge: int | None = Field(None, ge=32, le=4096)
@@ -56,7 +50,7 @@ class DetectionSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class PreparedImage:
-    """One image as its model takes it, [3, height, width], and the (height, width) in pixels of the original."""
+    """Pixels [3, height, width] as the model takes them, and the (height, width) of the original."""
 
     pixels: torch.Tensor
     size: tuple[int, int]
@@ -64,8 +58,8 @@ class PreparedImage:
 
 @dataclass(frozen=True, slots=True)
 class Detections:
-    """The boxes found in one image, in any order, on the CPU: class numbers [n], scores [n] and, in pixels of the
-    original image, corners [n, 4] as left, top, right, bottom."""
+    """An image's boxes on the CPU: classes [n], scores [n], corners [n, 4] as left, top, right, bottom in its
+    pixels."""
 
     classes: torch.Tensor
     scores: torch.Tensor
@@ -76,12 +70,10 @@ D = TypeVar("D", bound=DetectionSettings)
 
 
 class Detector(Agent[D]):
-    """A detector that answers in batches. A subclass sets ``names``, the label of each class number, and in ``load``,
-    through :meth:`_install`, the model, its device and the check of its heads.
+    """A subclass sets ``names``, the label of each class number, and its model in ``load`` by :meth:`_install`.
 
-    A batch is worked on in groups of images of one prepared size, so that no image is padded otherwise than alone.
-    Nothing is drawn: the same image always has the same answer. In fp32 only the rounding inside the convolutions may
-    depend on the batch: on CPU it moved no score at the published image size, and none by more than 2e-5 below it.
+    Images of equal prepared size go together, so that none is padded otherwise than alone. In fp32 only rounding inside
+    the convolutions may depend on the batch (on CPU by no more than 2e-5 of a score).
     """
 
     tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
@@ -93,7 +85,7 @@ class Detector(Agent[D]):
     _finite: list[torch.Tensor]
 
     def _install(self, model: torch.nn.Module, device: str, heads: Iterable[torch.nn.Module]) -> None:
-        """Keep ``model`` on ``device``, in evaluation mode. What its ``heads`` put out has to be finite."""
+        """Keep ``model`` on ``device``, in evaluation mode. The outputs of its ``heads`` have to be finite."""
         import torch
 
         self.device = torch.device(device)
@@ -102,55 +94,50 @@ class Detector(Agent[D]):
         if self.device.type == "cuda" and self._reduced() is not None:
             self.model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         for head in heads:
-            head.register_forward_hook(lambda head, given, output: self._finite.extend(_finite(output)))
+            head.register_forward_hook(lambda head, args, output: self._finite.extend(_finite(output)))
 
     @abstractmethod
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[torch.Tensor]:
-        """What the model says of a group, which :meth:`boxes` is given on the CPU: of each image the classes, scores
-        and corners of its boxes. ``pixels`` [n, 3, height, width] are on the model's device, ``sizes`` the (height,
-        width) of the originals."""
+        """The outputs for images [n, 3, height, width] on the device, from which :meth:`boxes` makes boxes on the CPU:
+        of each the classes, scores and corners. ``sizes`` are the (height, width) of the originals."""
 
-    def boxes(self, said: Sequence[torch.Tensor], sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
-        """The boxes in each image of a group, on the CPU."""
-        return [Detections(*said[start : start + 3]) for start in range(0, len(said), 3)]
+    def boxes(self, outputs: Sequence[torch.Tensor], sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+        return [Detections(*outputs[start : start + 3]) for start in range(0, len(outputs), 3)]
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         return self._answer(batch) if batch else []
 
     def _answer(self, batch: Sequence[PreparedImage]) -> list[Reply | Exception]:
-        """Replies to images; where a head said NaN or infinity, to each image of that group alone.
-
-        Detectors drop such boxes in silence, and an image without any is a valid answer.
-        """
+        """Where a head's output is not finite, each image of the group runs alone: detectors drop such boxes in
+        silence."""
         import torch
 
         from agents.transfer import downloaded, uploaded
 
-        alike: dict[tuple[int, ...], list[int]] = {}
+        groups: dict[tuple[int, ...], list[int]] = {}
         for index, item in enumerate(batch):
-            alike.setdefault(tuple(item.pixels.shape), []).append(index)
+            groups.setdefault(tuple(item.pixels.shape), []).append(index)
         images = uploaded([item.pixels for item in batch], self.device)
-        said: list[Sequence[torch.Tensor]] = []
+        outputs: list[Sequence[torch.Tensor]] = []
         with torch.inference_mode(), self._arithmetic():
-            for indices in alike.values():
+            for indices in groups.values():
                 self._finite = []
                 pixels = torch.stack([images[index] for index in indices])
-                found = self.detect(pixels, [batch[index].size for index in indices])
-                said.append([torch.stack(self._finite).all(), *found])
-        heard = iter(downloaded([one for group in said for one in group]))
+                detected = self.detect(pixels, [batch[index].size for index in indices])
+                outputs.append([torch.stack(self._finite).all(), *detected])
+        arrived = iter(downloaded([part for group in outputs for part in group]))
         replies: dict[int, Reply | Exception] = {}
-        for group, indices in zip(said, alike.values(), strict=True):
-            finite, *output = (next(heard) for _ in group)
+        for group, indices in zip(outputs, groups.values(), strict=True):
+            finite, *output = (next(arrived) for _ in group)
             sizes = [batch[index].size for index in indices]
             if finite:
-                boxes = zip(indices, self.boxes(output, sizes), sizes, strict=True)
-                replies |= {index: pick(one, self.names, size, self.settings) for index, one, size in boxes}
+                for index, boxes, size in zip(indices, self.boxes(output, sizes), sizes, strict=True):
+                    replies[index] = pick(boxes, self.names, size, self.settings)
             elif len(indices) > 1:
                 replies |= {index: self._answer([batch[index]])[0] for index in indices}
             else:
-                replies[indices[0]] = AnswerError(
-                    "bad_output", "the model's output for this image holds NaN or infinity"
-                )
+                text = "the model's output for this image holds NaN or infinity"
+                replies[indices[0]] = AnswerError("bad_output", text)
         return [replies[index] for index in range(len(batch))]
 
     def _arithmetic(self) -> AbstractContextManager[Any]:
@@ -160,7 +147,6 @@ class Detector(Agent[D]):
         return nullcontext() if kind is None else torch.autocast(self.device.type, kind)
 
     def _reduced(self) -> torch.dtype | None:
-        """What is computed in, if it is not fp32."""
         import torch
 
         return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.settings.precision)
@@ -171,24 +157,19 @@ class Detector(Agent[D]):
 
 
 class FileSettings(DetectionSettings, WeightsFileSettings):
-    """Which boxes count, and one file of weights."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    """Which boxes count, and a file of weights."""
 
 
 F = TypeVar("F", bound=FileSettings)
 
 
 class FileDetector(Detector[F], WeightsFileAgent[F]):
-    """A detector whose checkpoint is one file of weights: the published one, in a cache, or a local one."""
+    """A detector whose checkpoint is a file of weights."""
 
 
 def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
-    """The image's pixels, uint8 [height, width, 3].
-
-    Raises ImageError, and AnswerError for an image so narrow that nothing is left of its width once its other side is
-    resized to ``longest`` pixels at most.
-    """
+    """The pixels, uint8 [height, width, 3]. Raises ImageError, and AnswerError for an image of whose width nothing is
+    left once its other side is resized to ``longest``."""
     assert isinstance(stimulus, ObjectStimulus)
     pixels = stimulus.image.decode()
     height, width, _ = pixels.shape
@@ -197,18 +178,14 @@ def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
     return pixels
 
 
-def pick(found: Detections, names: Sequence[str], size: tuple[int, int], settings: DetectionSettings) -> Reply:
-    """The answer: the labels of the boxes of highest score, their scores and their [x, y, width, height].
-
-    ``size`` is the image's (height, width); what lies outside it is cut off. Scores are compared as multiples of 2^-20;
-    where they are equal the lower class number goes first, then the box further left, then further up. Classes without
-    a name are passed over. Scores are given to 4 decimals and boxes to a tenth of a pixel.
-    """
+def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], settings: DetectionSettings) -> Reply:
+    """The labels of the boxes of highest score, with scores and [x, y, width, height], cut at the image of ``size``
+    (height, width). Scores are compared as multiples of 2^-20; equals go by class number, then left, then top."""
     height, width = size
-    all_scores = found.scores.float()
+    all_scores = detections.scores.float()
     counts = all_scores > settings.threshold
-    scores, classes = all_scores[counts].tolist(), found.classes[counts].tolist()
-    corners = found.corners.float()[counts].tolist()
+    scores, classes = all_scores[counts].tolist(), detections.classes[counts].tolist()
+    corners = detections.corners.float()[counts].tolist()
     ranked = sorted(
         (-round(score / STEP), number, [round(edge) for edge in box], index)
         for index, (number, score, box) in enumerate(zip(classes, scores, corners, strict=True))
@@ -241,7 +218,6 @@ def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
 
 
 def _finite(output: Any) -> Iterator[torch.Tensor]:
-    """Whether each tensor that a head put out is finite, on its device."""
     if hasattr(output, "isfinite"):
         yield output.isfinite().all()
     elif isinstance(output, Mapping | Sequence):

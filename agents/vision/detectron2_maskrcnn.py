@@ -1,19 +1,27 @@
-"""The agent ``detectron2-maskrcnn``: Detectron2's Mask R-CNN, or any other detector of its model zoo, in batches."""
+"""The agent ``detectron2-maskrcnn``: Detectron2's Mask R-CNN, or another detector of its model zoo.
+
+The zoo's weights are pickles, which may call any function. A file that names more than arrays need is refused before
+any import.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
 
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
+from agents.pretrained import download
 from agents.stimuli import Stimulus
 from agents.vision.detector import FileDetector, FileSettings, PreparedImage, decode
 
@@ -34,26 +42,29 @@ UNUSED = (
     "pixel_mean",
     "pixel_std",
 )
+ALLOWED = frozenset(
+    {
+        ("numpy", "ndarray"),
+        ("numpy", "dtype"),
+        ("numpy.core.multiarray", "_reconstruct"),
+        ("numpy._core.multiarray", "_reconstruct"),
+        ("_codecs", "encode"),  # how protocol 2 writes bytes
+        ("collections", "OrderedDict"),
+    }
+)
 
 
 class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
-    """He, Gkioxari, Dollár and Girshick 2017, as Detectron2's model zoo has it: the labels, scores and boxes of
-    ``DefaultPredictor``, without the masks.
-
-    The image is resized as ``DefaultPredictor`` does, by Pillow, and its channels are put into the order of the config
-    (BGR). Any config of the zoo in YAML that finds objects by itself will do: Mask, Faster and Cascade R-CNN,
-    RetinaNet. The zoo's weights are pickles; :meth:`download` converts them, and no pickle is opened otherwise.
-    """
+    """He et al. 2017: the labels, scores and boxes of Detectron2's ``DefaultPredictor``, without the masks. Any config
+    of the zoo in YAML that finds objects by itself will do: Mask, Faster and Cascade R-CNN, RetinaNet."""
 
     class Settings(FileSettings):
         """Which model of the zoo, with which weights, and which boxes count."""
 
-        model_config = ConfigDict(use_attribute_docstrings=True)
-
         threshold: float = Field(0.5, ge=0, lt=1)
-        """A box counts if its score is above this; 0.5 as in the papers' notebook, 0.05 is Detectron2's own default."""
+        """A box counts if its score is above this; 0.5 as in the papers' notebook, 0.05 is Detectron2's default."""
         distinct: bool = True
-        """Whether each label is given once, as in all published answers; otherwise two boxes may have the same."""
+        """Whether each label stands once, as in all published answers; otherwise two boxes may have the same."""
         config: str = Field(
             "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml", pattern=r"^\w[\w-]*/([\w-]+/)*\w[\w.-]*\.yaml$"
         )
@@ -70,45 +81,20 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return (cache / "turinglike" / "detectron2" / self.settings.config).with_suffix(".safetensors")
 
-    def weights_path(self) -> Path:
-        path = super().weights_path()  # of a pickle, what fetch writes beside it
-        return path.with_suffix(".safetensors") if path.suffix == ".pkl" else path
-
     def missing(self) -> str | None:
-        if importlib.util.find_spec("detectron2") is None:
-            return INSTALL
-        if self.settings.checkpoint.endswith(".pkl") and not self.weights_path().is_file():
-            return (
-                f"{self.settings.checkpoint} is a pickle, which no agent opens: `turinglike fetch {self.name}` with "
-                f"the same setting writes {self.weights_path().name} beside it"
-            )
-        return super().missing()
-
-    def fetch(self) -> Sequence[checkpoints.Download]:
-        """Bring the zoo's weights for the config into the cache, or convert a local pickle, as safetensors."""
-        from agents.vision.models import zoo_pickle
-
-        source = Path(self.settings.checkpoint).expanduser()
-        if source.suffix == ".pkl" and source.is_file():
-            zoo_pickle.convert(source, self.weights_path(), source.name)
-        return super().fetch()
+        return INSTALL if importlib.util.find_spec("detectron2") is None else super().missing()
 
     def download(self, path: Path) -> None:
-        import torch
-
-        from agents.vision.models import zoo_pickle
+        from safetensors.numpy import save_file
 
         url = self._zoo_url()
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
-            pickled = Path(folder) / "weights.pkl"
-            try:
-                torch.hub.download_url_to_file(url, str(pickled))
-            except (OSError, RuntimeError) as error:
-                raise UnavailableError(f"{url} could not be downloaded: {error}") from None
-            zoo_pickle.convert(pickled, path, url)
+            pickled, made = Path(folder) / "weights.pkl", Path(folder) / path.name
+            download(url, pickled)
+            save_file(read_pickle(pickled), made, metadata={"format": "pt", "origin": url})
+            os.replace(made, path)
 
     def open(self) -> None:
-        """Read the config and import what the threads use."""
         try:
             import detectron2
             from detectron2.config import get_cfg
@@ -143,12 +129,11 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
 
         self._config.MODEL.DEVICE = "cpu"
         model = build_model(self._config)
-        self.give_weights(model, _weights, UNUSED)
+        self.give_weights(model, _read_weights, UNUSED)
         heads = (StandardRPNHead, FastRCNNOutputLayers, RetinaNetHead)
         self._install(model, device, [module for module in model.modules() if isinstance(module, heads)])
 
     def prepare(self, stimulus: Stimulus) -> PreparedImage:
-        import numpy as np
         import torch
 
         pixels = decode(stimulus, self._resize.max_size)
@@ -163,8 +148,8 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
             {"image": image, "height": height, "width": width}
             for image, (height, width) in zip(pixels, sizes, strict=True)
         ]
-        found = [output["instances"] for output in self.model(images)]
-        return [part for one in found for part in (one.pred_classes, one.scores, one.pred_boxes.tensor)]
+        instances = [output["instances"] for output in self.model(images)]
+        return [part for image in instances for part in (image.pred_classes, image.scores, image.pred_boxes.tensor)]
 
     def provenance(self) -> dict[str, Any]:
         import detectron2
@@ -185,13 +170,43 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
             raise UnavailableError(f"{self.settings.config}: Detectron2's model zoo has no weights for it") from None
 
 
-def _weights(path: Path) -> Mapping[str, torch.Tensor]:
-    """The weights in ``path``; those under ``model`` where a training run of Detectron2's wrote the file."""
+def _read_weights(path: Path) -> Mapping[str, torch.Tensor]:
+    """Those under ``model`` where a training run of Detectron2's wrote the file."""
+    import torch
+
     if path.suffix == ".safetensors":
         return checkpoints.read_weights(path)
-    found = checkpoints.read_torch(path)
-    inner = found.get("model", found)
-    weights = {name: value for name, value in inner.items() if hasattr(value, "detach")} if inner else {}
-    if not weights:
-        raise UnavailableError(f"{path} holds no weights by name")
-    return weights
+    if path.suffix == ".pkl":
+        return {name: torch.from_numpy(array) for name, array in read_pickle(path).items()}
+    content = checkpoints.read_torch(path)
+    weights = content.get("model", content)
+    return {name: value for name, value in weights.items() if isinstance(value, torch.Tensor)}
+
+
+class _Refused(Exception):
+    pass
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in ALLOWED:
+            raise _Refused(f"asks for {module}.{name}")
+        return super().find_class(module, name)
+
+
+def read_pickle(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays under ``model`` in a pickle of the model zoo; nothing is executed. Raises UnavailableError."""
+    try:
+        with path.open("rb") as file:
+            content = _ArrayUnpickler(file, encoding="latin1").load()
+    except _Refused as error:
+        raise UnavailableError(f"{path} {error}, which weights have no need of; nothing in it was executed") from None
+    except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
+        raise UnavailableError(f"{path} is damaged: {checkpoints.short_text(error)}") from None
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict) or not model:
+        raise UnavailableError(f"{path} is not a file of Detectron2's model zoo: it has no weights under 'model'")
+    for key, value in model.items():
+        if not (isinstance(key, str) and isinstance(value, np.ndarray) and value.dtype.kind in "biuf"):
+            raise UnavailableError(f"{path} holds something else than arrays of numbers by name under 'model'")
+    return {key: value.astype(value.dtype.newbyteorder("="), order="C") for key, value in model.items()}

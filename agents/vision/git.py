@@ -1,4 +1,4 @@
-"""GIT: a generative image-to-text transformer (Wang et al. 2022, arXiv 2205.14100), through transformers' classes."""
+"""GIT: a generative image-to-text transformer (Wang et al. 2022, arXiv 2205.14100), by transformers' classes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from agents import checkpoints
 from agents.contract import GIB
-from agents.vision.caption_settings import CaptionSettings
-from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, LengthNorm, Prepared
+from agents.vision.captioner import CaptionAgent, Prepared
+from agents.vision.captions import CaptionSettings, LengthNorm, Texts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
-    from transformers import GenerationConfig, LogitsProcessorList
 
 
 class GitAgent(CaptionAgent["GitAgent.Settings"]):
-    """The image's patches stand before the text. No patch attends to the text.
+    """The image's patches stand before the text and are cached once for each image.
 
-    So the patches' keys and values are put into the cache first, once for each image. How text is read after them
-    stands here: transformers (seen in 5.17) counts the cached patches as positions of the text, and the caption becomes
-    another than that of ``generate(use_cache=False)``, which is what the model was trained for; and for each token it
-    makes a mask that hides nothing, at which the host waits for the device.
+    How text is read after them stands here: transformers (5.17) counts cached patches as positions of the text, which
+    changes the caption, and makes a mask for each token, at which the host waits for the device.
     """
 
     class Settings(CaptionSettings):
@@ -37,9 +33,6 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     device_memory = 6 * GIB
     model_class = "GitForCausalLM"
     model_types = ("git",)
-    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
-
-    settings: Settings
 
     def open(self) -> None:
         super().open()
@@ -57,9 +50,7 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         penalty = super()._length_penalty()
         if self.settings.length_norm == "transformers":
             return penalty
-        norm = LengthNorm(penalty)
-        norm.more, norm.unit = 5, 6  # Wu et al. 2016, arXiv 1609.08144, equation 14
-        return norm
+        return LengthNorm(penalty, more=5, unit=6)  # Wu et al. 2016, arXiv 1609.08144, equation 14
 
     def _room(self) -> tuple[int, int]:
         return int(self._model.config.max_position_embeddings), 1
@@ -68,26 +59,23 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         features: Tensor = self._model.git.image_encoder(self._stack(images)).last_hidden_state
         return features
 
-    def _generate(
-        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
-    ) -> Generated:
+    def _generate(self, features: Tensor, texts: Texts) -> tuple[Any, int]:
         from transformers import DynamicCache
 
         git = self._model.git
         cache = DynamicCache(config=self._model.config)
         git.encoder(git.visual_projection(features), attention_mask=None, past_key_values=cache, use_cache=True)
         start = [self._model.generation_config.bos_token_id]
-        prompts, images = self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
-        cache.batch_select_indices(images.repeat_interleave(config.num_beams or 1))
+        prompts, images = self._prompts(texts, start)
+        cache.batch_select_indices(images.repeat_interleave(texts.beams))
         self._patches = features.shape[1]
         generated = self._model.generate(
             input_ids=prompts,
-            attention_mask=prompts.new_ones(len(rows), self._patches + prompts.shape[1]),
+            attention_mask=prompts.new_ones(len(texts.rows), self._patches + prompts.shape[1]),
             past_key_values=cache,
-            generation_config=config,
-            logits_processor=processors,
+            **texts.options,
         )
-        return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))
+        return generated, prompts.shape[1]
 
     def _read_text(self, input_ids: Tensor, past_key_values: Any, **_: Any) -> Any:
         """The model's forward: tokens [rows, n] that follow on what the cache holds, the patches first."""
@@ -101,19 +89,15 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         positions = torch.arange(first, first + count, device=self._device)[None]
         embedded = git.embeddings(input_ids=input_ids, position_ids=positions)
         mask = additive_mask(count, past + count, embedded.dtype, self._device) if count > 1 else None
-        found = git.encoder(embedded, attention_mask=mask, past_key_values=past_key_values, use_cache=True)
-        return BaseModelOutputWithPast(found.last_hidden_state, past_key_values)
+        states = git.encoder(embedded, attention_mask=mask, past_key_values=past_key_values, use_cache=True)
+        return BaseModelOutputWithPast(states.last_hidden_state, past_key_values)
 
 
-def _center_crop(cut: Callable[..., Any], image: Any, size: Any, **others: Any) -> Any:
-    """The image processor's own ``cut`` of an ``image`` [3, height, width], with the corner where the authors' program
-    has it.
-
-    There (torchvision's CenterCrop) half a pixel is rounded to the even number, here down: where both differ the first
-    row or column is taken off before.
-    """
+def _center_crop(crop: Callable[..., Any], image: Any, size: Any, **others: Any) -> Any:
+    """The image processor's ``crop`` with the corner of torchvision's CenterCrop, the authors': half a pixel is rounded
+    to the even number, here down."""
     top, left = (
         int(side > wanted and (side - wanted) % 4 == 3)
         for side, wanted in zip(image.shape[-2:], (size.height, size.width), strict=True)
     )
-    return cut(image=image[..., top:, left:], size=size, **others)
+    return crop(image=image[..., top:, left:], size=size, **others)

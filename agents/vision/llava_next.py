@@ -1,9 +1,7 @@
-"""LLaVA-NeXT (Liu et al. 2024, "LLaVA-NeXT: improved reasoning, OCR, and world knowledge"), by transformers' classes.
+"""LLaVA-NeXT (Liu et al. 2024), by transformers' classes, instructed as in the papers' programs.
 
-It is instructed as by the papers' programs (kreimanlab/TuringTest, MiscellaneousCode). For captions
-(LLaVa_Image_Captioning.py) with what people were told (2025 paper, Methods, "Image captioning"), and a number of words
-that is drawn from theirs. Colours and objects (LLaVa_Color_Estimation.py, LLaVa_Object_Detection.py) are asked for in
-five runs, and what is said most often is the answer.
+Captions (kreimanlab/TuringTest, MiscellaneousCode/LLaVa_Image_Captioning.py) have people's instructions; colours and
+objects (LLaVa_Color_Estimation.py, LLaVa_Object_Detection.py) are what most of five runs say.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from agents import checkpoints
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError
@@ -28,12 +25,11 @@ from agents.loading import load_part
 from agents.stimuli import Stimulus, Task
 from agents.universal.picture_replies import COLOR, OBJECTS, unparsable
 from agents.vision import colors
-from agents.vision.caption_settings import CaptionSettings
-from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
+from agents.vision.captioner import CaptionAgent, Prepared
+from agents.vision.captions import CaptionRow, CaptionSettings, Texts
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import GenerationConfig, LogitsProcessorList
 
 INSTRUCTIONS = "\n    ".join(  # indented, as in the program
     (
@@ -51,47 +47,44 @@ INSTRUCTIONS = "\n    ".join(  # indented, as in the program
     )
 )
 QUESTIONS: dict[Task, str] = {"color_estimation": COLOR, "object_detection": OBJECTS}
+TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
 
 
-def _of_people(given: object) -> object:
+def _read_lengths(value: object) -> object:
     """The lengths in words of the people's captions in a file of records, in place of its path."""
-    if not isinstance(given, str):
-        return given
+    if not isinstance(value, str):
+        return value
     try:
-        rows = [json.loads(line) for line in Path(given).read_text(encoding="utf-8").splitlines()]
-        said = [row["answer"]["text"] for row in rows if (row["task"], row["kind"]) == ("image_captioning", "human")]
-        return [length for length in (len(text.split()) for text in said) if length]
+        rows = [json.loads(line) for line in Path(value).read_text(encoding="utf-8").splitlines()]
+        texts = [row["answer"]["text"] for row in rows if (row["task"], row["kind"]) == ("image_captioning", "human")]
+        return [length for length in (len(text.split()) for text in texts) if length]
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ValueError(f"{given} is no file of records: {type(error).__name__}: {error}") from None
+        raise ValueError(f"{value} is no file of records: {type(error).__name__}: {error}") from None
 
 
 Lengths = Annotated[
     tuple[Annotated[int, Field(ge=1, le=1000)], ...],
-    BeforeValidator(_of_people, json_schema_input_type=tuple[int, ...] | str),
+    BeforeValidator(_read_lengths, json_schema_input_type=tuple[int, ...] | str),
     Field(min_length=1),
 ]
 LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)  # of COCO's captions, in words
-TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
 
 
 class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
-    """An instructed language model that reads the image as the features of up to five tiles.
-
-    Texts of a batch differ in length and are padded on the left: on the CPU those of similar length alone, on a GPU,
-    to which a step costs the same for any of them, all together.
-    """
+    """A language model that reads the image as the features of up to five tiles. Texts of a batch are padded on the
+    left: on the CPU those of similar length alone, on a GPU all together."""
 
     class Settings(CaptionSettings):
-        """As for every captioner, and the length that is asked for."""
+        """As for every captioner, and the length of captions."""
 
         prompt: str = INSTRUCTIONS
-        """What is asked; {words} stands for the drawn number of words."""
+        """The instructions; {words} stands for the drawn number of words."""
         lengths: Lengths = LENGTHS
-        """Lengths in words, one of which is drawn: COCO's, others, or a file of records of people's captions."""
+        """Lengths in words, from which the number is drawn: COCO's, others, or a file of people's records."""
         least_words: int = Field(10, ge=1, le=1000)
         """A smaller drawn length is raised to this."""
         runs: int = Field(5, ge=1, le=100)
-        """How often a colour or objects are asked for; what is said most often is the answer."""
+        """How many runs a colour or objects have; what most of them say is the answer."""
 
         @field_validator("prompt")
         @classmethod
@@ -106,9 +99,6 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
     batch_size = 8
     model_class = "LlavaNextForConditionalGeneration"
     model_types = ("llava_next",)
-    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
-
-    settings: Settings
 
     def open(self) -> None:
         from transformers import LlavaNextProcessor
@@ -135,29 +125,27 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
             return replace(row, prompt=question)
         if "{words}" not in row.prompt:
             return row
-        sample = draw.sample if self._drawn else 0  # beams of all ranks answer one prompt
+        sample = draw.sample if self._drawn else 0  # beams of all ranks answer the same prompt
         limit = max(drawn_length(self.settings.lengths, prepared["id"], sample), self.settings.least_words)
         return replace(row, prompt=row.prompt.replace("{words}", str(limit)), limit=limit)
 
-    def _described(
+    def _describe(
         self, distinct: Sequence[Prepared], features: Any, items: Sequence[Prepared], draws: Sequence[Draw]
     ) -> list[Reply | Exception]:
-        replies = super()._described(distinct, features, items, draws)
-        asked = [place for place, item in enumerate(items) if item["task"] in QUESTIONS]
-        if not asked:
+        replies = super()._describe(distinct, features, items, draws)
+        places = [place for place, item in enumerate(items) if item["task"] in QUESTIONS]
+        if not places:
             return replies
-        runs = [[replies[place]] for place in asked]
+        runs = [[replies[place] for place in places]]
         for run in range(1, self.settings.runs):
-            again = [replace(draws[place], seed=run_seed(draws[place].seed, run)) for place in asked]
-            further = super()._described(distinct, features, [items[place] for place in asked], again)
-            for said, reply in zip(runs, further, strict=True):
-                said.append(reply)
-        for place, said in zip(asked, runs, strict=True):
-            replies[place] = self._majority(items[place]["task"], said)
+            again = [replace(draws[place], seed=run_seed(draws[place].seed, run)) for place in places]
+            runs.append(super()._describe(distinct, features, [items[place] for place in places], again))
+        for place, *answers in zip(places, *runs, strict=True):
+            replies[place] = self._majority(items[place]["task"], answers)
         return replies
 
     def _majority(self, task: Task, runs: Sequence[Reply | Exception]) -> Reply | Exception:
-        """The answer that most of ``runs`` give; of equals what was said first. An error of any run is the answer's."""
+        """The most frequent answer of ``runs``, of equals the first. An error of any run is the answer's."""
         texts = []
         for reply in runs:
             if not isinstance(reply, Reply):
@@ -180,51 +168,40 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> list[Tensor]:
-        """As many features as an image takes tokens, [tokens, width]; images in as many tiles go through together."""
+        """As many features as an image takes tokens, [tokens, width]; the tiles of an image go through together."""
         import torch
 
-        alike: dict[int, list[int]] = {}
-        for index, image in enumerate(images):
-            alike.setdefault(len(image["pixel_values"]), []).append(index)
-        features: dict[int, Tensor] = {}
-        for indices in alike.values():
-            chosen = [images[index] for index in indices]
-            sizes = torch.stack([image["image_sizes"] for image in chosen])
-            found = self._model.model.get_image_features(self._stack(chosen), sizes, return_dict=True)
-            features.update(zip(indices, found.pooler_output, strict=True))
-        return [features[index] for index in range(len(images))]
+        features = []
+        for image in images:
+            [size] = self._moved(torch.as_tensor(image["image_sizes"])[None])
+            encoded = self._model.model.get_image_features(self._stack([image]), size, return_dict=True)
+            features += encoded.pooler_output
+        return features
 
-    def _generate(
-        self,
-        features: list[Tensor],
-        rows: Sequence[CaptionRow],
-        config: GenerationConfig,
-        processors: LogitsProcessorList,
-    ) -> Generated:
+    def _generate(self, features: list[Tensor], texts: Texts) -> tuple[Any, int]:
         from agents.padding import padded, ready_masks
 
         image = self._model.config.image_token_index
         prompts, starts = [], []
-        for row in rows:
-            # The text as a whole: what stands around the image is not tokenized as it would be alone.
+        for row in texts.rows:
+            # The complete text: what stands around the image is not tokenized as it would be alone.
             tokens = self._tokenizer(self._with_template(row.prompt))["input_ids"]
             starts.append(tokens.index(image))
             prompts.append([*tokens[: starts[-1]], *[image] * len(features[row.image]), *tokens[starts[-1] + 1 :]])
-        ids, shown, is_padded = padded(prompts, self._pad, self._device)
-        texts = self._model.get_input_embeddings()(ids)
-        for text, row, start, prompt in zip(texts, rows, starts, prompts, strict=True):
-            seen = features[row.image].to(self._dtype)
-            text[len(text) - len(prompt) + start :][: len(seen)] = seen
+        ids, mask, is_padded = padded(prompts, self._pad, self._device)
+        embedded = self._model.get_input_embeddings()(ids)
+        for text, row, start, prompt in zip(embedded, texts.rows, starts, prompts, strict=True):
+            tiles = features[row.image].to(self._dtype)
+            text[len(text) - len(prompt) + start :][: len(tiles)] = tiles
         # The prompt's tokens too, as transformers does: rules such as that on repeated n-grams look at them.
         with ready_masks(self._model, padded=is_padded):
             generated = self._model.generate(
                 input_ids=ids,
-                inputs_embeds=texts,
-                attention_mask=shown,
-                generation_config=config,
-                logits_processor=processors,
+                inputs_embeds=embedded,
+                attention_mask=mask,
+                **texts.options,
             )
-        return Generated(generated.sequences[:, ids.shape[1] :], generated.get("sequences_scores"))
+        return generated, ids.shape[1]
 
     def _with_template(self, prompt: str) -> str:
         if not self._processor.chat_template:
@@ -240,7 +217,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
 
 def majority_color(texts: Sequence[str]) -> ColorAnswer:
-    """The word that most ``texts`` are, by their letters alone. Raises AnswerError if it is none of the eleven."""
+    """The most frequent of ``texts``, by letters alone. Raises AnswerError if it is none of the eleven words."""
     [(word, _)] = Counter(_letters(text) for text in texts).most_common(1)
     if word not in colors.WORDS:
         raise unparsable(" / ".join(texts), "colour")
@@ -248,12 +225,11 @@ def majority_color(texts: Sequence[str]) -> ColorAnswer:
 
 
 def majority_objects(texts: Sequence[str]) -> ObjectAnswer:
-    """The three most frequent of what stands between the commas of all ``texts``, by its letters alone. Raises
-    AnswerError."""
-    found = Counter(filter(None, (_letters(part) for text in texts for part in text.split(","))))
-    if not found:
+    """The three most frequent parts between commas of all ``texts``, by letters alone. Raises AnswerError."""
+    labels = Counter(filter(None, (_letters(part) for text in texts for part in text.split(","))))
+    if not labels:
         raise unparsable(" / ".join(texts), "objects")
-    return ObjectAnswer(labels=[label for label, _ in found.most_common(3)])
+    return ObjectAnswer(labels=[label for label, _ in labels.most_common(3)])
 
 
 def _letters(text: str) -> str:
@@ -261,10 +237,10 @@ def _letters(text: str) -> str:
 
 
 def run_seed(seed: int, run: int) -> int:
-    """The seed of a further run of the draw with ``seed``; run 0 has that one itself."""
+    """The seed of a further run of a draw."""
     return random.Random(f"run {seed} {run}").getrandbits(53)
 
 
 def drawn_length(lengths: Lengths, stimulus: str, sample: int) -> int:
-    """One of ``lengths`` for this answer to the stimulus of that id, the same at every attempt."""
+    """A length for this answer, the same at every attempt."""
     return random.Random(f"words {stimulus} {sample}").choice(lengths)

@@ -1,14 +1,23 @@
-"""The agent of the colour question: the dominant colour by modified median cut, then its name.
+"""The colour agents: the dominant colour by modified median cut (MMCQ), then its name (:mod:`agents.vision.colors`).
 
-As in the published agents: the dominant colour of the image (``models.median_cut``), the nearest CSS3 colour
-name, and a map from CSS3 names to the eleven words (:mod:`agents.vision.colors`, which says what is reconstructed).
+Leptonica's method (Bloomberg, "Color quantization using modified median cut", 2008) in the form of Color Thief, ties
+included: pixels are counted in 5 bits per channel; the box around them is cut again and again, the most populous box
+first, then the box of the largest population times volume; a colour is the mean of its pixels' bin centres, rounded
+down.
+
+A box of a single bin is "cut" into itself and an empty box, and the second phase always makes a cut, so that the number
+of boxes is not ``n`` in general.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ConfigDict, Field
 
 from agents.answers import ColorAnswer, Swatch
@@ -17,15 +26,19 @@ from agents.contract import Settings as BaseSettings
 from agents.stimuli import ColorStimulus, Stimulus
 from agents.vision import colors
 
-Colors = list[tuple[colors.RGB, int]]
+RGB = colors.RGB
+Palette = list[tuple[RGB, int]]  # colours with their populations, dominant first
+Order = Literal["population_volume", "population"]
+
+WHITE: RGB = (255, 255, 255)
+NEARLY_WHITE = 251
+SIDE = 32  # bins per channel: 5 bits
+BIN = 8  # width of a bin
+PIXELS_AT_ONCE = 1 << 20  # keeps what is allocated beside a large image small, and float32 counts exact
 
 
 class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
-    """Median cut of the image's pixels; the first colour's name and word, and the whole palette as evidence.
-
-    The same image always has the same answer: nothing is drawn. Transparent images are seen on white, as everything
-    that decodes an image here sees them, and white pixels are not counted; a white image is "white".
-    """
+    """Transparent images are seen on white, and white pixels are not counted: a white image is "white"."""
 
     class Settings(BaseSettings):
         """How the palette is made, and how its first colour is named."""
@@ -35,11 +48,11 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         quality: int = Field(1, ge=1, le=1_000_000)
         """1 counts every pixel, 2 every second in row order, and so on."""
         colors: int = Field(5, ge=2, le=256)
-        """How many boxes the median cut is asked for; the reference asks for 5 for the dominant colour."""
-        order: Literal["population_volume", "population"] = "population_volume"
+        """How many boxes the median cut should make; the reference wants 5 for the dominant colour."""
+        order: Order = "population_volume"
         """What the dominant box has most of: pixels times volume, as in the reference, or pixels alone."""
         naming: Literal["css", "lab"] = "css"
-        """The word: that of the nearest CSS3 colour, or the one nearest in CIELAB; the CSS3 name stands beside it."""
+        """The word: that of the nearest CSS3 colour, or the nearest in CIELAB; the CSS3 name stands beside it."""
         names: Literal["without_pale", "all"] = "without_pale"
         """Which CSS3 names may be nearest: all, or not those that the published program leaves out, by our guess."""
 
@@ -49,28 +62,130 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
     memory = 512 * MIB  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once
     batch_size = 64
 
-    settings: Settings
-
     def open(self) -> None:
-        """Import what the threads use, once, before there are threads."""
-        import cv2  # noqa: F401
+        import cv2  # noqa: F401, once, before there are threads
 
-        import agents.vision.models.median_cut  # noqa: F401
-
-    def prepare(self, stimulus: Stimulus) -> Colors:
-        """The palette, dominant first: small, wherever it travels. Raises ImageError."""
-        from agents.vision.models.median_cut import get_palette
-
+    def prepare(self, stimulus: Stimulus) -> Palette:
         assert isinstance(stimulus, ColorStimulus)
-        pixels = stimulus.image.decode()
-        return get_palette(pixels, self.settings.colors, self.settings.quality, self.settings.order)
+        return palette(stimulus.image.decode(), self.settings.colors, self.settings.quality, self.settings.order)
 
-    def respond(self, batch: Sequence[Colors], draws: Sequence[Draw]) -> Sequence[Reply]:
+    def respond(self, batch: Sequence[Palette], draws: Sequence[Draw]) -> Sequence[Reply]:
         return [self._reply(palette) for palette in batch]
 
-    def _reply(self, palette: Colors) -> Reply:
+    def _reply(self, palette: Palette) -> Reply:
         rgb = palette[0][0]
         name = colors.nearest_rgb(rgb, colors.PALE if self.settings.names == "without_pale" else frozenset())
         word = colors.word_of(name) if self.settings.naming == "css" else colors.nearest_word(rgb)
         swatches = [Swatch(rgb=list(color), population=population) for color, population in palette]
         return Reply(ColorAnswer(color=word, css_name=name, rgb=list(rgb), palette=swatches))
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of bins, from ``low`` up to but without ``high`` on each of r, g, b, and its number of pixels."""
+
+    low: RGB
+    high: RGB
+    population: int
+
+    @property
+    def population_volume(self) -> int:
+        r, g, b = (high - low for low, high in zip(self.low, self.high, strict=True))
+        return self.population * r * g * b
+
+
+BY_POPULATION = attrgetter("population")
+BY_POPULATION_VOLUME = attrgetter("population_volume")
+
+
+def palette(pixels: NDArray[np.uint8], n: int = 5, quality: int = 1, order: Order = "population_volume") -> Palette:
+    """The colours of ``pixels``, uint8 [height, width, 3], with populations, dominant first; of an all-white image
+    white."""
+    counts = histogram(pixels, quality)
+    palette = [(_mean(counts, box), box.population) for box in median_cut(counts, n)]
+    if order == "population":  # equal ones stay as they were
+        palette.sort(key=lambda color: -color[1])
+    return palette or [(WHITE, 0)]
+
+
+def histogram(pixels: NDArray[np.uint8], quality: int = 1) -> NDArray[np.int64]:
+    """Counts of colours, int64 [32, 32, 32], of every ``quality``-th of ``pixels`` [height, width, 3] in row order."""
+    import cv2
+
+    row = pixels.reshape(-1, 3)[::quality]
+    bins = SIDE**3
+    counts = np.zeros(bins, dtype=np.int64)
+    for start in range(0, len(row), PIXELS_AT_ONCE):
+        part = np.ascontiguousarray(row[start : start + PIXELS_AT_ONCE]).reshape(1, -1, 3)
+        # OpenCV's 16-bit pixel format r5 g5 b5 is the index of the bin.
+        index = cv2.cvtColor(part, cv2.COLOR_RGB2BGR555).view(np.uint16).reshape(1, -1)
+        here = np.asarray(cv2.calcHist([index], [0], None, [bins], [0, bins])).reshape(bins).astype(np.int64)
+        if here[-1]:  # nearly white pixels can be in the last bin only
+            here[-1] -= cv2.countNonZero(cv2.inRange(part, (NEARLY_WHITE,) * 3, (255, 255, 255)))
+        counts += here
+    return counts.reshape(SIDE, SIDE, SIDE)
+
+
+def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
+    """The boxes of the histogram ``counts``, empty ones left out, the largest population times volume first."""
+    used = [np.flatnonzero(counts.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
+    if not len(used[0]):
+        return []
+    r, g, b = ((int(planes[0]), int(planes[-1]) + 1) for planes in used)
+    boxes = [Box((r[0], g[0], b[0]), (r[1], g[1], b[1]), int(counts.sum()))]
+    # Ties decide which box is cut. They follow the reference's queue: a stable ascending sort, taken from the end,
+    # and emptied from the end into the second phase's queue.
+    boxes = _cut_repeatedly(counts, boxes, -(-3 * n // 4) - 1, BY_POPULATION)
+    boxes.sort(key=BY_POPULATION)
+    boxes.reverse()
+    # The second phase counts its boxes from 1 up to what is missing, and so makes one cut less, or one too many.
+    boxes = _cut_repeatedly(counts, boxes, n - len(boxes) - 1, BY_POPULATION_VOLUME)
+    boxes.sort(key=BY_POPULATION_VOLUME)
+    boxes.reverse()
+    return [box for box in boxes if box.population]
+
+
+def _cut_repeatedly(counts: NDArray[np.int64], boxes: list[Box], cuts: int, key: Callable[[Box], int]) -> list[Box]:
+    for _ in range(max(1, cuts)):
+        boxes.sort(key=key)
+        if boxes[-1].population == 1:  # a single pixel is not cut, and stays first: nothing would change any more
+            break
+        boxes += _cut(counts, boxes.pop())
+    return boxes
+
+
+def _cut(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
+    """Cut a box across its longest side (r before g before b), beyond the median into the longer part."""
+    sides = [high - low for low, high in zip(box.low, box.high, strict=True)]
+    axis = sides.index(max(sides))
+    below = np.cumsum(_profile(counts, box, axis)).tolist()  # pixels in the planes up to and with each
+    total, last = box.population, len(below) - 1
+    median = next(plane for plane, count in enumerate(below) if 2 * count > total)
+    left, right = median, last - median
+    plane = min(last - 1, median + right // 2) if left <= right else max(0, median - 1 - (left + 1) // 2)
+    plane = max(0, plane)  # -1 in a box of one bin
+    while not below[plane]:
+        plane += 1
+    while below[plane] == total and plane and below[plane - 1]:
+        plane -= 1
+    low, high = list(box.low), list(box.high)
+    low[axis] = high[axis] = box.low[axis] + plane + 1
+    return (
+        Box(box.low, (high[0], high[1], high[2]), below[plane]),
+        Box((low[0], low[1], low[2]), box.high, total - below[plane]),
+    )
+
+
+def _profile(counts: NDArray[np.int64], box: Box, axis: int) -> NDArray[np.int64]:
+    """How many pixels of the box are in each of its planes across ``axis``."""
+    inside = counts[tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))]
+    across = tuple(other for other in range(3) if other != axis)
+    return np.asarray(inside.sum(axis=across), dtype=np.int64)
+
+
+def _mean(counts: NDArray[np.int64], box: Box) -> RGB:
+    r, g, b = (
+        int(_profile(counts, box, axis) @ (np.arange(box.low[axis], box.high[axis]) * BIN + BIN // 2)) // box.population
+        for axis in range(3)
+    )
+    return r, g, b

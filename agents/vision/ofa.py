@@ -1,4 +1,4 @@
-"""OFA (Wang et al. 2022, arXiv 2202.03052), by :mod:`agents.vision.models.ofa`: it is in no version of transformers.
+"""OFA (Wang et al. 2022, arXiv 2202.03052), fine-tuned on captions, by :mod:`agents.vision.ofa_network`.
 
 Defaults are those of the authors' evaluation on COCO (run_scripts/caption/evaluate_caption.sh, utils/eval_utils.py).
 """
@@ -8,31 +8,30 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import checkpoints, hub, random_weights
+from agents import random_weights
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.caption_settings import CaptionSettings
-from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
+from agents.vision.captioner import CaptionAgent, PartsCaptioner, Prepared
+from agents.vision.captions import CaptionRow, CaptionSettings, Texts
 
 if TYPE_CHECKING:
-    from transformers import GenerationConfig, LogitsProcessorList
+    from pathlib import Path
 
-    from agents.vision.models.ofa import OFAEncoderOutput
+    from transformers import GenerationConfig
 
-FILES = "fairseq's files are on no hub; github.com/OFA-Sys/OFA lists them in checkpoints.md"
-DICTIONARY = ("vocab.json", "merges.txt")
+    from agents.vision.ofa_network import OFAEncoderOutput
+
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
-    """Encoder and decoder; the encoder reads the image and a question, the decoder answers from its start token."""
+class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
+    """The encoder reads the image and a question, the decoder answers from its start token."""
 
     class Settings(CaptionSettings):
         """As for every captioner; ``max_tokens`` does not count the end token."""
@@ -52,62 +51,35 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         max_tokens: int = Field(16, ge=1, le=1023)
         """The largest number of tokens; a text that reaches it is ended, and its score counts that."""
         image_size: int = Field(480, ge=16, le=672)
-        """Side of the square, in pixels, that images are squeezed to; 256 for tiny, 384 for base."""
+        """Side of the square, in pixels, that images are squeezed to."""
         image_processor: Literal["pil"] = "pil"
         """What resizes."""
         dictionary: str | None = None
-        """Hub id or local folder of vocab.json and merges.txt (the same for all sizes); none: the checkpoint's own."""
+        """Hub id or local folder of vocab.json and merges.txt, the same for all sizes of OFA."""
         strip_punctuation: bool = True
         """Whether punctuation is taken out of the caption, as the authors' evaluation does."""
 
     memory = 12 * GIB  # huge is 3.7 GB in fp32, read while the model is built
     device_memory = 10 * GIB
-    needs = ("config.json", "model.safetensors|pytorch_model.bin")
     model_types = ("ofa",)
+    parts = ("checkpoint", "dictionary")
+    source = "fairseq's files are on no hub; github.com/OFA-Sys/OFA lists them in checkpoints.md"
+    last_needs = ("vocab.json", "merges.txt")
 
-    settings: Settings
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        return CaptionAgent.checkpoint(self)  # without the dictionary, which is the same for all
 
-    def missing(self) -> str | None:
-        """A checkpoint is a folder of transformers' form, or one file of fairseq's and a dictionary."""
-        if self.random or self.missing_packages() is not None:
-            return super().missing()
-        fetch = f"run `turinglike fetch {self.name}` where there is a network"
-        try:
-            found = self.folder()
-        except UnavailableError as error:
-            how = FILES if self._is_file() else fetch
-            return f"{error}: {how}, or give a local copy with --set {self.name}.checkpoint=PATH"
-        try:
-            texts = self._dictionary()
-        except UnavailableError as error:
-            return f"the dictionary {error}: {fetch}, or give a local copy with --set {self.name}.dictionary=PATH"
-        if lacks := checkpoints.problem(texts, DICTIONARY):
-            return f"{texts} {lacks}; name a folder of vocab.json and merges.txt with --set {self.name}.dictionary=PATH"
-        return None if found.is_file() else super().missing()
-
-    def fetch(self) -> Sequence[checkpoints.Download]:
-        if self.random:
-            return ()
-        if self._is_file() and not Path(self.settings.checkpoint).expanduser().exists():
-            raise UnavailableError(f"{self.settings.checkpoint}: {FILES}; then --set {self.name}.checkpoint=PATH")
-        given = self.settings.dictionary
-        return [*super().fetch(), *([] if given is None else [hub.fetch(given)])]
-
-    def _is_file(self) -> bool:
-        return self.settings.checkpoint.endswith(".pt")
-
-    def _dictionary(self) -> Path:
-        given = self.settings.dictionary
-        return self.folder() if given is None or self.random else checkpoints.find(given)
+    def weight_paths(self) -> Sequence[Path]:
+        return [self.folder()]
 
     def open(self) -> None:
-        from agents.vision.models.ofa_checkpoint import OFAImageProcessor, load_tokenizer
+        from agents.vision.ofa_fairseq import OFAImageProcessor, load_tokenizer
 
         self._images = OFAImageProcessor(self.settings.image_size)
         self._tokenizer = load_tokenizer(self._dictionary())
 
     def load(self, device: str) -> None:
-        from agents.vision.models.ofa_checkpoint import OWN_TOKENS
+        from agents.vision.ofa_fairseq import OWN_TOKENS
 
         super().load(device)
         known = len(self._tokenizer)
@@ -117,14 +89,23 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         assert isinstance(stimulus, CaptionStimulus)
         return {"pixel_values": self._images(stimulus.image.decode())}
 
+    def _named(self, part: str) -> tuple[str, str | None]:
+        name, revision = super()._named(part)
+        return name or self.settings.checkpoint, revision
+
+    def _dictionary(self) -> Path:
+        from agents.checkpoints import find
+
+        return self.folder() if self.random else find(*self._named("dictionary"))
+
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.models import ofa_checkpoint
-        from agents.vision.models.ofa import OFAModel
+        from agents.vision import ofa_fairseq
+        from agents.vision.ofa_network import OFAModel
 
         if self.random:
             model: Any = random_weights.load(OFAModel, folder, self._device, self._dtype)
         else:
-            model = ofa_checkpoint.load(folder)
+            model = ofa_fairseq.load(folder)
             model.to(self._device, self._dtype)
         config, known = model.config, len(self._tokenizer)
         if known != config.vocab_size:
@@ -133,12 +114,11 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
             )
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
         heat = self.settings.temperature
-        if not self._drawn and heat not in (0, 1):  # drawn ones are warped later
-            model.register_forward_hook(lambda _, given, found: replace(found, logits=found.logits / heat))
+        if not self._drawn and heat not in (0, 1):  # drawn texts are warped later
+            model.register_forward_hook(lambda _, args, output: replace(output, logits=output.logits / heat))
         return model
 
     def _room(self) -> tuple[int, int]:
-        """Question and caption are on two sides: the longer one is what counts."""
         config = self._model.config
         question = len(self._tokenizer(self.settings.prompt)["input_ids"])
         side = config.image_bucket_size * 16
@@ -155,18 +135,13 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         encoded: OFAEncoderOutput = self._model.encode(tokens, self._stack(images))
         return encoded
 
-    def _generate(
-        self,
-        features: OFAEncoderOutput,
-        rows: Sequence[CaptionRow],
-        config: GenerationConfig,
-        processors: LogitsProcessorList,
-    ) -> Generated:
-        [images] = self._moved([row.image for row in rows])
+    def _generate(self, features: OFAEncoderOutput, texts: Texts) -> tuple[Any, int]:
+        [images] = self._moved([row.image for row in texts.rows])
         generated = self._model.generate(
-            encoder_outputs=features.rows(images), generation_config=config, logits_processor=processors
+            encoder_outputs=features.rows(images),
+            **texts.options,
         )
-        return Generated(generated.sequences[:, 1:], generated.get("sequences_scores"))
+        return generated, 1
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
         config = super()._config(width, returned)
@@ -176,7 +151,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         return config
 
     def _rules(self) -> list[Any]:
-        from agents.vision.models.ofa import FairseqEnd
+        from agents.vision.ofa_fairseq import FairseqEnd
 
         chosen = self.settings
         if self.random:  # there is no end to be forced

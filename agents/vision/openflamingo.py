@@ -1,7 +1,7 @@
-"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), by :mod:`agents.vision.models.openflamingo`.
+"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), as the papers ran it.
 
-It is asked as in the papers' program (kreimanlab/TuringTest, MiscellaneousCode/Flamingo_Caption.py), and computes as in
-their notebook (Flamingo-Caption.ipynb), whose output tells which versions of open_clip and transformers ran.
+Its prompt is that of their program (kreimanlab/TuringTest, MiscellaneousCode/Flamingo_Caption.py); it computes as in
+their notebook (Flamingo-Caption.ipynb), whose output names the versions of open_clip and transformers.
 """
 
 from __future__ import annotations
@@ -14,26 +14,24 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.loading import load_part
-from agents.vision.caption_settings import CaptionSettings
-from agents.vision.captioner import CaptionRow, Generated, LengthNorm
-from agents.vision.clip_captioner import ClipCaptioner
+from agents.vision.captioner import PartsCaptioner, Prepared
+from agents.vision.captions import CaptionSettings, LengthNorm, Texts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
-    from transformers import GenerationConfig, LogitsProcessorList
 
 SIZE = 224  # of the images that the published tower takes
 ADDED = ("<|endofchunk|>", "<image>", "<PAD>")  # to the language model's tokens, in this order
 ANSWER = "Answer:"
 
 
-class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
+class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
     """The image, the prompt, and what GPT-NeoX says until its end-of-chunk token."""
 
     class Settings(CaptionSettings):
-        """As for every captioner, the two checkpoints beside its own, and how they computed in the papers."""
+        """As for every captioner, the two checkpoints beside the authors', and how they computed in the papers."""
 
         clip: str = "openai/clip-vit-large-patch14"
         """CLIP's image tower: an id or folder in transformers' form."""
@@ -55,16 +53,13 @@ class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
     memory = 20 * GIB  # 4 thousand million weights in fp32
     device_memory = 12 * GIB
     model_types = ("openflamingo",)
-    language_needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
-    language_types = ("gpt_neox",)
-
-    settings: Settings
+    last_needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    last_types = ("gpt_neox",)
 
     def open(self) -> None:
         from transformers import AutoTokenizer
 
-        from agents.vision.models.clip_resnet import ClipPixels
-        from agents.vision.models.clipcap import input_size
+        from agents.vision.clip_towers import ClipPixels, input_size
 
         chosen = self.settings
         self._images = ClipPixels(SIZE if self.random else input_size(checkpoints.find(chosen.clip)))
@@ -74,7 +69,7 @@ class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
         self._end, self._image, self._padding = self._tokenizer.convert_tokens_to_ids(list(ADDED))
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.models.openflamingo import draw, load
+        from agents.vision.openflamingo_network import draw, load
 
         chosen, tokens, place = self.settings, len(self._tokenizer), (self._device, self._dtype)
         as_in_papers = chosen.tower == "papers"
@@ -83,7 +78,7 @@ class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
         else:
             clip = checkpoints.find(chosen.clip)
             model = load(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
-        # GPT-NeoX's own end of a text does not end a caption.
+        # GPT-NeoX's usual end of a text does not end a caption.
         self._use_tokens(model.language, start=self._image, end=self._end, pad=self._padding)
         return model
 
@@ -91,39 +86,33 @@ class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
         penalty = super()._length_penalty()
         if self.settings.length_norm == "transformers":
             return penalty
-        norm = LengthNorm(penalty)
-        norm.more = len(self._ids(self.settings.prompt))  # and the image, but not the end
-        norm.cut = self.settings.max_tokens
-        return norm
+        prompt = len(self._ids(self.settings.prompt))  # and the image, but not the end
+        return LengthNorm(penalty, more=prompt, cut=self.settings.max_tokens)
 
     def _room(self) -> tuple[int, int]:
         return int(self._model.language.config.max_position_embeddings), 1
 
-    def _encode(self, images: Sequence[dict[str, Any]]) -> Tensor:
-        seen: Tensor = self._model.see(self._stack(images))
-        return seen
+    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+        keys_values: Tensor = self._model.see(self._stack(images))
+        return keys_values
 
-    def _generate(
-        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
-    ) -> Generated:
+    def _generate(self, features: Tensor, texts: Texts) -> tuple[Any, int]:
         import torch
 
         from agents.padding import ready_masks
 
-        asked = [[self._image, *self._ids(row.prompt)] for row in rows]
-        prompts, images = self._moved(asked, [row.image for row in rows])
+        prompts, images = self._prompts(texts, [self._image])
         with ready_masks(self._model.language, padded=False):
             generated = self._model.generate(
                 features[images],
-                beams=config.num_beams or 1,
+                beams=texts.beams,
                 input_ids=prompts,
                 attention_mask=torch.ones_like(prompts),
-                generation_config=config,
-                logits_processor=processors,
+                **texts.options,
             )
-        return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))
+        return generated, prompts.shape[1]
 
     def _clean(self, text: str) -> str:
-        """What comes after the last "Answer:", and no spaces before punctuation, which transformers took out then."""
+        """What comes after the last "Answer:", without spaces before punctuation, as transformers cleaned then."""
         tidied: str = self._tokenizer.clean_up_tokenization(text.rpartition(ANSWER)[2].strip())
         return tidied

@@ -14,14 +14,14 @@ from agents import checkpoints, hub, random_weights
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.caption_settings import CaptionSettings
-from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
+from agents.vision.captioner import CaptionAgent, Prepared
+from agents.vision.captions import CaptionSettings, Texts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
-    from transformers import GenerationConfig, LogitsProcessorList
+    from transformers import GenerationConfig
 
 FILES = ("model*.pth", "infos*.pkl", "resnet101.pth")
 SOURCE = (
@@ -32,7 +32,7 @@ SHORTEST, MOST_PIXELS = 3, 1 << 24  # the sides that the first layers need, and 
 
 
 class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
-    """Two published files of weights and one of words, in one folder; see :mod:`agents.vision.models.scst`."""
+    """Two published files of weights and a third of words, in a folder."""
 
     class Settings(CaptionSettings):
         """As for every captioner; ``max_tokens`` counts the end."""
@@ -55,15 +55,16 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
     device_memory = 7 * GIB
     model_types = ("scst",)
 
-    settings: Settings
-
     def files(self) -> list[Path]:
         """Weights, words, and the ResNet's weights. Raises UnavailableError."""
         folder = self.folder()
-        found = {pattern: sorted(folder.glob(pattern)) for pattern in FILES}
-        if wrong := [f"{len(there)} files {pattern}" for pattern, there in found.items() if len(there) != 1]:
+        files = [sorted(folder.glob(pattern)) for pattern in FILES]
+        wrong = [
+            f"{len(paths)} files {pattern}" for pattern, paths in zip(FILES, files, strict=True) if len(paths) != 1
+        ]
+        if wrong:
             raise UnavailableError(f"{folder} holds {', '.join(wrong)} instead of one of each")
-        return [file for [file] in found.values()]
+        return [file for [file] in files]
 
     def weight_paths(self) -> Sequence[Path]:
         weights, _, resnet = self.files()
@@ -86,11 +87,11 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
         return [hub.fetch(self.settings.checkpoint)]
 
     def open(self) -> None:
-        from agents.vision.models.scst import END_WORD, SCSTConfig, WholePixels, make_tokenizer, read_words
+        from agents.vision.scst_network import END_WORD, SCSTConfig, WholePixels, make_tokenizer, read_words
 
         if self.random:
-            made = (f"word{number}" for number in range(1, SCSTConfig.from_pretrained(self.folder()).vocab_size))
-            words = [END_WORD, *made]
+            count = SCSTConfig.from_pretrained(self.folder()).vocab_size
+            words = [END_WORD, *(f"word{number}" for number in range(1, count))]
         else:
             words = read_words(self.files()[1])
         self._images, self._tokenizer = WholePixels(), make_tokenizer(words)
@@ -106,7 +107,7 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
         return {"pixel_values": self._images(pixels)}
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.models.scst import END, SCSTModel, load
+        from agents.vision.scst_network import END, SCSTModel, load
 
         if self.random:
             model: Any = random_weights.load(SCSTModel, folder, self._device, self._dtype)
@@ -122,27 +123,17 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
         return model
 
     def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
-        return ()  # pictures of any size: what the ResNet makes of them is of one size
+        return ()  # pictures of any size: the ResNet's features are of a single size
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
-        """Pictures go through the ResNet as they are: on a GPU those of one size together, as far as memory goes."""
+        """Pictures go through the ResNet as they are, of any size and so one by one."""
         import torch
 
-        pixels = self._moved(*(image["pixel_values"] for image in images))
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for index, one in enumerate(pixels):
-            alike.setdefault(tuple(one.shape[1:]), []).append(index)
-        found: dict[int, Tensor] = {}
-        for (height, width), indices in alike.items():
-            portion = MOST_PIXELS // (height * width) if self._device.type == "cuda" else 1
-            for start in range(0, len(indices), portion):
-                chosen = indices[start : start + portion]
-                together = torch.stack([pixels[index] for index in chosen])
-                found |= zip(chosen, self._model.features(together), strict=True)
-        return torch.stack([found[index] for index in range(len(images))])
+        pictures = self._moved(*(image["pixel_values"] for image in images))
+        return torch.cat([self._model.features(picture[None]) for picture in pictures])
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
-        from agents.vision.models.scst import UNKNOWN
+        from agents.vision.scst_network import UNKNOWN
 
         config = super()._config(width, returned)
         if width > 1:  # the published search goes on to the last token, and takes no unknown word
@@ -151,18 +142,15 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
             config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN else None
         return config
 
-    def _generate(
-        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
-    ) -> Generated:
+    def _generate(self, features: Tensor, texts: Texts) -> tuple[Any, int]:
         import torch
 
-        [images] = self._moved([row.image for row in rows])
-        starts = torch.zeros((len(rows), 1), dtype=torch.long, device=self._device)
+        [images] = self._moved([row.image for row in texts.rows])
+        starts = torch.zeros((len(texts.rows), 1), dtype=torch.long, device=self._device)
         generated = self._model.generate(
             input_ids=starts,
             attention_mask=torch.ones_like(starts),
-            past_key_values=self._model.decoder.begin(features[images.repeat_interleave(config.num_beams or 1)]),
-            generation_config=config,
-            logits_processor=processors,
+            past_key_values=self._model.decoder.begin(features[images.repeat_interleave(texts.beams)]),
+            **texts.options,
         )
-        return Generated(generated.sequences[:, 1:], generated.get("sequences_scores"))
+        return generated, 1

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict
-
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
@@ -27,16 +25,10 @@ MASKS = ("roi_heads.mask_head.", "roi_heads.mask_predictor.")
 
 
 class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]):
-    """He, Gkioxari, Dollár and Girshick 2017 ("v1"), or with the training of Li et al. 2021 ("v2"), by torchvision.
-
-    Its mask branch reads the boxes and changes nothing about them, so it is left out: what remains is Faster R-CNN with
-    the same weights and the same boxes. It needs no compiler, where Detectron2 does.
-    """
+    """He et al. 2017 ("v1"), or with the training of Li et al. 2021 ("v2"), without the masks, which change no box."""
 
     class Settings(FileSettings):
         """Which of the two published models, with which weights, and which boxes count."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         variant: Literal["v1", "v2"] = "v1"
         """torchvision's maskrcnn_resnet50_fpn or maskrcnn_resnet50_fpn_v2."""
@@ -55,7 +47,6 @@ class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]
         download_torchvision(path)
 
     def open(self) -> None:
-        """The labels, and the transform that normalises and resizes one image in a thread as the model would."""
         from torchvision.models.detection import MaskRCNN_ResNet50_FPN_Weights
         from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
@@ -85,9 +76,9 @@ class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]
         padded = self._transform.batch_images(list(pixels))
         features = self.model.backbone(padded)
         proposals, _ = self.model.rpn(ImageList(padded, shapes), features)
-        found, _ = self.model.roi_heads(features, proposals, shapes)
-        found = self._transform.postprocess(found, shapes, list(sizes))
-        return [one[part] for one in found for part in ("labels", "scores", "boxes")]
+        boxes, _ = self.model.roi_heads(features, proposals, shapes)
+        boxes = self._transform.postprocess(boxes, shapes, list(sizes))
+        return [image[part] for image in boxes for part in ("labels", "scores", "boxes")]
 
     def provenance(self) -> dict[str, Any]:
         import torch
@@ -97,11 +88,8 @@ class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]
 
 
 def _build(variant: str, classes: int, threshold: float) -> FasterRCNN:
-    """The variant's model without weights and without masks.
-
-    Of the first, torchvision freezes the batch normalisation, and takes ``eps`` from it, only where it loads the
-    published weights by itself: they were trained so.
-    """
+    """Without weights and masks. torchvision freezes the normalisation of the first, and takes ``eps`` from it, only
+    where it loads the published weights by itself: they were trained so."""
     from torchvision.models.detection import FasterRCNN, fasterrcnn_resnet50_fpn_v2
     from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
     from torchvision.ops import FrozenBatchNorm2d

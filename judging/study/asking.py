@@ -15,7 +15,7 @@ from typing import Any
 
 from agents.errors import ImageError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_row
-from agents.vision import caption_rules
+from agents.vision import captions
 from agents.vision.colors import WORDS
 from judging.study.material import Material, Seen, ToldError
 from judging.study.page_answers import BadAnswer, fastest_of, read_ms, writable
@@ -149,7 +149,7 @@ class StimulusMaterial(Material):
         flags: list[str] = []
         match self.settings.task:
             case "image_captioning":
-                noticed = set[str](caption_rules.flags(texts[0]))
+                noticed = set[str](captions.flags(texts[0]))
                 flags = [flag for flag in FLAGS if flag in noticed]
                 last = judge.answers[-1]["at"] if judge.answers else judge.joined
                 since = 1000 * (datetime.now(UTC) - datetime.fromisoformat(last)).total_seconds()

@@ -271,7 +271,7 @@ class RecordHeader:
 def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The record of an answer that no agent of the run gave: a person's, or an imported one. ``fields`` are its task,
     stimulus, agent, answer, raw, and others that are known."""
-    unknown = {
+    unknown: dict[str, Any] = {
         **dict.fromkeys(KEYS),
         "schema": RECORD,
         "run": run,

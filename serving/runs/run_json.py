@@ -130,7 +130,7 @@ def _agent_entry(entry: Entry, agent: Agent[Any]) -> dict[str, Any]:
     checkpoint, revision = agent.checkpoint()
     modes = set[str](agent.judges or agent.modes)
     identity = {
-        "agent": entry.agent,
+        "agent": entry.identity,
         "settings": agent.settings.identity(),
         "checkpoint": checkpoint,
         "revision": revision,

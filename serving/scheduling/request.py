@@ -7,7 +7,6 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -23,7 +22,14 @@ NOBODY: Listeners = {}
 def in_loop(listeners: Listeners) -> Listeners:
     """The same callbacks for other threads: they are called in the running event loop."""
     loop = asyncio.get_running_loop()
-    return {place: partial(loop.call_soon_threadsafe, listener) for place, listener in listeners.items()}
+
+    def called(listener: Listener) -> Listener:
+        def call(text: str) -> None:
+            loop.call_soon_threadsafe(listener, text)
+
+        return call
+
+    return {place: called(listener) for place, listener in listeners.items()}
 
 
 @dataclass(slots=True, eq=False)

@@ -32,8 +32,8 @@ PUBLISHED: dict[str, tuple[str, float, float]] = {
     "Salesforce/blip-image-captioning-large": ("transformers:BlipForConditionalGeneration", 446e6, 0.5),
     "Salesforce/blip2-opt-2.7b": ("transformers:Blip2ForConditionalGeneration", 3.74e9, 0.5),
     "llava-hf/llava-v1.6-mistral-7b-hf": ("transformers:LlavaNextForConditionalGeneration", 7.57e9, 0.5),
-    "OFA-Sys/ofa-base": ("agents.vision.models.ofa:OFAModel", 182e6, 2),
-    "fc_rl": ("agents.vision.models.scst:SCSTModel", 44_549_160 - 2_049_000 + 13.4e6, 0.01),
+    "caption_huge_best.pt": ("agents.vision.ofa_network:OFAModel", 930e6, 2),
+    "fc_rl": ("agents.vision.scst_network:SCSTModel", 44_549_160 - 2_049_000 + 13.4e6, 0.01),
     "facebook/detr-resnet-50": ("transformers:DetrForObjectDetection", 41e6, 1.5),
     "openai-community/gpt2-large": ("transformers:AutoModelForCausalLM", 774_030_080, 0),
     "facebook/blenderbot-400M-distill": ("transformers:AutoModelForSeq2SeqLM", 365e6, 0.5),
@@ -72,6 +72,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
         {"max_tokens": 5},
         5,
     ),
+    "ofa-huge": ({"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}, {"image_size": 64}, 16),
     "openflamingo-4b": ({**TINY_TEXT, "vision_config": {**TINY_VIEW, "image_size": 224}}, {"max_tokens": 8}, 8),
     "gpt2-completion": (TINY_GPT2, {"max_tokens": 7, "word_tokens": 3}, 7),
     "blenderbot-400m": (

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from agents.vision.models.ofa import OFAModel
+from agents.vision.ofa_network import OFAModel
 
 BOS, PAD, END = 0, 1, 2
 

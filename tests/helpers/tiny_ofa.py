@@ -1,4 +1,4 @@
-"""Tiny OFA checkpoints with random weights, in both published forms, with a dictionary that is trained here.
+"""A tiny OFA checkpoint with random weights, with a dictionary that is trained here.
 
 The weights are large enough that logits differ by several units, that texts are words and end now and then, and that
 another image gives another text; the names of what the model here has no use for are in the files too.
@@ -17,8 +17,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from agents.vision.models.ofa import OFAModel
-from agents.vision.models.ofa_layers import OFAConfig
+from agents.vision.ofa_network import OFAConfig, OFAModel
 
 TEXTS = (
     " what does the image describe? a man and a dog on the street, two cats sit next to a red plate of food",
@@ -129,18 +128,6 @@ def published(made: OFAModel) -> dict[str, Tensor]:
         weights[f"{half}.token_rp_bucket"] = torch.zeros(64, 64, dtype=torch.int64)
         weights[f"{half}.image_rp_bucket"] = torch.zeros(side**2 + 1, side**2 + 1, dtype=torch.int64)
     return weights
-
-
-def folder(path: Path, made: OFAModel | None = None) -> Path:
-    """As OFA-Sys/ofa-tiny on the hub: config.json with the published keys, a torch file, the dictionary."""
-    made = made or model()
-    dictionary(path)
-    training = {"dropout": 0.1, "encoder_drop_path_rate": 0.1, "code_image_size": 128, "use_cache": False}
-    layout = {"encoder_normalize_before": True, "layernorm_embedding": True, "add_type_embedding": True}
-    values = {**made.config.to_diff_dict(), **training, **layout, "forced_eos_token_id": 2, "model_type": "ofa"}
-    (path / "config.json").write_text(json.dumps(values))
-    torch.save(published(made), path / "pytorch_model.bin")
-    return path
 
 
 def fairseq_name(name: str) -> str:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from agents.vision.models.scst import load
+from agents.vision.scst_network import load
 
 BLOCKS, FEATURES, INPUTS, WIDTH = (1, 1, 2, 1), 2048, 24, 16
 WORDS = (*tiny_captioners.WORDS, "UNK")

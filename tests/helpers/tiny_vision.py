@@ -27,15 +27,10 @@ def _captioner(maker: Callable[[Path], Path]) -> Callable[[Path, Entry], dict[st
 
 
 def _ofa(folder: Path, entry: Entry) -> dict[str, Any]:
-    """The pretrained ones as a folder, the fine-tuned one as fairseq's file beside a dictionary."""
-    small = {"image_size": 64}
-    if entry.name.endswith("-pretrained"):
-        made = tiny_ofa.folder(folder)
-        (made / "RANDOM_WEIGHTS").touch()
-        return {"checkpoint": str(made), **small}
     file = tiny_ofa.fairseq_file(folder / "caption_huge_best.pt")
     (folder / "RANDOM_WEIGHTS").touch()
-    return {"checkpoint": str(file), "dictionary": str(tiny_ofa.dictionary(folder / "dictionary")), **small}
+    dictionary = tiny_ofa.dictionary(folder / "dictionary")
+    return {"checkpoint": str(file), "dictionary": str(dictionary), "image_size": 64}
 
 
 def _clipcap(folder: Path, entry: Entry) -> dict[str, Any]:
@@ -70,7 +65,7 @@ def _file(folder: Path, model: Any) -> dict[str, Any]:
 MAKERS: dict[str, Callable[[Path, Entry], dict[str, Any]]] = {
     "agents.vision.git:GitAgent": _captioner(tiny_captioners.git),
     "agents.vision.blip:BlipAgent": _captioner(tiny_captioners.blip),
-    "agents.vision.blip2:Blip2Agent": _captioner(tiny_captioners.blip2),
+    "agents.vision.blip:Blip2Agent": _captioner(tiny_captioners.blip2),
     "agents.vision.llava_next:LlavaNextAgent": _captioner(tiny_captioners.llava_next),
     "agents.vision.ofa:OFAAgent": _ofa,
     "agents.vision.clipcap:ClipCapAgent": _clipcap,

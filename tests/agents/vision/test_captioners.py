@@ -6,7 +6,7 @@ Every answer is compared with transformers' own ``generate``, called for one ima
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,12 @@ from agents.selection import checked_agents, resolve
 from agents.stimuli import CaptionStimulus, Stimulus, parse_row
 from agents.universal.picture_replies import COLOR, OBJECTS
 from agents.vision import llava_next
-from agents.vision.blip import BlipAgent
-from agents.vision.blip2 import Blip2Agent
+from agents.vision.blip import Blip2Agent, BlipAgent
 from agents.vision.captioner import CaptionAgent
 from agents.vision.git import GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
-from serving.assignments import check_usage
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
     "git": GitAgent,
@@ -52,15 +52,6 @@ LENGTHS: dict[str, tuple[str, Callable[[int], float], float, float]] = {
     "git": ("a", lambda n: ((5 + n) / 6) ** 0.6, 0.6, 3),
     "blip": (QUESTION, float, 1.0, 0.5),
 }
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny models are quicker on one thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=list(FAMILIES))
@@ -239,9 +230,9 @@ def test_an_image_is_encoded_once_for_all_samples(
     agent = _loaded(family, folder, **DRAWN)
     two = [agent.prepare(stimulus) for stimulus in (stimuli[3], stimuli[3])]  # prepared twice: two images to the agent
     agent.respond(two[:1], [Draw(seed=0)])
-    [one] = encoded
+    once = sum(encoded)
     agent.respond([two[0]] * 5 + [two[1]] * 2, [Draw(seed=index) for index in range(7)])
-    assert encoded[1:] == [2 * one]
+    assert sum(encoded) == 3 * once
 
 
 @pytest.mark.parametrize("chosen", [BEAM, DRAWN], ids=["beam", "drawn"])
@@ -259,37 +250,12 @@ def test_logits_that_are_no_numbers_fail_their_own_item_only(
     assert _said([replies[index] for index in (0, 1, 3)]) == [whole[index] for index in (0, 1, 3)]
 
 
-def test_the_provenance_names_what_ran_and_that_its_weights_are_random(family: str, folder: Path) -> None:
-    about = _loaded(family, folder).provenance()
-    assert about["random_weights"] is True
-    assert about["model"] == FAMILIES[family].model_class
-    assert about["image_processor"].endswith("Pil")
-    assert about["dtype"] == "float32"
-    other = _loaded(family, folder, image_processor="torchvision").provenance()
-    assert other["image_processor"] != about["image_processor"]
-
-
 # bad checkpoints
 
 
 @pytest.fixture
 def copy(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "copy"))
-
-
-@pytest.mark.parametrize("lost", ["config.json", "model.safetensors", "tokenizer.json", "preprocessor_config.json"])
-def test_a_missing_file_is_named(family: str, copy: Path, lost: str) -> None:
-    for name in (lost, "processor_config.json") if "processor" in lost else (lost,):
-        (copy / name).unlink(missing_ok=True)
-    said = FAMILIES[family](FAMILIES[family].Settings(checkpoint=str(copy)), family).missing()
-    assert said is not None
-    assert str(copy) in said
-    assert lost in said
-
-
-def test_another_architecture_is_named(family: str, copy: Path) -> None:
-    tiny_captioners.rename_model_type(copy, "bert")
-    assert "'bert'" in str(FAMILIES[family](FAMILIES[family].Settings(checkpoint=str(copy)), family).missing())
 
 
 def _change_weights(change: Callable[[dict[str, torch.Tensor], str], Any]) -> Callable[[Path], None]:
@@ -306,21 +272,6 @@ def _cut(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
 
 
-class Bomb:
-    """Unpickling this would make a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.path,)
-
-
-def _arm(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    torch.save({"weight": torch.zeros(2), "bomb": Bomb(folder / "executed")}, folder / "pytorch_model.bin")
-
-
 @pytest.mark.parametrize(
     ("spoil", "match"),
     [
@@ -330,9 +281,8 @@ def _arm(folder: Path) -> None:
             "1 weights are of another shape",
         ),
         (_cut, "cannot be loaded"),
-        (_arm, "it was not executed"),
     ],
-    ids=["missing", "shape", "damaged", "code"],
+    ids=["missing", "shape", "damaged"],
 )
 def test_bad_weights_are_refused(family: str, copy: Path, spoil: Callable[[Path], None], match: str) -> None:
     spoil(copy)
@@ -340,7 +290,6 @@ def test_bad_weights_are_refused(family: str, copy: Path, spoil: Callable[[Path]
     with pytest.raises(UnavailableError, match=match) as raised:
         agent.load("cpu")
     assert str(copy) in str(raised.value)
-    assert not (copy / "executed").exists()
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "preprocessor_config.json", "processor_config.json"])
@@ -537,16 +486,6 @@ def test_llavas_tenth_caption_is_kept(
     reply = Reply(answer, {"text": "Two dogs run.", "attempt": attempt, "max_words": 12})
     found = [verdict.rejected for test in agent.filters if (verdict := test(stimuli[0], reply)) is not None]
     assert found == [rejected]
-
-
-def test_more_samples_than_beams_are_refused_before_anything_is_loaded() -> None:
-    entry = catalogue.get("git-large-coco")
-    agents = {"git": entry.make(), "drawn": entry.make({"decoding": "sample"}), "wide": entry.make({"beams": 9})}
-    with pytest.raises(UnavailableError, match="is not on this machine"):  # and no more is wrong
-        check_usage([], {}, agents, 4)
-    with pytest.raises(InputError) as raised:
-        check_usage([], {}, agents, 5)
-    assert [(problem.field, problem.where) for problem in raised.value.problems] == [("git", "--samples")]
 
 
 def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_enlarged(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,17 @@ import mixed_images
 import pytest
 import tiny_clipcap
 import torch
-from safetensors.torch import save_file
-from same_captions import assert_same_captions, words
 from torch import Tensor
 from torch.nn import functional
 from transformers import AutoTokenizer, CLIPVisionConfig, CLIPVisionModelWithProjection, GPT2LMHeadModel
 
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import UnavailableError
 from agents.images import Image
 from agents.stimuli import CaptionStimulus
+from agents.vision import clipcap_network as clipcap_model
+from agents.vision.clip_towers import AttentionPool, Bottleneck
 from agents.vision.clipcap import ClipCapAgent
-from agents.vision.models import clipcap as clipcap_model
-from agents.vision.models.clip_resnet import AttentionPool, Bottleneck
 
 KINDS: tuple[tiny_clipcap.Kind, ...] = ("transformer", "mlp")
 
@@ -121,26 +118,6 @@ def test_bottleneck_pools_where_it_strides(stride: int) -> None:
         torch.testing.assert_close(block(x), (inner + shortcut).clamp(min=0), rtol=1e-5, atol=1e-5)
 
 
-def test_tower_has_the_same_features_from_every_layout(tmp_path: Path) -> None:
-    whole = tiny_clipcap.resnet(tmp_path / "openai.pt", torch.Generator().manual_seed(0))
-    weights = torch.load(whole, weights_only=True)
-    (tmp_path / "open_clip").mkdir()
-    uncounted = {name: value for name, value in weights.items() if not name.endswith("num_batches_tracked")}
-    save_file(uncounted, tmp_path / "open_clip" / "open_clip_model.safetensors")
-    alone = {name.removeprefix("visual."): v for name, v in weights.items() if name.startswith("visual.")}
-    torch.save(alone, tmp_path / "tower.pt")
-    pixels = torch.randn(2, 3, 64, 64)
-    with torch.no_grad():
-        found = [
-            clipcap_model.load_tower(path)(pixels) for path in (whole, tmp_path / "open_clip", tmp_path / "tower.pt")
-        ]
-    assert found[0].shape == (2, tiny_clipcap.FEATURES)
-    assert not torch.allclose(found[0][0], found[0][1], atol=1e-3)
-    torch.testing.assert_close(found[0], found[1])
-    torch.testing.assert_close(found[0], found[2])
-    assert clipcap_model.input_size(whole) == clipcap_model.input_size(tmp_path / "open_clip") == 64
-
-
 def perceptron(weights: dict[str, Tensor], features: Tensor) -> Tensor:
     name = "clip_project.model."
     hidden = torch.tanh(features @ weights[f"{name}0.weight"].T + weights[f"{name}0.bias"])
@@ -189,15 +166,6 @@ def test_prefix_is_the_mapped_features(parts: tiny_clipcap.Parts, images: list[P
             features = features / features.square().sum(dim=1, keepdim=True).sqrt()
         want = (perceptron if parts.mapper == "mlp" else transformer)(weights, features)
         torch.testing.assert_close(model_of(parts, normalise).prefix(pixels), want, rtol=1e-4, atol=1e-4)
-
-
-def test_features_have_length_1_for_the_transformer_alone(parts: tiny_clipcap.Parts, images: list[Path]) -> None:
-    found = []
-    for normalise in (None, parts.mapper == "transformer", parts.mapper != "transformer"):
-        agent = loaded(parts, normalise=normalise)
-        found.append(answered(agent, prepared(agent, images)))
-    assert_same_captions(found[0], found[1])
-    assert words(found[1]) != words(found[2])
 
 
 # generation
@@ -285,68 +253,6 @@ def test_least_length_is_kept(tmp_path: Path, images: list[Path], search: str) -
     assert min(answer["tokens"] for answer in answered(agent, prepared(agent, images))) < 6
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"search": "transformers"},
-        {"beams": 1},
-        {"decoding": "sample", "temperature": 0.8, "top_p": 0.9, "top_k": 40},
-    ],
-    ids=["averaged", "transformers", "greedy", "sample"],
-)
-def test_batch_of_eight_equals_singles(parts: tiny_clipcap.Parts, images: list[Path], settings: dict[str, Any]) -> None:
-    agent = loaded(parts, **settings)
-    items = prepared(agent, images)
-    draws = [Draw(seed=1000 + n) for n in range(len(items))]
-    together = answered(agent, items, draws)
-    alone = [answered(agent, [item], [draw])[0] for item, draw in zip(items, draws, strict=True)]
-    assert_same_captions(together, alone)
-    assert len({answer["raw"] for answer in together}) > 1
-
-
-@pytest.mark.parametrize("mapper", KINDS)
-def test_file_may_hold_gpt2_or_leave_it_to_the_folder(
-    tmp_path: Path, images: list[Path], mapper: tiny_clipcap.Kind
-) -> None:
-    found = []
-    for with_gpt in (True, False):
-        made = tiny_clipcap.make(tmp_path / str(with_gpt), mapper, with_gpt=with_gpt, stop=6.0)
-        if with_gpt:  # the file's weights are used, not the folder's
-            (made.language_model / "model.safetensors").unlink()
-        agent = loaded(made)
-        assert agent.missing() is None
-        found.append(answered(agent, prepared(agent, images)))
-    weights = torch.load(tmp_path / "True" / "authors" / "coco_weights.pt", weights_only=True)
-    save_file({name: weights[name] for name in weights if "lm_head" not in name}, tmp_path / "untied.safetensors")
-    agent = loaded(made, checkpoint=str(tmp_path / "untied.safetensors"))
-    found.append(answered(agent, prepared(agent, images)))
-    assert_same_captions(found[0], found[1])
-    assert_same_captions(found[0], found[2])
-
-
-def test_image_that_breaks_the_model_fails_alone(parts: tiny_clipcap.Parts, images: list[Path]) -> None:
-    agent = loaded(parts)
-    items = prepared(agent, images)[:3]
-    sound = answered(agent, items)
-    broken = {"pixel_values": torch.full_like(items[1]["pixel_values"], torch.nan)}
-    replies = agent.respond([items[0], broken, items[2]], [Draw(seed=n + 1) for n in range(3)])
-    assert isinstance(replies[1], AnswerError)
-    assert replies[1].code == "bad_logits"
-    assert [reply.raw for reply in replies if isinstance(reply, Reply)] == [sound[0]["raw"], sound[2]["raw"]]
-
-
-def test_provenance_names_the_parts_and_random_weights(parts: tiny_clipcap.Parts) -> None:
-    agent = loaded(parts)
-    about = agent.provenance()
-    assert about["random_weights"] is True
-    assert about["image_processor"] == "ClipPixels"
-    name, revision = agent.checkpoint()
-    assert name == str(parts.checkpoint)
-    assert revision is not None
-    assert revision.count("sha256:") == 3
-
-
 # what cannot be loaded
 
 
@@ -387,36 +293,16 @@ def test_weights_that_are_missing_or_misshapen_are_named_at_once(tmp_path: Path,
 
 def test_the_other_mapper_and_another_tower_are_refused(tmp_path: Path) -> None:
     made = tiny_clipcap.make(tmp_path, "mlp")
-    with pytest.raises(UnavailableError, match=r"no mapper of the kind 'transformer': clip_project\.linear\.weight"):
+    with pytest.raises(UnavailableError, match=r"of the kind 'transformer': clip_project\.linear\.weight"):
         loaded(made, mapper="transformer")
     config = CLIPVisionConfig.from_pretrained(made.clip)
     config.projection_dim = 16
     CLIPVisionModelWithProjection(config).save_pretrained(tmp_path / "other")
-    with pytest.raises(UnavailableError, match=r"24 features of an image, the tower .* gives 16"):
+    with pytest.raises(UnavailableError, match=r"24 features of an image, the tower .* has 16"):
         loaded(made, clip=str(tmp_path / "other"))
     torch.save({"visual.proj": torch.zeros(3, 3)}, tmp_path / "vit.pt")
     with pytest.raises(UnavailableError, match=r"is not a ResNet tower of CLIP .* visual\.conv1\.weight"):
         loaded(made, clip=str(tmp_path / "vit.pt"))
-
-
-class Code:
-    """Pickled, it is a call that makes a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.path),)
-
-
-@pytest.mark.parametrize("part", ["checkpoint", "clip"])
-def test_code_in_a_file_is_refused_and_not_executed(tmp_path: Path, part: str) -> None:
-    made = tiny_clipcap.make(tmp_path, "transformer")
-    evil, proof = tmp_path / "evil.pt", tmp_path / "executed"
-    torch.save({"clip_project.linear.weight": Code(proof)}, evil)
-    with pytest.raises(UnavailableError, match=r"evil\.pt"):
-        loaded(made, **{part: str(evil)})
-    assert not proof.exists()
 
 
 def test_what_is_not_here_is_one_sentence(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import urllib.error
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ import pytest
 import tiny_detectors as tiny
 import torch
 from PIL import Image
-from safetensors.torch import load_file, save_file
 
 from agents import catalogue
 from agents.answers import ObjectAnswer
@@ -22,27 +20,13 @@ from agents.errors import AnswerError, UnavailableError
 from agents.pretrained import TORCHVISION
 from agents.stimuli import ObjectStimulus
 from agents.vision.detector import Detections, Detector, pick
-from agents.vision.detectron2_maskrcnn import COMMIT, Detectron2Agent
 from agents.vision.detr import DetrAgent
 from agents.vision.torchvision_maskrcnn import FILES, TorchvisionMaskRCNNAgent
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 EDGES = {"short_edge": tiny.SHORT, "long_edge": tiny.LONG}
 Made = dict[str, Path]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(autouse=True)
-def _tidy(tmp_path: Path) -> Iterator[None]:
-    """Weights take 180 MB a file: they are not left behind."""
-    yield
-    shutil.rmtree(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -121,20 +105,6 @@ def words(classes: Any, scores: Any, corners: Any, names: Any, size: tuple[int, 
     )
 
 
-@pytest.mark.parametrize("kind", ["torchvision v1", "detr"])
-def test_a_batch_of_eight_mixed_images_is_eight_single_runs(
-    kind: str, made: Made, photographs: list[ObjectStimulus]
-) -> None:
-    agent = loaded(kind, made[kind])
-    alone = answers(agent, photographs, 1)
-    together = answers(agent, photographs, 8)
-    assert len({tuple(agent.prepare(one).pixels.shape) for one in photographs}) < 8  # some do go together
-    assert sum(len(one.labels) == 3 for one in alone) >= 6
-    assert len({tuple(one.labels) for one in alone}) > 2
-    for one, other in zip(together, alone, strict=True):
-        assert_same(one, other)
-
-
 @pytest.mark.parametrize("variant", ["v1", "v2"])
 def test_boxes_are_those_of_torchvisions_whole_model(
     variant: str, made: Made, photographs: list[ObjectStimulus], monkeypatch: pytest.MonkeyPatch
@@ -186,29 +156,6 @@ def test_boxes_are_those_of_transformers_one_by_one(
         )
 
 
-def test_settings_choose_among_the_boxes(made: Made, photographs: list[ObjectStimulus]) -> None:
-    shown = photographs[1:3]
-    usual = answers(loaded("detr", made["detr"]), shown, 2)
-    distinct = answers(loaded("detr", made["detr"], distinct=True), shown, 2)
-    assert all(len(set(one.labels)) == len(one.labels) for one in distinct)
-    assert [one.labels[0] for one in distinct] == [one.labels[0] for one in usual]
-    strict = answers(loaded("torchvision v1", made["torchvision v1"], threshold=0.99), shown, 2)
-    assert [one.labels for one in strict] == [[], []]
-
-
-def test_provenance_names_processor_versions_and_random_weights(made: Made) -> None:
-    about = loaded("detr", made["detr"]).provenance()
-    assert about["processor"] == "DetrImageProcessorPil"
-    assert "random_weights" not in about
-    about = loaded("torchvision v1", made["torchvision v1"]).provenance()
-    assert about["random_weights"] is True
-    assert about["torchvision"]
-    name, revision = make("torchvision v1", made["torchvision v1"]).checkpoint()
-    assert name == str(made["torchvision v1"])
-    assert revision is not None
-    assert revision.startswith("sha256:")
-
-
 @pytest.mark.parametrize("kind", ["torchvision v1", "detr"])
 def test_a_picture_may_be_narrow_but_not_a_line(kind: str, made: Made, tmp_path: Path) -> None:
     agent = loaded(kind, made[kind], long_edge=96)
@@ -221,42 +168,19 @@ def test_a_picture_may_be_narrow_but_not_a_line(kind: str, made: Made, tmp_path:
     assert len(said.labels) <= 3
 
 
-def test_weights_of_nan_fail_every_image(made: Made, photographs: list[ObjectStimulus], tmp_path: Path) -> None:
-    spoilt = Path(shutil.copytree(made["detr"], tmp_path / "detr"))
-    weights = load_file(spoilt / "model.safetensors")
-    weights["class_labels_classifier.weight"][3] = torch.nan
-    save_file(weights, spoilt / "model.safetensors", {"format": "pt"})
-    agent = loaded("detr", spoilt)
-    replies = agent.respond([agent.prepare(one) for one in photographs[:2]], [Draw(1)] * 2)
-    assert [reply.code for reply in replies if isinstance(reply, AnswerError)] == ["bad_output"] * 2
-
-
-class Evil:
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-        return os.system, (f"touch {self.mark}",)
-
-
-def test_files_that_are_not_the_models_are_refused_and_not_executed(made: Made, tmp_path: Path) -> None:
-    mark = tmp_path / "executed"
-    evil, damaged, other = (tmp_path / name for name in ("evil.pth", "damaged.pth", "other.pth"))
-    torch.save({"weight": torch.zeros(1), "extra": Evil(mark)}, evil)
+def test_files_that_are_not_the_models_are_refused(made: Made, tmp_path: Path) -> None:
+    damaged, other = tmp_path / "damaged.pth", tmp_path / "other.pth"
     damaged.write_bytes(made["torchvision v1"].read_bytes()[:100_000])
     torch.save(torch.nn.Linear(3, 2).state_dict(), other)
     for kind, path, match in (
-        ("torchvision v1", evil, "not executed"),
         ("torchvision v1", damaged, "damaged"),
         ("torchvision v1", other, "not a checkpoint of this architecture"),
         ("torchvision v2", made["torchvision v1"], "not a checkpoint of this architecture"),
     ):
         agent = make(kind, path)
         agent.open()
-        with pytest.raises(UnavailableError, match=match) as caught:
+        with pytest.raises(UnavailableError, match=match):
             agent.load("cpu")
-        assert "\n" not in str(caught.value)
-    assert not mark.exists()
 
 
 @pytest.mark.parametrize(
@@ -338,20 +262,3 @@ def test_detectron2_names_each_thing_above_a_half_once_as_the_published_answers_
     )
     assert isinstance(nothing.answer, ObjectAnswer)
     assert nothing.answer.labels == []
-
-
-def test_every_place_names_the_commit_that_was_compared() -> None:
-    root = Path(__file__).parents[3]
-    for file in ("docs/vision.md", "Dockerfile.cuda"):
-        assert COMMIT in (root / file).read_text(), file
-
-
-def test_detectron2_says_how_it_is_installed_where_it_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    agent = Detectron2Agent(Detectron2Agent.Settings(), "detectron2-maskrcnn")
-    said = str(agent.missing())
-    assert f"pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2@{COMMIT}'" in said
-    for verb in (agent.fetch, lambda: agent.load("cpu")):
-        with pytest.raises(UnavailableError, match="not installed"):
-            verb()

@@ -1,12 +1,16 @@
-"""The agent of OFA: images, texts, whole answers, and what is missing."""
+"""OFA: the network beside a plain restatement, beam search beside fairseq's, the agent's answers, and bad files."""
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import math
+import os
 import string
-from collections.abc import Iterator, Sequence
+import sys
+import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,10 @@ import pytest
 import tiny_ofa
 import torch
 from PIL import Image as PILImage
-from plain_ofa import BOS, END, PAD, plain, plain_beams
+from plain_ofa import BOS, END, PAD, plain, plain_beams, token_bucket
+from tiny_ofa import QUESTION, images, questions
 from torch import Tensor
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, LogitsProcessorList
 
 from agents import catalogue
 from agents.answers import CaptionAnswer
@@ -24,21 +30,15 @@ from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
 from agents.images import Image
 from agents.stimuli import CaptionStimulus
-from agents.vision.models.ofa import OFAModel
-from agents.vision.models.ofa_checkpoint import load_tokenizer
+from agents.vision import ofa_fairseq
 from agents.vision.ofa import OFAAgent
+from agents.vision.ofa_fairseq import FairseqEnd, load_tokenizer
+from agents.vision.ofa_network import OFAModel, image_buckets, image_positions, token_buckets
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SIDE = 64  # pixels: 4 x 4 patches
 MOST = 16
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Threads cost more than they bring for models this small."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -47,48 +47,114 @@ def model() -> OFAModel:
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory, model: OFAModel) -> Path:
-    return tiny_ofa.folder(tmp_path_factory.mktemp("ofa") / "hub", model)
-
-
-@pytest.fixture(scope="module")
-def fairseq(tmp_path_factory: pytest.TempPathFactory, model: OFAModel) -> Path:
+def file(tmp_path_factory: pytest.TempPathFactory, model: OFAModel) -> Path:
     return tiny_ofa.fairseq_file(tmp_path_factory.mktemp("ofa") / "caption_huge_best.pt", model)
 
 
-def test_texts_are_tokens_of_the_dictionary_and_back(hub: Path) -> None:
-    tokenizer = load_tokenizer(hub)
-    vocabulary = json.loads((hub / "vocab.json").read_text())
-    assert len(tokenizer) == tiny_ofa.ROWS == len(vocabulary) + 9192
-    for text in (" what does the image describe?", " a man", "Größe: 5 µm 🙂"):
-        ids = tokenizer(text)["input_ids"]
-        assert (ids[0], ids[-1]) == (BOS, END)
-        assert tokenizer.decode(ids[1:-1]) == text
-        assert max(ids) < len(vocabulary)
-    assert tokenizer(" a man")["input_ids"] != tokenizer("a man")["input_ids"]
-    named = {
-        token: tokenizer.convert_tokens_to_ids(token) for token in ("<code_0>", "<code_8191>", "<bin_0>", "<bin_999>")
-    }
-    first = len(vocabulary)
-    assert list(named.values()) == [first, first + 8191, first + 8192, first + 9191]
-    assert tokenizer.decode([first + 3]) == "<code_3>"
+@pytest.fixture(scope="module")
+def dictionary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_ofa.dictionary(tmp_path_factory.mktemp("dictionary"))
 
 
-def test_a_bad_dictionary_is_one_sentence(tmp_path: Path, hub: Path) -> None:
-    with pytest.raises(UnavailableError, match=r"lacks vocab\.json and merges\.txt"):
-        load_tokenizer(tmp_path)
-    (tmp_path / "merges.txt").write_bytes((hub / "merges.txt").read_bytes())
-    (tmp_path / "vocab.json").write_text('{"<s>": 0')
-    with pytest.raises(UnavailableError, match="damaged"):
-        load_tokenizer(tmp_path)
-    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
-    (tmp_path / "vocab.json").write_text('{"<s>": 0, "a": 1}')
-    with pytest.raises(UnavailableError, match="no token '<pad>'"):
-        load_tokenizer(tmp_path)
+# the network
 
 
-def make(checkpoint: Path, **settings: Any) -> OFAAgent:
-    agent = OFAAgent(OFAAgent.Settings(checkpoint=str(checkpoint), image_size=SIDE, **settings), "ofa-tiny-pretrained")
+def test_token_buckets_are_those_of_the_rule() -> None:
+    steps = torch.arange(300)
+    for size in (16, 256):
+        buckets = token_buckets(steps, steps, size)
+        for i in range(0, 300, 7):
+            assert buckets[i].tolist() == [token_bucket(i - j, size) for j in range(300)]
+    assert torch.equal(token_buckets(steps[5:6], steps[:9], 16), token_buckets(steps[:9], steps[:9], 16)[5:6])
+
+
+def test_image_buckets_tell_offsets_apart() -> None:
+    size, height, width = 6, 3, 5
+    positions = image_positions(height, width, size)
+    places = [(row, column) for row in range(height) for column in range(width)]
+    assert positions.tolist() == [row * size + column + 1 for row, column in places]
+    buckets = image_buckets(positions, size)
+    offsets: dict[int, set[tuple[int, int]]] = {}
+    for i, (row, column) in enumerate(places):
+        for j, (other_row, other_column) in enumerate(places):
+            offsets.setdefault(int(buckets[i, j]), set()).add((row - other_row, column - other_column))
+    assert all(len(same) == 1 for same in offsets.values())
+    assert len(offsets) == (2 * height - 1) * (2 * width - 1)
+
+
+def test_the_model_is_the_plain_model_with_and_without_a_cache(model: OFAModel) -> None:
+    pixels = images(2, 64, 80)
+    tokens = torch.tensor([[BOS, 270, 301, 5, 290, 270, 9], [BOS, 9, 9, 311, 266, 17, 300]])
+    with torch.inference_mode():
+        encoded = model.encode(questions(2), pixels)
+        logits = model(encoded, tokens).logits
+        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        steps = [
+            model(encoded, tokens[:, start:stop], past_key_values=cache).logits
+            for start, stop in ((0, 2), (2, 3), (3, 4), (4, 7))
+        ]
+    assert (torch.cat(steps, 1) - logits).abs().max() < 1e-4
+    slow = plain(model)
+    for row in range(2):
+        source = slow.encode(QUESTION, pixels[row])
+        expected = slow.decode(tokens[row].tolist(), source)
+        assert expected[:, : tiny_ofa.WORDS].std() > 1, "degenerate weights would prove nothing"
+        assert encoded.last_hidden_state is not None
+        assert (encoded.last_hidden_state[row] - source[0]).abs().max() < 1e-4
+        assert (logits[row] - expected).abs().max() < 1e-4
+
+
+def beam_config(beams: int) -> GenerationConfig:
+    return GenerationConfig(
+        do_sample=False,
+        num_beams=beams,
+        num_return_sequences=beams,
+        max_new_tokens=MOST + 1,
+        no_repeat_ngram_size=3,
+        early_stopping=True,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+
+
+def next_logits(model: OFAModel, pixels: Tensor, question: Sequence[int]) -> Callable[[tuple[int, ...]], Tensor]:
+    """The logits after a text about an image [3, height, width], by the network without a cache."""
+    with torch.inference_mode():
+        encoded = model.encode(torch.tensor([question]), pixels[None])
+    return lambda tokens: model(encoded, torch.tensor([tokens])).logits[0, -1].double()
+
+
+def test_beam_search_is_fairseqs() -> None:
+    """Against a search that knows of no batch, no cache and no transformers, in all ranks. With the second weights
+    texts end early, on half the images more at one step than places are left."""
+    count, beams = 8, 5
+    lengths = set()
+    for weights, seed in ((1, 3), (0, 4)):
+        model, pixels = tiny_ofa.model(weights), images(count, seed=seed)
+        with torch.inference_mode():
+            done = model.generate(
+                encoder_outputs=model.encode(questions(count), pixels),
+                generation_config=beam_config(beams),
+                logits_processor=LogitsProcessorList([FairseqEnd(1, MOST, END, PAD, beams)]),
+            )
+            ranks = zip(done.sequences[:, 1:].tolist(), done.sequences_scores.tolist(), strict=True)
+            for row in range(count):
+                for score, text in plain_beams(next_logits(model, pixels[row], QUESTION), beams, MOST, 3):
+                    tokens, own_score = next(ranks)
+                    assert [token for token in tokens if token != PAD] == list(text)
+                    assert own_score == pytest.approx(score, abs=1e-4)
+                    lengths.add(len(text))
+    assert MOST + 1 in lengths, "some sentence must run into the limit"
+    assert len(lengths) > 1, "and some must end before"
+
+
+# the agent
+
+
+def make(checkpoint: Path, dictionary: Path, **settings: Any) -> OFAAgent:
+    chosen = {"checkpoint": str(checkpoint), "dictionary": str(dictionary), "image_size": SIDE, **settings}
+    agent = OFAAgent(OFAAgent.Settings.model_validate(chosen), "ofa-huge")
+    assert agent.missing() is None
     agent.open()
     agent.load("cpu")
     return agent
@@ -96,131 +162,220 @@ def make(checkpoint: Path, **settings: Any) -> OFAAgent:
 
 def stimulus(number: int) -> CaptionStimulus:
     squares = np.random.default_rng(number).integers(0, 256, (4, 4, 3), dtype=np.uint8)
-    pixels = np.kron(squares, np.ones((20 + number, 30, 1), dtype=np.uint8))
-    file = io.BytesIO()
-    PILImage.fromarray(pixels).save(file, "PNG")
-    image = Image(f"{number}.png", data=file.getvalue())
+    buffer = io.BytesIO()
+    PILImage.fromarray(np.kron(squares, np.ones((20 + number, 30, 1), dtype=np.uint8))).save(buffer, "PNG")
+    image = Image(f"{number}.png", data=buffer.getvalue())
     return CaptionStimulus(id=str(number), task="image_captioning", image=image)
 
 
-def answers(replies: Sequence[Reply | Exception]) -> list[CaptionAnswer]:
-    found = []
-    for reply in replies:
+def respond(agent: OFAAgent, numbers: Sequence[int]) -> list[CaptionAnswer]:
+    prepared = [agent.prepare(stimulus(number)) for number in numbers]
+    answers = []
+    for reply in agent.respond(prepared, [Draw(seed=100 + number) for number in numbers]):
         assert isinstance(reply, Reply)
         assert isinstance(reply.answer, CaptionAnswer)
-        found.append(reply.answer)
-    return found
+        answers.append(reply.answer)
+    return answers
 
 
-def respond(agent: OFAAgent, numbers: Sequence[int], **draw: Any) -> list[CaptionAnswer]:
-    draws = [Draw(seed=100 + number, **draw) for number in numbers]
-    return answers(agent.respond([agent.prepare(stimulus(number)) for number in numbers], draws))
+def words(tokenizer: Any, tokens: Sequence[int]) -> str:
+    text: str = tokenizer.decode([token for token in tokens if token not in tokenizer.all_special_ids])
+    return " ".join(text.split())
 
 
-@pytest.mark.parametrize("settings", [{}, {"beams": 1}, {"decoding": "sample", "top_p": 0.9}], ids=str)
-def test_a_batch_of_eight_says_what_each_says_alone(hub: Path, settings: dict[str, Any]) -> None:
-    agent = make(hub, precision="fp32", **settings)
-    together = respond(agent, range(8))
-    alone = [respond(agent, [number])[0] for number in range(8)]
-    assert [answer.text for answer in together] == [answer.text for answer in alone]
-    assert [answer.tokens for answer in together] == [answer.tokens for answer in alone]
-    assert len({answer.text for answer in together}) > 4, "images must matter"
+def test_texts_are_tokens_of_the_dictionary_and_back(dictionary: Path) -> None:
+    tokenizer = load_tokenizer(dictionary)
+    first = len(json.loads((dictionary / "vocab.json").read_text()))
+    assert len(tokenizer) == tiny_ofa.ROWS == first + 9192
+    for text in (" what does the image describe?", " a man", "Größe: 5 µm 🙂"):
+        ids = tokenizer(text)["input_ids"]
+        assert (ids[0], ids[-1]) == (BOS, END)
+        assert tokenizer.decode(ids[1:-1]) == text
+        assert max(ids) < first
+    assert tokenizer(" a man")["input_ids"] != tokenizer("a man")["input_ids"]
+    named = tokenizer.convert_tokens_to_ids(["<code_0>", "<code_8191>", "<bin_0>", "<bin_999>"])
+    assert named == [first, first + 8191, first + 8192, first + 9191]
 
 
-def test_the_answer_is_the_plain_models(hub: Path, model: OFAModel) -> None:
+def test_the_answer_is_the_plain_models(file: Path, dictionary: Path, model: OFAModel) -> None:
     """From the image file to the words, with nothing but Pillow, the dictionary and the plain model; greedy."""
-    agent = make(hub, beams=1, no_repeat_ngram=0)
-    shown = stimulus(5)
-    [answer] = answers(agent.respond([agent.prepare(shown)], [Draw(seed=1)]))
-    tokenizer = load_tokenizer(hub)
-    squeezed = PILImage.fromarray(shown.image.decode()).resize((SIDE, SIDE), PILImage.Resampling.BICUBIC)
+    agent = make(file, dictionary, beams=1, no_repeat_ngram=0)
+    [answer] = respond(agent, [5])
+    tokenizer = load_tokenizer(dictionary)
+    squeezed = PILImage.fromarray(stimulus(5).image.decode()).resize((SIDE, SIDE), PILImage.Resampling.BICUBIC)
     pixels = torch.from_numpy(np.asarray(squeezed) / 127.5 - 1).permute(2, 0, 1)
     slow = plain(model)
     source = slow.encode(tokenizer(" what does the image describe?")["input_ids"], pixels)
-    said: list[int] = []
-    while len(said) < MOST:
-        logits = slow.decode([BOS, *said], source)[-1]
-        logits[PAD] = -math.inf
-        if not said:
-            logits[END] = -math.inf
+    tokens: list[int] = []
+    while len(tokens) < MOST:
+        logits = slow.decode([BOS, *tokens], source)[-1]
+        logits[[PAD, END] if not tokens else [PAD]] = -math.inf
         token = int(logits.argmax())
         if token == END:
             break
-        said.append(token)
-    assert answer.tokens == len(said)
-    assert answer.finish == ("length" if len(said) == MOST else "end")
-    kept = tokenizer.decode([token for token in said if token not in tokenizer.all_special_ids])
-    assert answer.text == " ".join("".join(c for c in kept if c not in string.punctuation).split())
+        tokens.append(token)
+    assert answer.tokens == len(tokens)
+    assert answer.finish == ("length" if len(tokens) == MOST else "end")
+    bare = words(tokenizer, tokens).translate(str.maketrans("", "", string.punctuation))
+    assert answer.text == " ".join(bare.split())
 
 
 @pytest.mark.parametrize(("temperature", "penalty"), [(0.98, 0.98), (0.5, 1.5)])
 def test_the_script_beside_the_checkpoint_divides_logits_in_beam_search(
-    temperature: float, penalty: float, hub: Path, model: OFAModel
+    temperature: float, penalty: float, file: Path, dictionary: Path, model: OFAModel
 ) -> None:
     """Ten beams, temperature and length penalty 0.98, as fairseq searches; and values that change more."""
     preset = catalogue.get("ofa-huge-beam10").settings
     assert (preset["beams"], preset["temperature"], preset["length_penalty"]) == (10, 0.98, 0.98)
-    agent = make(hub, beams=10, temperature=temperature, length_penalty=penalty, strip_punctuation=False)
-    as_before = respond(make(hub, beams=10, strip_punctuation=False), range(6))
-    tokenizer = load_tokenizer(hub)
-    question = torch.tensor([tokenizer(" what does the image describe?")["input_ids"]])
+    common = {"beams": 10, "strip_punctuation": False}
+    agent = make(file, dictionary, temperature=temperature, length_penalty=penalty, **common)
+    without = respond(make(file, dictionary, **common), range(6))
+    tokenizer = load_tokenizer(dictionary)
+    question = tokenizer(" what does the image describe?")["input_ids"]
     for number, answer in enumerate(respond(agent, range(6))):
-        pixels = agent.prepare(stimulus(number))["pixel_values"][None]
+        pixels = agent.prepare(stimulus(number))["pixel_values"]
         with torch.inference_mode():
-            encoded = model.encode(question, pixels)
-
-            def next_logits(tokens: tuple[int, ...], encoded: Any = encoded) -> Tensor:
-                return model(encoder_outputs=encoded, decoder_input_ids=torch.tensor([tokens])).logits[0, -1].double()
-
-            score, said = plain_beams(next_logits, 10, MOST, 3, temperature, penalty)[0]
+            logits = next_logits(model, pixels, question)
+            score, tokens = plain_beams(logits, 10, MOST, 3, temperature, penalty)[0]
         assert answer.score == pytest.approx(score, abs=2e-4)
-        kept = tokenizer.decode([token for token in said if token not in tokenizer.all_special_ids])
-        assert answer.text == " ".join(kept.split())
-        assert answer.score != pytest.approx(as_before[number].score, abs=2e-4)
+        assert answer.text == words(tokenizer, tokens)
+        assert answer.score != pytest.approx(without[number].score, abs=2e-4)
 
 
-def test_local_copies_are_found_and_files_are_on_no_hub(tmp_path: Path, hub: Path, fairseq: Path) -> None:
-    def fetch(checkpoint: Path) -> list[Path]:
-        agent = OFAAgent(OFAAgent.Settings(checkpoint=str(checkpoint), dictionary=str(hub)), "ofa-huge")
-        return [found.path for found in agent.fetch()]
+# what is missing, and what may not pass for a checkpoint
 
-    assert fetch(fairseq) == [fairseq, hub]
+
+def test_what_is_missing_is_one_sentence(tmp_path: Path, file: Path, dictionary: Path) -> None:
+    def missing(**settings: Any) -> str:
+        chosen = {"checkpoint": str(file), "dictionary": str(dictionary), **settings}
+        return str(OFAAgent(OFAAgent.Settings.model_validate(chosen), "ofa-huge").missing())
+
+    assert "checkpoints.md" in missing(checkpoint=str(tmp_path / "caption_huge_best.pt"))
+    assert f"{tmp_path} lacks vocab.json" in missing(dictionary=str(tmp_path))
+    assert "turinglike fetch ofa-huge" in missing(dictionary="OFA-Sys/ofa-nowhere")
+    absent = {"checkpoint": str(tmp_path / "caption_huge_best.pt"), "dictionary": str(dictionary)}
     with pytest.raises(UnavailableError, match=r"on no hub; .*checkpoints\.md"):
-        fetch(tmp_path / "caption_huge_best.pt")
+        OFAAgent(OFAAgent.Settings.model_validate(absent), "ofa-huge").fetch()
 
 
-def test_samples_in_beam_search_are_ranks(hub: Path) -> None:
-    agent = make(hub)
-    prepared = agent.prepare(stimulus(1))
-    said = answers(agent.respond([prepared] * 3, [Draw(seed=1, sample=sample) for sample in range(3)]))
-    assert len({answer.text for answer in said}) > 1
-    assert said[0].text == respond(agent, [1])[0].text
+@pytest.mark.parametrize(
+    ("vocabulary", "match"),
+    [('{"<s>": 0', "damaged"), ('{"<s>": 0, "a": 1}', "<pad>"), ("more", f"has {tiny_ofa.ROWS + 1} tokens, .* ")],
+)
+def test_another_dictionary_is_refused(
+    vocabulary: str, match: str, tmp_path: Path, file: Path, dictionary: Path
+) -> None:
+    merges = (dictionary / "merges.txt").read_text() if vocabulary == "more" else "#version: 0.2\n"
+    if vocabulary == "more":
+        known = json.loads((dictionary / "vocab.json").read_text())
+        vocabulary = json.dumps({**known, "more": len(known)})
+    (tmp_path / "merges.txt").write_text(merges)
+    (tmp_path / "vocab.json").write_text(vocabulary)
+    with pytest.raises(UnavailableError, match=match):
+        make(file, tmp_path)
 
 
-def test_punctuation_is_taken_out_unless_it_is_to_stay(hub: Path) -> None:
-    clean, kept = respond(make(hub), range(8)), respond(make(hub, strip_punctuation=False), range(8))
-    bare = [answer.text.translate(str.maketrans("", "", string.punctuation)) for answer in kept]
-    assert [answer.text for answer in clean] == [" ".join(text.split()) for text in bare]
-    assert [answer.tokens for answer in clean] == [answer.tokens for answer in kept]
+def logits_of(model: OFAModel) -> Tensor:
+    with torch.inference_mode():
+        encoded = model.encode(questions(2), images(2))
+        return model(encoded, torch.tensor([[BOS, 270, 9, 301]] * 2)).logits
 
 
-def test_what_is_missing_is_said(tmp_path: Path, hub: Path, fairseq: Path) -> None:
-    def missing(**settings: Any) -> str | None:
-        return OFAAgent(OFAAgent.Settings(**settings), "ofa-huge").missing()
-
-    assert missing(checkpoint=str(hub)) is None
-    assert missing(checkpoint=str(fairseq), dictionary=str(hub)) is None
-    assert "vocab.json" in (missing(checkpoint=str(fairseq)) or "")
-    assert "checkpoints.md" in (missing(checkpoint=str(tmp_path / "caption_huge_best.pt")) or "")
-    assert "turinglike fetch ofa-huge" in (missing(checkpoint="OFA-Sys/ofa-nowhere") or "")
-    assert "config.json" in (missing(checkpoint=str(tmp_path), dictionary=str(hub)) or "")
+def lose(weights: dict[str, Tensor]) -> None:
+    del weights["decoder.layers.1.encoder_attn.k_proj.weight"]
+    weights["decoder.layers.1.stranger"] = torch.ones(1)
 
 
-def test_a_dictionary_of_another_size_is_refused(tmp_path: Path, fairseq: Path, hub: Path) -> None:
-    vocabulary = json.loads((hub / "vocab.json").read_text())
-    (tmp_path / "merges.txt").write_bytes((hub / "merges.txt").read_bytes())
-    (tmp_path / "vocab.json").write_text(json.dumps({**vocabulary, "more": len(vocabulary)}))
-    agent = OFAAgent(OFAAgent.Settings(checkpoint=str(fairseq), dictionary=str(tmp_path)), "ofa-huge")
-    agent.open()
-    with pytest.raises(UnavailableError, match=f"has {tiny_ofa.ROWS + 1} tokens, .* {tiny_ofa.ROWS}"):
-        agent.load("cpu")
+def reshape(weights: dict[str, Tensor]) -> None:
+    weights["encoder.layers.1.fc1.bias"] = torch.ones(3)
+
+
+def untie(weights: dict[str, Tensor]) -> None:
+    weights["decoder.output_projection.weight"] = weights["decoder.output_projection.weight"] + 1
+
+
+def lose_blocks(weights: dict[str, Tensor]) -> None:
+    for name in [name for name in weights if name.startswith("encoder.embed_images.layer3.5.")]:
+        del weights[name]
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lose, r"decoder\.layers\.1\.cross_attn\.k_proj\.weight.*stranger"),
+        (reshape, r"fc1\.bias \[3\] for \[48\]"),
+        (untie, r"decoder\.output_projection\.weight is not"),
+        (lose_blocks, r"\(3, 4, 5\) blocks"),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(
+    change: Callable[[dict[str, Tensor]], None], match: str, file: Path, tmp_path: Path
+) -> None:
+    content = torch.load(file, weights_only=False)
+    change(content["model"])
+    torch.save({"model": content["model"]}, tmp_path / "changed.pt")
+    with pytest.raises(UnavailableError, match=match):
+        ofa_fairseq.load(tmp_path / "changed.pt")
+
+
+class Trap:
+    """Unpickling one runs a command, if anything is run."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return os.mkdir, (str(self.mark),)
+
+
+@pytest.mark.parametrize("form", ["file", "older file", "inside the arguments"])
+def test_code_in_a_file_is_refused_and_not_run(tmp_path: Path, model: OFAModel, form: str) -> None:
+    mark, path = tmp_path / "was-run", tmp_path / "trap.pt"
+    if form == "older file":
+        torch.save({"args": Trap(mark), "model": {}}, path, _use_new_zipfile_serialization=False)
+    else:
+        args = Trap(mark) if form == "file" else argparse.Namespace(inner=[Trap(mark)])
+        tiny_ofa.fairseq_file(path, model, args=args)
+    with pytest.raises(UnavailableError):
+        ofa_fairseq.load(path)
+    assert not mark.exists()
+    path.read_bytes().index(b"was-run")  # the trap is set
+
+
+def test_the_training_programs_objects_are_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: OFAModel
+) -> None:
+    """A class of a package that is here while the file is read, and would notice being made."""
+    made: list[object] = []
+
+    class Settings:
+        def __init__(self) -> None:
+            self.content = {"beam": 5}
+
+        def __setstate__(self, state: object) -> None:
+            made.append(state)
+
+    package = types.ModuleType("fairseq.dataclass.configs")
+    Settings.__module__, Settings.__qualname__ = package.__name__, "Settings"
+    package.Settings = Settings  # type: ignore[attr-defined]
+    for name in ("fairseq", "fairseq.dataclass"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    numbers = {"loss": np.float64(1.5), "steps": np.arange(3)}
+    path = tiny_ofa.fairseq_file(tmp_path / "left.pt", model, cfg=Settings(), task_state=numbers)
+    assert torch.equal(logits_of(ofa_fairseq.load(path)), logits_of(model))
+    assert made == []
+    assert isinstance(torch.load(path, weights_only=False)["cfg"], Settings)
+    assert made, "unpickled otherwise, the class does notice"
+
+
+def test_damaged_and_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.pt"
+    for damaged in (b"", b"no file of torch", b"PK\x03\x04 cut off"):
+        path.write_bytes(damaged)
+        with pytest.raises(UnavailableError, match="cannot be read"):
+            ofa_fairseq.load(path)
+    for content in ({"weights": {}}, {"model": [1]}, {"model": {"a": torch.ones(1)}}):
+        torch.save(content, path)
+        with pytest.raises(UnavailableError, match=r"no tensors by name|weights are missing"):
+            ofa_fairseq.load(path)

@@ -309,13 +309,13 @@ def test_a_missing_key_or_package_is_said_before_anything_is_asked(
 ) -> None:
     agent = catalogue.get(service.name).make({} if service is AMAZON else {"endpoint": server.url})
     assert agent.missing() is None
-    assert set(agent.environment()) >= set(agent.required_keys())
+    assert set(agent.environment()) >= set(agent.keys)
     [package] = agent.packages
     with monkeypatch.context() as gone:
         gone.setitem(sys.modules, package, None)
         gone.setattr("agents.contract.importlib.util.find_spec", lambda name: None)
         assert agent.missing() == f"the package {package} is not installed: pip install 'turinglike[cloud]'"
-    for variable in agent.required_keys():
+    for variable in agent.keys:
         with monkeypatch.context() as unset:
             unset.setenv(variable, " ")
             with pytest.raises(UnavailableError, match=f"wants a key, and the environment variable {variable}"):

@@ -1,8 +1,7 @@
-"""The captioner of self-critical sequence training (SCST): an image is the first word that an LSTM reads.
+"""SCST's FC model (Rennie et al. 2017, arXiv 1612.00563, section 2): an image is the first word that an LSTM reads.
 
-Rennie, Marcheret, Mroueh, Ross, Goel 2017, "Self-critical Sequence Training for Image Captioning" (arXiv 1612.00563),
-the FC model of section 2, in the form of ruotianluo/self-critical.pytorch ("newfc"), which publishes weights. Names are
-those of its files; sizes are read off the weights.
+In the form of ruotianluo/self-critical.pytorch ("newfc"), which publishes weights; their names are kept, and sizes are
+read off.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from agents import checkpoints
 from agents.errors import UnavailableError
 from agents.transfer import uploaded
-from agents.vision.models.inert import NAMES, Inert
-from agents.vision.models.weights import assign, layers_of
+from agents.vision.network_tools import INERT, Inert, assign, layers_of
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green and blue, as torchvision's
 END = 0  # begins a text, ends it and pads it
@@ -47,8 +45,8 @@ class SCSTConfig(PreTrainedConfig):
 
 
 class MeanFeatures(ResNet):  # type: ignore[misc]
-    """ResNet as it was in Caffe: a stage strides in its first 1x1 convolution, and the first pooling, without a border,
-    rounds up. [batch, 3, height, width] of any size to the means [batch, 2048] over the last stage's places."""
+    """ResNet as in Caffe: a stage strides in its first convolution, and the first pooling has no border and rounds up.
+    Pictures [batch, 3, height, width] of any size to means [batch, 2048] over the last stage's places."""
 
     def __init__(self, blocks: tuple[int, ...]) -> None:
         super().__init__(Bottleneck, list(blocks))
@@ -64,7 +62,7 @@ class MeanFeatures(ResNet):  # type: ignore[misc]
 
 
 class State(Cache):
-    """What the LSTM keeps of each row, hidden state and cell [rows, width]: a cache that no token makes longer."""
+    """Hidden state and cell [rows, width] of the LSTM: a cache that no token makes longer."""
 
     def __init__(self, hidden: Tensor, cell: Tensor) -> None:
         super().__init__(layers=[])
@@ -106,7 +104,7 @@ class Decoder(nn.Module):
 
 
 class SCSTModel(PreTrainedModel, GenerationMixin):
-    """Both networks. The state that :meth:`Decoder.begin` gives goes to ``generate`` as ``past_key_values``."""
+    """``generate`` takes the state of :meth:`Decoder.begin` as ``past_key_values``."""
 
     config_class = SCSTConfig
     base_model_prefix = "model"
@@ -122,8 +120,8 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
     def features(self, pixels: Tensor) -> Tensor:
         """Means [batch, 2048] of pictures [batch, 3, height, width] of 0 to 255."""
         mean, deviation = _statistics(pixels.device)
-        found: Tensor = self.resnet(((pixels.float() / 255 - mean) / deviation).to(self.dtype))
-        return found
+        features: Tensor = self.resnet(((pixels.float() / 255 - mean) / deviation).to(self.dtype))
+        return features
 
     def forward(
         self,
@@ -133,13 +131,13 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         use_cache: bool | None = None,
         return_dict: bool | None = None,
     ) -> CausalLMOutputWithPast:
-        """Logits [rows, 1, vocabulary] after ``input_ids`` [rows, 1]; the rest is what ``generate`` says to all."""
+        """Logits [rows, 1, vocabulary] after ``input_ids`` [rows, 1]."""
         logits: Any = self.decoder(input_ids[:, -1], past_key_values)[:, None]
         return CausalLMOutputWithPast(logits=logits, past_key_values=past_key_values)
 
     def _get_running_beams_for_next_iteration(self, topk_log_probs: Tensor, *others: Any, **named: Any) -> Any:
-        """transformers' beam search made that of self-critical.pytorch: of the best continuations, as many as there are
-        beams, those that end leave their places empty for a step, where transformers fills them from further down."""
+        """As in self-critical.pytorch: beams that end leave their places empty for a step, where transformers fills
+        them."""
         narrowed = topk_log_probs.clone()
         narrowed[:, named["num_beams"] :] = -torch.inf
         return super()._get_running_beams_for_next_iteration(narrowed, *others, **named)
@@ -151,52 +149,46 @@ def _statistics(device: torch.device) -> Tensor:
 
 
 def load(weights: Path, resnet: Path) -> Any:
-    """A :class:`SCSTModel` on the CPU, in float32, of the two published files. Raises UnavailableError."""
-    decoder, seen = checkpoints.read_weights(weights), checkpoints.read_weights(resnet)
+    """The model in float32 on the CPU, of the two published files. Raises UnavailableError."""
+    decoder, encoder = checkpoints.read_weights(weights), checkpoints.read_weights(resnet)
     needed = ("embed.weight", "_core.h2h.weight")
     checkpoints.check_names(weights, [name for name in needed if name not in decoder or decoder[name].ndim != 2])
     (words, inputs), (_, width) = (decoder[name].shape for name in needed)
-    blocks = tuple(max(layers_of(seen, f"layer{stage}."), 1) for stage in (1, 2, 3, 4))
+    blocks = tuple(max(layers_of(encoder, f"layer{stage}."), 1) for stage in (1, 2, 3, 4))
     config = SCSTConfig(vocab_size=words, embedding_size=inputs, hidden_size=width, blocks=blocks)
     with torch.device("meta"):
         model: Any = SCSTModel(config)
     assign(model.decoder, decoder, weights)
-    assign(model.resnet, {name: value for name, value in seen.items() if not name.startswith("fc.")}, resnet)
+    assign(model.resnet, {name: value for name, value in encoder.items() if not name.startswith("fc.")}, resnet)
     return model.eval()
-
-
-class _Refused(Exception):
-    """The pickle asks for something that words and options have no need of."""
 
 
 class _WordsUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if not NAMES.fullmatch(f"{module}.{name}"):
-            raise _Refused(f"asks for {module}.{name}")
+        if not INERT.fullmatch(f"{module}.{name}"):
+            raise UnavailableError(f"asks for {module}.{name}, which words have no need of; nothing was executed")
         return Inert
 
 
 def read_words(path: Path) -> list[str]:
-    """The words of ``vocab`` in a published infos.pkl by number, the end's place first.
-
-    Nothing that the pickle names is imported; a name that no such file has is refused. Raises UnavailableError.
-    """
+    """The words of ``vocab`` in a published infos.pkl by number, the end's place first. Nothing that the pickle names
+    is imported. Raises UnavailableError."""
     try:
         with path.open("rb") as file:
             infos = _WordsUnpickler(file, encoding="latin1").load()
-    except _Refused as error:
-        raise UnavailableError(f"{path} {error}, which words have no need of; nothing in it was executed") from None
+    except UnavailableError as error:
+        raise UnavailableError(f"{path} {error}") from None
     except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
         raise UnavailableError(f"{path} cannot be read: {checkpoints.short_text(error)}") from None
-    words = infos.get("vocab") if isinstance(infos, dict) else None
-    numbers = [str(number) for number in range(1, len(words) + 1)] if isinstance(words, dict) else []
-    if not isinstance(words, dict) or not words or not all(isinstance(words.get(number), str) for number in numbers):
+    vocabulary = infos.get("vocab") if isinstance(infos, dict) else None
+    count = len(vocabulary) if isinstance(vocabulary, dict) else 0
+    words = [vocabulary.get(str(number)) for number in range(1, count + 1)] if vocabulary and count else []
+    if not words or not all(isinstance(word, str) for word in words):
         raise UnavailableError(f"{path} holds no words by number under 'vocab'")
-    return [END_WORD, *(words[number] for number in numbers)]
+    return [END_WORD, *words]
 
 
 def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
-    """What makes a text of tokens: the words of :func:`read_words`, parted by spaces."""
     from tokenizers import Tokenizer, models
 
     known = {word: number for number, word in enumerate(words)}
@@ -208,7 +200,7 @@ def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
 
 
 class WholePixels:
-    """Pictures are neither resized nor cut: uint8 [height, width, 3] to uint8 [3, height, width]."""
+    """Pixels as they are: uint8 [height, width, 3] to uint8 [3, height, width]."""
 
     def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
         return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.vision.caption_rules import FLAGS, Flag, flags
+from agents.vision.captions import FLAGS, Flag, flags
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,12 @@
-"""OpenFlamingo: a language model that looks at an image between its layers.
+"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), after Flamingo (Alayrac et al. 2022, section 3.1).
 
-Awadalla et al. 2023, "OpenFlamingo" (arXiv 2308.01390), after Alayrac et al. 2022, "Flamingo" (arXiv 2204.14198,
-section 3.1). A resampler makes 64 vectors of the patches that CLIP's image tower sees; before every second layer of
-GPT-NeoX, the text attends to them, through gates that were closed when training began. Tower and language model are
-those that were published; what was trained is in the authors' checkpoint.pt, whose names are kept here
-(``perceiver.…``, ``….attn.to_kv.weight``). Sizes are read off the weights.
+A resampler makes 64 vectors of the patches of CLIP's tower; before every second layer of GPT-NeoX the text attends to
+them, through gates. What was trained is in the authors' checkpoint.pt, whose names are kept; sizes are read off.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,16 +19,13 @@ from transformers import CLIPVisionConfig, CLIPVisionModel, GPTNeoXConfig, GPTNe
 from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
-from agents.vision.models.weights import assign, layers_of
+from agents.vision.network_tools import assign, layers_of
 
 HEADS, HEAD_WIDTH = 8, 64  # of all attention that was trained; no weight's shape tells them apart
 INNER = HEADS * HEAD_WIDTH
 LATENTS, DEPTH, EVERY = "perceiver.latents", "perceiver.layers.", "gated_cross_attn_layers."
 EMBEDDING, HEAD = "lang_encoder.gpt_neox.embed_in.weight", "lang_encoder.embed_out.weight"
-# A layer's weights go by two names in the authors' program, and its checkpoint may have either.
-GATED = re.compile(
-    r"lang_encoder\.(?:gated_cross_attn_layers\.(\d+)|gpt_neox\.layers\.(\d+)\.gated_cross_attn_layer)\.(.+)"
-)
+GATED = ("lang_encoder.gpt_neox.layers.", ".gated_cross_attn_layer.")  # around a layer's place
 
 
 class Attention(nn.Module):
@@ -53,14 +46,11 @@ class Attention(nn.Module):
 
 
 def feed_forward(width: int) -> nn.Sequential:
-    hidden = 4 * width
-    up, down = nn.Linear(width, hidden, bias=False), nn.Linear(hidden, width, bias=False)
+    up, down = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
     return nn.Sequential(nn.LayerNorm(width), up, nn.GELU(), down)
 
 
 class PerceiverAttention(Attention):
-    """The latents attend to patches and to themselves."""
-
     def __init__(self, width: int) -> None:
         super().__init__(width, width)
         self.norm_media, self.norm_latents = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -76,9 +66,8 @@ class PerceiverResampler(nn.Module):
     def __init__(self, width: int, latents: int, depth: int) -> None:
         super().__init__()
         self.latents = nn.Parameter(torch.empty(latents, width))
-        self.layers = nn.ModuleList(
-            nn.ModuleList((PerceiverAttention(width), feed_forward(width))) for _ in range(depth)
-        )
+        layers = (nn.ModuleList((PerceiverAttention(width), feed_forward(width))) for _ in range(depth))
+        self.layers = nn.ModuleList(layers)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, patches: Tensor) -> Tensor:
@@ -100,8 +89,6 @@ class CrossAttention(Attention):
 
 
 class GatedCrossAttention(nn.Module):
-    """The text looks at the image, then a feed-forward layer; each is added through a gate."""
-
     def __init__(self, width: int, width_seen: int) -> None:
         super().__init__()
         self.attn, self.ff = CrossAttention(width, width_seen), feed_forward(width)
@@ -127,23 +114,18 @@ class LookingLayer(nn.Module):
 
 
 class Trained(nn.Module):
-    """What the authors trained: the resampler, and a cross-attention before each of the ``places`` among the language
-    model's layers."""
+    """The resampler, and a cross-attention before each of the ``places`` among the language model's layers."""
 
     def __init__(self, width: int, width_seen: int, places: Iterable[int], latents: int, depth: int) -> None:
         super().__init__()
         self.perceiver = PerceiverResampler(width_seen, latents, depth)
-        self.gated_cross_attn_layers = nn.ModuleDict(
-            {str(place): GatedCrossAttention(width, width_seen) for place in places}
-        )
+        gated = {str(place): GatedCrossAttention(width, width_seen) for place in places}
+        self.gated_cross_attn_layers = nn.ModuleDict(gated)
 
 
 class OpenFlamingo(nn.Module):
-    """Tower, language model and what was ``trained`` between them.
-
-    ``as_in_papers`` makes the tower what open_clip makes of it since version 2.29: its activation is GELU, and patches
-    go through its last norm. OpenFlamingo was trained with the tower as it is: QuickGELU, and patches as they are.
-    """
+    """``as_in_papers`` makes the tower what open_clip makes of it since 2.29: its activation is GELU, and patches go
+    through its last norm. Training had QuickGELU and patches as they are."""
 
     def __init__(self, tower: Any, language: Any, trained: Trained, *, as_in_papers: bool) -> None:
         super().__init__()
@@ -157,22 +139,20 @@ class OpenFlamingo(nn.Module):
             layers[int(place)] = LookingLayer(layers[int(place)], gated)  # type: ignore[arg-type]
 
     def see(self, pixel_values: Tensor) -> Tensor:
-        """Prepared images [batch, 3, size, size] to what the text attends to, keys and values for each of its looks:
-        [batch, looks, latents, 2 * INNER]."""
-        seen = self.tower(pixel_values).last_hidden_state
+        """Prepared images [batch, 3, size, size] to keys and values [batch, looks, latents, 2 * INNER]."""
+        patches = self.tower(pixel_values).last_hidden_state
         if self.as_in_papers:
-            seen = self.tower.post_layernorm(seen)
-        latents = self.trained.perceiver(seen[:, 1:])  # without the class token
+            patches = self.tower.post_layernorm(patches)
+        latents = self.trained.perceiver(patches[:, 1:])  # without the class token
         return torch.stack([layer.gated_cross_attn_layer.attn.to_kv(latents) for layer in self._looking()], dim=1)
 
-    def generate(self, seen: Tensor, *, beams: int, **options: Any) -> Any:
-        """transformers' ``generate`` for texts whose images are ``seen``, one row each; all of a text comes after its
-        image. The authors' program, in a beam that itself says <image>, blinds the others: that is not done here.
-        """
-        seen = seen.repeat_interleave(beams, dim=0)
+    def generate(self, keys_values: Tensor, *, beams: int, **options: Any) -> Any:
+        """transformers' ``generate`` for texts, a row of ``keys_values`` each. The authors' program, in a beam that
+        itself says <image>, blinds the others: that is not done here."""
+        keys_values = keys_values.repeat_interleave(beams, dim=0)
         try:
             for number, layer in enumerate(self._looking()):
-                layer.keys_values = seen[:, number]
+                layer.keys_values = keys_values[:, number]
             return self.language.generate(**options)
         finally:
             for layer in self._looking():
@@ -182,78 +162,63 @@ class OpenFlamingo(nn.Module):
         return [layer for layer in self.language.gpt_neox.layers if isinstance(layer, LookingLayer)]
 
 
-def rename(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The trained weights of a checkpoint by the names of :class:`Trained`, and its rows for the tokens.
-
-    What else it may hold is of the tower and the language model, which were not trained: nothing of it is taken.
-    """
-    found = {}
-    for name, value in weights.items():
-        if match := GATED.fullmatch(name):
-            found[f"{EVERY}{match[1] or match[2]}.{match[3]}"] = value
-        elif not name.startswith(("lang_encoder.", "vision_encoder.")) or name in (EMBEDDING, HEAD):
-            found[name] = value
-    return found
-
-
-def give_tokens(language: Any, weights: dict[str, Tensor], tokens: int, path: Path) -> None:
-    """Take the rows of the ``tokens`` out of ``weights`` and make them the language model's, in its type.
-
-    There are more of them than the language model knows, and fewer than it has rows for: where the checkpoint has none
-    for the output, the first of the model's own are it. Raises UnavailableError.
-    """
-    checkpoints.check_names(path, [EMBEDDING] * (EMBEDDING not in weights))
-    own = language.lm_head.weight
-    rows, head = weights.pop(EMBEDDING), weights.pop(HEAD, own[:tokens])
-    for name, found in ((EMBEDDING, rows), (HEAD, head)):
-        if found.shape != (tokens, own.shape[1]):
-            raise UnavailableError(f"{path}: {name} is {list(found.shape)}, not {[tokens, own.shape[1]]}")
-    language.gpt_neox.embed_in = nn.Embedding.from_pretrained(rows.to(own.device, own.dtype, copy=True))
-    language.lm_head = nn.Linear(own.shape[1], tokens, bias=False, device="meta")
-    language.lm_head.weight = nn.Parameter(head.to(own.device, own.dtype, copy=True), requires_grad=False)
-    language.config.vocab_size = tokens
-
-
 def load(
     path: Path, clip: Path, gpt: Path, tokens: int, device: torch.device, dtype: torch.dtype, *, as_in_papers: bool
 ) -> OpenFlamingo:
-    """An :class:`OpenFlamingo` for inference.
-
-    ``path`` is the authors' file, or a folder with that file alone; ``clip`` the image tower's and ``gpt`` GPT-NeoX's
-    folder; ``tokens`` how many the tokenizer knows with those that were added for OpenFlamingo. Raises UnavailableError
-    if they do not fit each other.
-    """
+    """The authors' file with the folders of CLIP's tower and of GPT-NeoX; ``tokens`` is how many the tokenizer knows
+    with those of OpenFlamingo. Raises UnavailableError if they do not fit each other."""
     path = checkpoints.weights_file(path)
-    weights = rename(checkpoints.read_weights(path))
+    weights = _trained(checkpoints.read_weights(path))
     tower = load_pretrained(CLIPVisionModel, clip, device, dtype)
     language = load_pretrained(GPTNeoXForCausalLM, gpt, device, dtype)
-    give_tokens(language, weights, tokens, path)
+    _set_tokens(language, weights, tokens, path)
     places = sorted({int(name.split(".")[1]) for name in weights if name.startswith(EVERY)})
-    if not places or places[-1] >= language.config.num_hidden_layers or LATENTS not in weights:
+    layers = language.config.num_hidden_layers
+    if not places or places[-1] >= layers or LATENTS not in weights:
         raise UnavailableError(
-            f"{path} is no OpenFlamingo for {gpt}: the text looks before the layers {places} of "
-            f"{language.config.num_hidden_layers}"
+            f"{path} is no OpenFlamingo for {gpt}: the text looks before the layers {places} of {layers}"
         )
+    latents, depth = len(weights[LATENTS]), layers_of(weights, DEPTH)
     with torch.device("meta"):
-        trained = Trained(
-            language.config.hidden_size,
-            tower.config.hidden_size,
-            places,
-            latents=len(weights[LATENTS]),
-            depth=layers_of(weights, DEPTH),
-        )
+        trained = Trained(language.config.hidden_size, tower.config.hidden_size, places, latents, depth)
     assign(trained, weights, path)
     return OpenFlamingo(tower, language, trained.to(device, dtype), as_in_papers=as_in_papers).eval()
 
 
 def draw(folder: Path, device: torch.device, dtype: torch.dtype, *, as_in_papers: bool) -> OpenFlamingo:
-    """The model with random weights. The config.json in ``folder`` is GPT-NeoX's, with the tower's as vision_config."""
+    """The model with random weights. config.json in ``folder`` is GPT-NeoX's, with the tower's as vision_config."""
     config = GPTNeoXConfig.from_pretrained(folder, local_files_only=True)
-    seen = CLIPVisionConfig(**json.loads((folder / "config.json").read_bytes())["vision_config"])
+    tower = CLIPVisionConfig(**json.loads((folder / "config.json").read_bytes())["vision_config"])
 
     def make() -> OpenFlamingo:
         places = range(1, config.num_hidden_layers, 2)
-        trained = Trained(config.hidden_size, seen.hidden_size, places, latents=64, depth=6)
-        return OpenFlamingo(CLIPVisionModel(seen), GPTNeoXForCausalLM(config), trained, as_in_papers=as_in_papers)
+        trained = Trained(config.hidden_size, tower.hidden_size, places, latents=64, depth=6)
+        return OpenFlamingo(CLIPVisionModel(tower), GPTNeoXForCausalLM(config), trained, as_in_papers=as_in_papers)
 
     return random_weights.build(make, device, dtype)  # type: ignore[no-any-return]
+
+
+def _trained(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights by the names of :class:`Trained`, and the rows for tokens; the frozen parts' are left."""
+    before, after = GATED
+    trained = {}
+    for name, value in weights.items():
+        if name.startswith(before) and after in name:
+            trained[name.replace(before, EVERY).replace(after, ".")] = value
+        elif not name.startswith(("lang_encoder.", "vision_encoder.")) or name in (EMBEDDING, HEAD):
+            trained[name] = value
+    return trained
+
+
+def _set_tokens(language: Any, weights: dict[str, Tensor], tokens: int, path: Path) -> None:
+    """Move the rows of the ``tokens`` from ``weights`` into the language model, which has other rows."""
+    checkpoints.check_names(path, [name for name in (EMBEDDING, HEAD) if name not in weights])
+    like = language.lm_head.weight
+    for name in (EMBEDDING, HEAD):
+        if weights[name].shape != (tokens, like.shape[1]):
+            raise UnavailableError(f"{path}: {name} is {list(weights[name].shape)}, not {[tokens, like.shape[1]]}")
+    rows, head = (weights.pop(name).to(like.device, like.dtype, copy=True) for name in (EMBEDDING, HEAD))
+    language.gpt_neox.embed_in = nn.Embedding.from_pretrained(rows)
+    language.lm_head = nn.Linear(like.shape[1], tokens, bias=False, device="meta")
+    language.lm_head.weight = nn.Parameter(head, requires_grad=False)
+    language.config.vocab_size = tokens

@@ -1,16 +1,13 @@
-"""CLIP's image side where transformers has none: the ResNet towers (RN50x4 and its relatives), and the preprocessing.
+"""CLIP's image towers (Radford et al. 2021): transformers' ViT, and the ResNets that it lacks (section 2.4).
 
-Radford et al. 2021, "Learning Transferable Visual Models From Natural Language Supervision", section 2.4: a ResNet-D
-stem of three convolutions, average pooling before every convolution that would have a stride, and attention pooling
-at the end. Names of weights are those of OpenAI's state dicts (``visual.conv1.weight``), which open_clip keeps; all
-sizes are read off the weights.
+Names of weights are those of OpenAI's state dicts (``visual.conv1.weight``), which open_clip keeps; sizes are read off
+the weights.
 """
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,22 +17,25 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision import transforms
+from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
+from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.vision.models.weights import assign, layers_of
+from agents.loading import load_pretrained
+from agents.vision.network_tools import assign, layers_of
 
 MEAN = (0.48145466, 0.4578275, 0.40821073)
 DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 HEAD_WIDTH = 64
-SIZED = ("conv1.weight", "layer1.0.conv1.weight", "attnpool.positional_embedding", "attnpool.c_proj.weight")
-STRIDE = 32  # pixels of the image per cell of the last feature map
+STRIDE = 32  # pixels of the image per cell of a ResNet's last feature map
+PREFIX = "visual."
+OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+CPU = torch.device("cpu")
 
 
 class ClipPixels:
-    """CLIP's input for a tower that takes ``size`` x ``size`` pixels, as OpenAI's ``clip.load`` prepares it.
-
-    transformers' image processor rounds the corner of the cut otherwise: a shift by one pixel in some sizes.
-    """
+    """CLIP's input for a tower that takes ``size`` x ``size`` pixels, as OpenAI's ``clip.load`` prepares it:
+    transformers' image processor rounds the corner of the crop otherwise."""
 
     def __init__(self, size: int) -> None:
         shorter = transforms.Resize(size, transforms.InterpolationMode.BICUBIC)
@@ -43,13 +43,12 @@ class ClipPixels:
         self._transform = transforms.Compose([shorter, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
 
     def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
-        """uint8 [height, width, 3] to float32 [3, size, size], by the mean and deviation of CLIP's training set."""
         prepared: Tensor = self._transform(Image.fromarray(pixels))
         return prepared
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3, 1x1 convolutions around a shortcut; a stride is an average pool after the second convolution."""
+    """A stride is an average pool after the second convolution."""
 
     def __init__(self, inputs: int, width: int, stride: int) -> None:
         super().__init__()
@@ -74,10 +73,7 @@ class Bottleneck(nn.Module):
 
 
 class AttentionPool(nn.Module):
-    """One step of multi-head attention in which the mean of all cells asks and the mean and every cell answer.
-
-    [batch, width, grid, grid] to [batch, outputs].
-    """
+    """Attention from the mean of all cells to it and them: [batch, width, grid, grid] to [batch, outputs]."""
 
     def __init__(self, grid: int, width: int, outputs: int) -> None:
         super().__init__()
@@ -97,10 +93,7 @@ class AttentionPool(nn.Module):
 
 
 class ClipResNet(nn.Module):
-    """A ResNet tower of CLIP: prepared pixels [batch, 3, ``size``, ``size``] to features [batch, ``outputs``].
-
-    ``width`` is that of the stem (80 in RN50x4), ``blocks`` the bottlenecks of each of the four stages.
-    """
+    """Prepared pixels [batch, 3, size, size] to features [batch, ``outputs``]; ``blocks`` of each of four stages."""
 
     def __init__(self, width: int, blocks: tuple[int, ...], grid: int, outputs: int) -> None:
         super().__init__()
@@ -128,39 +121,52 @@ class ClipResNet(nn.Module):
         return pooled
 
 
-def load_resnet(weights: Mapping[str, Tensor], path: Path) -> ClipResNet:
-    """The tower among the ``weights`` of a whole CLIP model (names begin with ``visual.``) or of its tower alone.
+def load_tower(path: Path) -> nn.Module:
+    """A folder of transformers' form, or a ResNet from a file or folder of open_clip's. Raises UnavailableError."""
+    if file := _resnet_file(path):
+        return load_resnet(file)
+    return load_pretrained(CLIPVisionModelWithProjection, path, CPU, torch.float32)  # type: ignore[no-any-return]
 
-    Raises UnavailableError, naming ``path``, if they are not those of a ResNet tower.
-    """
-    found, prefix = _tower(weights, path)
+
+def input_size(path: Path) -> int:
+    """Height and width of the images that the tower at ``path`` takes. Raises UnavailableError."""
+    if file := _resnet_file(path):
+        return _grid(_resnet_weights(file)) * STRIDE
+    if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
+        raise UnavailableError(f"{path} {wrong}")
+    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)  # type: ignore[arg-type]
+
+
+def load_resnet(path: Path) -> ClipResNet:
+    """The ResNet tower in a weights file of a CLIP model. Raises UnavailableError."""
+    weights = _resnet_weights(path)
     with torch.device("meta"):
         tower = ClipResNet(
-            width=found["layer1.0.conv1.weight"].shape[0],
-            blocks=tuple(layers_of(found, f"layer{stage}.") for stage in (1, 2, 3, 4)),
-            grid=_grid(found),
-            outputs=found["attnpool.c_proj.weight"].shape[0],
+            width=weights["layer1.0.conv1.weight"].shape[0],
+            blocks=tuple(layers_of(weights, f"layer{stage}.") for stage in (1, 2, 3, 4)),
+            grid=_grid(weights),
+            outputs=weights["attnpool.c_proj.weight"].shape[0],
         )
-    assign(tower, found, path, prefix)
+    assign(tower, weights, path, PREFIX)
     return tower
 
 
-def resnet_size(weights: Mapping[str, Tensor], path: Path) -> int:
-    """The side of the images that the tower with these ``weights`` takes. Raises UnavailableError."""
-    return _grid(_tower(weights, path)[0]) * STRIDE
+def _resnet_file(path: Path) -> Path | None:
+    files = [path] if path.is_file() else [path / name for name in OPEN_CLIP if (path / name).is_file()]
+    return files[0] if files else None
 
 
-def _tower(weights: Mapping[str, Tensor], path: Path) -> tuple[dict[str, Tensor], str]:
-    """The tower's weights without the prefix of their names, and that prefix."""
-    prefix = "visual." if any(name.startswith("visual.") for name in weights) else ""
-    found = {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
-    if lacking := [prefix + name for name in SIZED if name not in found]:
+def _resnet_weights(path: Path) -> dict[str, Tensor]:
+    weights = checkpoints.read_weights(path)
+    weights = {name.removeprefix(PREFIX): value for name, value in weights.items() if name.startswith(PREFIX)}
+    sized = ("conv1.weight", "layer1.0.conv1.weight", "attnpool.positional_embedding", "attnpool.c_proj.weight")
+    if lacking := [PREFIX + name for name in sized if name not in weights]:
         raise UnavailableError(
             f"{path} is not a ResNet tower of CLIP in OpenAI's or open_clip's layout: {', '.join(lacking)} missing"
         )
-    return found, prefix
+    return weights
 
 
-def _grid(found: Mapping[str, Tensor]) -> int:
+def _grid(weights: dict[str, Tensor]) -> int:
     """Cells per side of the last feature map; one more position is that of their mean."""
-    return math.isqrt(found["attnpool.positional_embedding"].shape[0] - 1)
+    return math.isqrt(weights["attnpool.positional_embedding"].shape[0] - 1)

@@ -1,0 +1,147 @@
+"""Captions: the settings that all captioners share, the texts to generate, and what is noticed in a text.
+
+The rules for people are those of the Turing-like tests (2025 paper, Methods, "Image captioning"), but for those that no
+function of the text can check. A caption's length counts what spaces separate, as in the papers' programs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import Field, model_validator
+
+from agents.pretrained import PretrainedSettings
+
+Flag = Literal[
+    "empty",
+    "special_tokens",
+    "repeated_words",
+    "too_few_words",
+    "too_many_words",
+    "special_characters",
+    "there_is",
+    "mentions_image",
+]
+FLAGS: tuple[Flag, ...] = get_args(Flag)
+
+MIN_WORDS = 6
+MOST_IDENTICAL = 4  # times that a word may stand in a caption
+WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+# What tokenizers leave in text: "[unused0]", "[ unused0 ]", "[SEP]", "<s>", "<|endoftext|>", "<image>".
+SPECIAL_TOKEN = re.compile(
+    r"\[ ?(?:unused ?\d+|pad|unk|cls|sep|mask|bos|eos|dec|enc) ?\]|</?[\w|]{1,40}>", re.IGNORECASE
+)
+# Like !, #, $; ordinary punctuation and letters of any language are none.
+SPECIAL_CHARACTER = re.compile(r"[!#$%&*+/<=>@\\^_`{|}~\[\]]|[\x00-\x08\x0e-\x1f\x7f]|[^\x00-\x7f‘’“”–—\w]")
+THERE_IS = re.compile(r"\W*there(?:['’]s|\s+(?:is|are))\b", re.IGNORECASE)
+MENTIONS_IMAGE = re.compile(r"\b(?:image|photo)(?:s|graphs?)?\b", re.IGNORECASE)
+
+
+def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
+    """All flags of ``text``, in the order of :data:`FLAGS`; ``generated`` are those known from its generation."""
+    words = [word.lower() for word in WORD.findall(text)]
+    thrice = any(first == second == third for first, second, third in zip(words, words[1:], words[2:], strict=False))
+    noticed: dict[Flag, bool] = {
+        "empty": not words,
+        "special_tokens": SPECIAL_TOKEN.search(text) is not None,
+        "repeated_words": thrice or max(Counter(words).values(), default=0) > MOST_IDENTICAL,
+        "too_few_words": len(text.split()) < MIN_WORDS,
+        "special_characters": SPECIAL_CHARACTER.search(text) is not None,
+        "there_is": THERE_IS.match(text) is not None,
+        "mentions_image": MENTIONS_IMAGE.search(text) is not None,
+    }
+    known = set(generated)
+    return [flag for flag in FLAGS if noticed.get(flag, False) or flag in known]
+
+
+class CaptionSettings(PretrainedSettings):
+    """How a caption is generated."""
+
+    prompt: str = ""
+    """Text that the caption continues, or the question that it answers; it is not part of the answer."""
+    decoding: Literal["beam", "sample"] = "beam"
+    """beam: beam search, greedy with 1 beam, sample k is the beam of rank k. sample: drawn by the seed."""
+    beams: int = Field(1, ge=1, le=64)
+    """Width of the beam search."""
+    length_penalty: float = Field(1.0, ge=-10, le=10)
+    """Beam scores are divided by the length to this power; below 0 favours short captions."""
+    early_stopping: bool = False
+    """Whether beam search ends as soon as there are as many finished beams as its width."""
+    no_repeat_ngram: int = Field(0, ge=0, le=20)
+    """No sequence of so many tokens occurs twice; 0: no such rule."""
+    min_tokens: int = Field(0, ge=0, le=4096)
+    """The least number of tokens before the text may end."""
+    max_tokens: int = Field(50, ge=1, le=4096)
+    """The largest number of tokens."""
+    count_prompt: bool = False
+    """Whether the two limits count the prompt's tokens and the start token too, as transformers' max_length does."""
+    temperature: float = Field(1.0, ge=0, le=10)
+    """For drawn captions: divides the logits; 0 takes the likeliest token."""
+    top_k: int = Field(0, ge=0, le=1_000_000)
+    """For drawn captions: only the so many likeliest tokens; 0: all."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """For drawn captions: only the likeliest tokens that have this mass together."""
+    image_processor: Literal["pil", "torchvision"] = "pil"
+    """What resizes: Pillow, as for the published answers, or torchvision, which gives slightly other pixels."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """fp32 gives the same answers for any batch; auto: fp32 on CPU, on CUDA bf16, or fp16 as weights are stored."""
+    reject: tuple[Flag, ...] = ()
+    """Flags that make an attempt be rejected; all flags are in the record anyway."""
+    attempts: int = Field(1, ge=1, le=100)
+    """How often a caption is generated again while it is rejected, the first time included."""
+    keep_last: bool = False
+    """Whether the last attempt is kept whatever its flags."""
+
+    @model_validator(mode="after")
+    def _attempts_differ(self) -> CaptionSettings:
+        if self.attempts > 1 and self.decoding == "beam":
+            raise ValueError("attempts above 1 need decoding 'sample': beam search says the same each time")
+        if self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens {self.min_tokens} is more than max_tokens {self.max_tokens}")
+        if 0 < self.temperature < 0.01:
+            raise ValueError("temperature is 0, which takes the likeliest token, or at least 0.01")
+        return self
+
+
+C = TypeVar("C", bound=CaptionSettings)
+
+
+class LengthNorm(float):
+    """A length penalty p by which transformers' ``n ** p`` for n tokens with their end is ((n + more) / unit) ** p, as
+    authors' programs divide. A text of ``cut`` tokens was cut off and lacks its end."""
+
+    more: float
+    unit: float
+    cut: int
+
+    def __new__(cls, penalty: float, *, more: float = 0, unit: float = 1, cut: int = 0) -> LengthNorm:
+        norm = super().__new__(cls, penalty)
+        norm.more, norm.unit, norm.cut = more, unit, cut
+        return norm
+
+    def __rpow__(self, length: int) -> float:  # type: ignore[override]
+        return float(((length + (length == self.cut) + self.more) / self.unit) ** float(self))
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionRow:
+    """A text to generate. ``limit`` is the most words that the prompt names; ``attempt`` counts from 0."""
+
+    image: int
+    prompt: str
+    seed: int | None = None
+    limit: int | None = None
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of a call of ``generate``. ``options`` are its configuration and its logits processors."""
+
+    rows: Sequence[CaptionRow]
+    beams: int
+    options: dict[str, Any]

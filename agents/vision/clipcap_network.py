@@ -1,0 +1,236 @@
+"""ClipCap (Mokady, Hertz, Bermano 2021, arXiv 2111.09734): a mapper makes of CLIP's features a prefix of GPT-2's text.
+
+The mapper is a transformer before an unchanged GPT-2, or a perceptron before a tuned one. Names of weights are those of
+the authors' files; sizes are read off the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import (
+    CLIPVisionConfig,
+    CLIPVisionModelWithProjection,
+    GenerationConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LogitsProcessor,
+    StoppingCriteria,
+)
+
+from agents import checkpoints, random_weights
+from agents.errors import UnavailableError
+from agents.loading import load_pretrained
+from agents.vision.clip_towers import CPU, ClipResNet, load_tower
+from agents.vision.network_tools import assign, continued, layers_of
+
+HEADS = 8  # of the transformer mapper; no weight's shape tells
+MAPPER, GPT = "clip_project.", "gpt."
+MapperName = Literal["transformer", "mlp"]
+# The weights whose shapes are the sizes of a mapper.
+SIZED: dict[MapperName, tuple[str, ...]] = {
+    "transformer": ("linear.weight", "prefix_const", "transformer.layers.0.mlp.fc1.weight"),
+    "mlp": ("model.0.weight", "model.2.weight"),
+}
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.to_queries = nn.Linear(width, width, bias=False)
+        self.to_keys_values = nn.Linear(width, 2 * width, bias=False)
+        self.project = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        keys, values = self.to_keys_values(x).chunk(2, dim=-1)
+        heads = [part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in (self.to_queries(x), keys, values)]
+        mixed = functional.scaled_dot_product_attention(*heads)
+        return self.project(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+
+
+class Layer(nn.Module):
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.norm1, self.attn = nn.LayerNorm(width), Attention(width)
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.norm1(x))
+        return x + self.mlp["fc2"](functional.relu(self.mlp["fc1"](self.norm2(x))))  # type: ignore[no-any-return]
+
+
+class TransformerMapper(nn.Module):
+    """Section 3.2: features and learned constants go through a transformer, which makes the prefix of the constants.
+    [batch, features] to [batch, prefix length, width]."""
+
+    def __init__(self, features: int, width: int, prefix: int, clip_length: int, layers: int, hidden: int) -> None:
+        super().__init__()
+        self.features, self.clip_length, self.prefix_length = features, clip_length, prefix
+        self.linear = nn.Linear(features, clip_length * width)
+        self.prefix_const = nn.Parameter(torch.empty(prefix, width))
+        self.transformer = nn.ModuleDict({"layers": nn.ModuleList(Layer(width, hidden) for _ in range(layers))})
+
+    def forward(self, features: Tensor) -> Tensor:
+        image = self.linear(features).unflatten(-1, (self.clip_length, -1))
+        x = torch.cat((image, self.prefix_const.expand(len(image), -1, -1)), dim=1)
+        for layer in self.transformer["layers"]:  # type: ignore[attr-defined]
+            x = layer(x)
+        return x[:, self.clip_length :]
+
+
+class PerceptronMapper(nn.Module):
+    """Section 3.2: one hidden layer with tanh. [batch, features] to [batch, prefix length, width]."""
+
+    def __init__(self, features: int, hidden: int, width: int, prefix: int) -> None:
+        super().__init__()
+        self.features, self.prefix_length = features, prefix
+        self.model = nn.Sequential(nn.Linear(features, hidden), nn.Tanh(), nn.Linear(hidden, prefix * width))
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.model(features).unflatten(-1, (self.prefix_length, -1))  # type: ignore[no-any-return]
+
+
+Mapper = TransformerMapper | PerceptronMapper
+
+
+class ClipCapModel(nn.Module):
+    """``normalise`` divides the features by their length before they are mapped."""
+
+    def __init__(self, tower: nn.Module, mapper: Mapper, gpt: Any, *, normalise: bool) -> None:
+        super().__init__()
+        self.tower, self.clip_project, self.gpt = tower, mapper, gpt
+        self.normalise, self.prefix_length = normalise, mapper.prefix_length
+        # generate() fills from here what a caller leaves out, and GPT-2's usual end of text does not end a caption.
+        gpt.generation_config = GenerationConfig()
+
+    def prefix(self, pixel_values: Tensor) -> Tensor:
+        """Prepared images [batch, 3, size, size] to embeddings [batch, prefix length, GPT-2's width]."""
+        output = self.tower(pixel_values)
+        features: Tensor = output if isinstance(output, Tensor) else output.image_embeds
+        if self.normalise:
+            features = features / features.norm(dim=-1, keepdim=True)
+        return self.clip_project(features)  # type: ignore[no-any-return]
+
+
+def load(path: Path, clip: Path, gpt: Path, kind: MapperName, *, normalise: bool) -> Any:
+    """A :class:`ClipCapModel` in float32 on the CPU, of the authors' file and the folders of CLIP's tower and of GPT-2.
+    Raises UnavailableError if they do not fit each other."""
+    path = checkpoints.weights_file(path)
+    weights = checkpoints.read_weights(path)
+    language = _load_gpt(weights, gpt, path)
+    mapper = _load_mapper(weights, language.config.n_embd, kind, path)
+    tower: Any = load_tower(clip)
+    features = tower.outputs if isinstance(tower, ClipResNet) else int(tower.config.projection_dim)
+    if features != mapper.features:
+        raise UnavailableError(f"{path} maps {mapper.features} features of an image, the tower {clip} has {features}")
+    return ClipCapModel(tower, mapper, language, normalise=normalise).eval()
+
+
+def draw(gpt: Path, kind: MapperName, device: torch.device, dtype: torch.dtype, *, normalise: bool) -> Any:
+    """The model that was published with the mapper, with random weights; ``gpt`` has GPT-2's configuration."""
+    config = GPT2Config.from_pretrained(gpt, local_files_only=True)
+    width = config.n_embd
+
+    def make() -> ClipCapModel:
+        tower: nn.Module
+        mapper: Mapper
+        if kind == "transformer":
+            tower = ClipResNet(width=80, blocks=(4, 6, 10, 6), grid=9, outputs=640)  # RN50x4
+            mapper = TransformerMapper(640, width, prefix=40, clip_length=40, layers=8, hidden=2 * width)
+        else:
+            tower = CLIPVisionModelWithProjection(CLIPVisionConfig())  # ViT-B/32
+            mapper = PerceptronMapper(512, 5 * width, width, prefix=10)
+        language = GPT2LMHeadModel(config)
+        language.tie_weights()
+        return ClipCapModel(tower, mapper, language, normalise=normalise)
+
+    return random_weights.build(make, device, dtype)
+
+
+def _load_mapper(weights: Mapping[str, Tensor], width: int, kind: MapperName, path: Path) -> Mapper:
+    weights = {name.removeprefix(MAPPER): value for name, value in weights.items() if name.startswith(MAPPER)}
+    if lacking := [MAPPER + name for name in SIZED[kind] if name not in weights]:
+        raise UnavailableError(f"{path} holds no mapper of ClipCap of the kind {kind!r}: {', '.join(lacking)} missing")
+    shapes = [weights[name].shape for name in SIZED[kind]]
+    mapper: Mapper
+    with torch.device("meta"):
+        if kind == "transformer":
+            (long, features), (prefix, _), (hidden, _) = shapes
+            layers = layers_of(weights, "transformer.layers.")
+            mapper = TransformerMapper(features, width, prefix, long // width, layers, hidden)
+        else:
+            (hidden, features), (long, _) = shapes
+            mapper = PerceptronMapper(features, hidden, width, long // width)
+    assign(mapper, weights, path, MAPPER)
+    return mapper
+
+
+def _load_gpt(weights: Mapping[str, Tensor], folder: Path, path: Path) -> Any:
+    """GPT-2 of the authors' file, or of ``folder`` where the file holds the mapper alone."""
+    weights = {
+        name.removeprefix(GPT): value
+        for name, value in weights.items()
+        # The causal mask, which transformers once saved with the weights.
+        if name.startswith(GPT) and not name.endswith((".attn.bias", ".attn.masked_bias"))
+    }
+    if not weights:
+        return load_pretrained(GPT2LMHeadModel, folder, CPU, torch.float32)
+    config = GPT2Config.from_pretrained(folder, local_files_only=True, attn_implementation=None)
+    with torch.device("meta"):
+        model = GPT2LMHeadModel(config)
+    assign(model, weights, path, GPT)
+    model.tie_weights()
+    return model
+
+
+class AveragedBeams(LogitsProcessor):
+    """Makes transformers' beam search that of ClipCap's authors, who rank finished and unfinished beams together by the
+    mean log-probability per token; a finished text takes a place, and may still be displaced.
+
+    Each step's scores are the differences of the means, so that a beam's sum is its mean, and a finished beam has one
+    continuation (token 0) that changes nothing. For transformers ``stop`` must not end a beam.
+    """
+
+    def __init__(self, stop: int, beams: int) -> None:
+        self._stop, self._beams = stop, beams
+        self._tokens: Tensor | None = None  # of the last step's beams, their sums and their continuations' scores
+        self._sums: Tensor
+        self._scores: Tensor
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """``input_ids`` [rows * beams, step], ``scores`` log-probabilities [rows * beams, vocabulary]."""
+        stops = input_ids == self._stop
+        sums = self._sums_of(input_ids)
+        before = stops.cumsum(dim=1) - stops.long()  # stops before each token; token 0 follows the first of them
+        means = sums / (before == 0).sum(dim=1).clamp(min=1)
+        self._tokens, self._sums, self._scores = input_ids, sums, scores
+        after = (sums[:, None] + scores) / (input_ids.shape[1] + 1) - means[:, None]
+        same = torch.full_like(scores, float("-inf"))
+        same[:, 0] = 0.0
+        return torch.where(stops.any(dim=1, keepdim=True), same, after)
+
+    def _sums_of(self, input_ids: Tensor) -> Tensor:
+        if self._tokens is None or input_ids.shape[1] == 0:
+            return torch.zeros(len(input_ids), device=input_ids.device)
+        parent = continued(self._tokens, input_ids, self._beams)
+        finished = (self._tokens == self._stop).any(dim=1)
+        gained = self._scores[parent, input_ids[:, -1]]
+        return self._sums[parent] + torch.where(finished[parent], 0.0, gained)
+
+
+class AllStopped(StoppingCriteria):
+    """Ends a search in which every beam holds ``stop``; of the two candidates per beam only the better half counts."""
+
+    def __init__(self, stop: int, beams: int) -> None:
+        self._stop, self._beams = stop, beams
+
+    def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
+        holds = (input_ids == self._stop).any(dim=1).unflatten(0, (-1, 2 * self._beams))
+        all_hold: Tensor = holds[:, : self._beams].all()
+        return all_hold.expand(len(input_ids))

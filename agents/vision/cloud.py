@@ -1,0 +1,407 @@
+"""The services that the papers asked about pictures: Amazon Rekognition, Google Cloud Vision, Azure AI Vision.
+
+Each by the company's Python client, as in the papers' programs (kreimanlab/TuringTest, objectDetection/Feedback_Obj and
+colorDetection/Feedback_Color): the objects are the first three labels as they come, in small letters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
+from agents.contract import GIB, NO_ANSWER, Address, Agent, Draw, Reply, Settings
+from agents.errors import AnswerError, UnavailableError, code_of, quoted
+from agents.stimuli import Stimulus, Task
+from agents.vision import colors
+from agents.vision.captions import flags
+
+LABELS = 3  # how many of a service's labels the papers take
+Failure = tuple[str, str]  # (code, message)
+
+
+class ServiceSettings(Settings):
+    """How patiently a service is asked."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    concurrency: int = Field(8, ge=1, le=1000, json_schema_extra=NO_ANSWER)
+    """How many requests one worker has under way at once."""
+    timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
+    """How long the service may be silent in one try, in seconds."""
+
+
+class RetrySettings(ServiceSettings):
+    """As for every service, and how often its client asks again."""
+
+    retries: int = Field(6, ge=0, le=100, json_schema_extra=NO_ANSWER)
+    """How often a request is tried again; the waits between tries are those of the service's client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A stimulus's picture as it is sent: ``data`` as it is or as a PNG (``image``: "original" or "png")."""
+
+    task: Task
+    data: bytes
+    image: str
+
+
+S = TypeVar("S", bound=ServiceSettings)
+
+
+class PictureService(Agent[S]):
+    """A subclass connects, asks, and says what an error of its client means. Keys are in the environment alone, and are
+    cleared from a service's messages. A client is used by one thread."""
+
+    extra = "cloud"
+    memory = 1 * GIB  # photographs that are decoded to be looked at
+    parallel = False
+    service: ClassVar[str]
+    distribution: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]]
+    optional_keys: ClassVar[tuple[str, ...]] = ()
+    formats: ClassVar[tuple[str, ...]]
+
+    def __init__(self, settings: S, name: str) -> None:
+        super().__init__(settings, name)
+        self.max_in_flight = settings.concurrency
+        self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix=name)
+        self._thread = threading.local()
+        self._connecting = threading.Lock()
+
+    def environment(self) -> tuple[str, ...]:
+        return self.keys + self.optional_keys
+
+    def missing(self) -> str | None:
+        for key in self.keys:
+            if not os.environ.get(key, "").strip():
+                return (
+                    f"{self.service} wants a key, and the environment variable {key} holds none: set it where the "
+                    "agent runs (before Ray is started there, if --address names a cluster)"
+                )
+        return self.missing_packages()
+
+    def load(self, device: str) -> None:
+        if (missing := self.missing()) is not None:
+            raise UnavailableError(missing)
+
+    def prepare(self, stimulus: Stimulus) -> Picture:
+        data, image, _ = stimulus.image.sendable(self.formats)  # type: ignore[union-attr]
+        return Picture(stimulus.task, data, image)
+
+    async def respond_one(self, prepared: Picture, draw: Draw) -> Reply:
+        """Raises AnswerError outside of the handler: an error of a client's may hold the request and its headers."""
+        try:
+            answer, raw = await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, prepared)
+            return Reply(answer, {**raw, "image": prepared.image})
+        except AnswerError:
+            raise
+        except Exception as error:  # the clients' errors have no base in common; those that they do not know go on
+            failure = self.failure(error)
+            if failure is None:
+                raise
+        code, message = failure
+        secrets = [os.environ.get(key, "").strip() for key in self.environment()]
+        raise AnswerError(code, f"{self.service}: {quoted(message, secrets)}")
+
+    def provenance(self) -> dict[str, Any]:
+        return {self.distribution: version(self.distribution)}
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
+        client = getattr(self._thread, "client", None)
+        if client is None:
+            with self._connecting:  # clients are not made by two threads at once
+                client = self._thread.client = self.connect()
+        return self.ask(client, picture)
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """A client, made from the settings and the environment."""
+
+    @abstractmethod
+    def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
+        """(the answer, what else the service says) about a picture. Raises errors of the client, and AnswerError."""
+
+    @abstractmethod
+    def failure(self, error: Exception) -> Failure | None:
+        """What an error of the client's means; None for any other error."""
+
+
+def _present(part: Any, what: str) -> Any:
+    if part is None:
+        raise AnswerError("server_bad_reply", f"the reply holds no {what}")
+    return part
+
+
+def _first_labels(labels: Sequence[tuple[str, float]]) -> ObjectAnswer:
+    """The first of (label, score between 0 and 1)."""
+    kept = labels[:LABELS]
+    return ObjectAnswer(labels=[label.lower() for label, _ in kept], scores=[round(score, 4) for _, score in kept])
+
+
+class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
+    """Labels, as in the papers' rekognition_test.py."""
+
+    class Settings(RetrySettings):
+        """Which of the service's places is asked."""
+
+        region: str = Field("us-east-1", pattern=r"^[a-z0-9-]{1,40}$")
+        """The region of Amazon's whose service is asked."""
+
+    tasks = ("object_detection",)
+    packages = ("boto3",)
+    service = "Amazon Rekognition"
+    distribution = "boto3"
+    keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    optional_keys = ("AWS_SESSION_TOKEN",)  # of keys for a time only
+    formats = ("JPEG", "PNG")
+    # Of errors whose HTTP status is 400, as most of the service's are.
+    codes: ClassVar[dict[str, str]] = {
+        "InvalidImageFormatException": "bad_image",
+        "ImageTooLargeException": "image_too_large",
+        "InvalidParameterException": "bad_image",  # the picture is the only parameter
+        "UnrecognizedClientException": "server_auth",
+        "InvalidSignatureException": "server_auth",
+        "ExpiredTokenException": "server_auth",
+        "AccessDeniedException": "server_auth",
+        "ThrottlingException": "server_busy",
+        "ProvisionedThroughputExceededException": "server_busy",
+    }
+
+    def connect(self) -> Any:
+        import boto3
+        from botocore.config import Config
+
+        chosen = self.settings
+        key, secret, token = (os.environ.get(name, "").strip() or None for name in self.environment())
+        return boto3.client(
+            "rekognition",
+            region_name=chosen.region,
+            aws_access_key_id=key,
+            aws_secret_access_key=secret,
+            aws_session_token=token,
+            config=Config(
+                connect_timeout=chosen.timeout_s,
+                read_timeout=chosen.timeout_s,
+                retries={"total_max_attempts": chosen.retries + 1, "mode": "standard"},
+            ),
+        )
+
+    def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
+        reply = client.detect_labels(Image={"Bytes": picture.data})
+        labels = [(label["Name"], label["Confidence"]) for label in _present(reply.get("Labels"), "labels")]
+        about = {"labels": labels, "model": reply.get("LabelModelVersion")}
+        return _first_labels([(name, percent / 100) for name, percent in labels]), about
+
+    def failure(self, error: Exception) -> Failure | None:
+        from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
+
+        if isinstance(error, ClientError):
+            about, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
+            code = self.codes.get(about["Code"], code_of(status))
+            return code, f"answered {status}: {about['Code']}: {about['Message']}"
+        if isinstance(error, ConnectTimeoutError | ReadTimeoutError):
+            return "server_timeout", str(error)
+        return ("server_unreachable", str(error)) if isinstance(error, BotoCoreError) else None
+
+
+class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
+    """Labels and colours, as in the papers' run_google_cloud.py and compile_color_responses.ipynb: the word for the
+    CSS3 name nearest to the dominant colour of highest score, whose fractions are cut off."""
+
+    class Settings(ServiceSettings):
+        """Which of the service's places is asked."""
+
+        endpoint: Address = "https://vision.googleapis.com"
+        """The service's address; https://eu-vision.googleapis.com keeps pictures in the European Union."""
+        patience_s: float = Field(300.0, gt=0, le=86_400, json_schema_extra=NO_ANSWER)
+        """The longest that a request may take with all its tries and waits, in seconds; keep it below --timeout."""
+
+    tasks = ("color_estimation", "object_detection")
+    packages = ("google.cloud.vision",)
+    service = "Google Cloud Vision"
+    distribution = "google-cloud-vision"
+    keys = ("GOOGLE_APPLICATION_CREDENTIALS",)
+    formats = ("JPEG", "PNG", "GIF", "BMP", "WEBP")
+    invalid_argument = 3  # of google.rpc.Code: "Bad image data."
+
+    def missing(self) -> str | None:
+        missing, [key] = super().missing(), self.keys
+        if missing is None and not Path(os.environ[key]).is_file():
+            return f"the environment variable {key} names no file: give the path of a service account's key"
+        return missing
+
+    def connect(self) -> Any:
+        from google.cloud import vision
+
+        # By HTTP, as gRPC does not go through every proxy.
+        return vision.ImageAnnotatorClient(client_options={"api_endpoint": self.settings.endpoint}, transport="rest")
+
+    def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
+        from google.cloud.vision import Feature
+
+        if picture.task == "object_detection":
+            annotation = self._annotate(client, picture, Feature.Type.LABEL_DETECTION)
+            labels = [(label.description, label.score) for label in annotation.label_annotations]
+            return _first_labels(labels), {"labels": [(name, round(score, 6)) for name, score in labels]}
+        annotation = self._annotate(client, picture, Feature.Type.IMAGE_PROPERTIES)
+        dominant = [
+            ((int(entry.color.red), int(entry.color.green), int(entry.color.blue)), entry.score)
+            for entry in annotation.image_properties_annotation.dominant_colors.colors
+        ]
+        if not dominant:
+            raise AnswerError("unparsable", f"{self.service} names no dominant colour of the picture")
+        rgb, _ = max(dominant, key=lambda entry: entry[1])
+        name = colors.nearest_rgb(rgb)
+        answer = ColorAnswer(color=colors.word_of(name), css_name=name, rgb=list(rgb))
+        return answer, {"dominant_colors": [(list(rgb), round(score, 6)) for rgb, score in dominant]}
+
+    def _annotate(self, client: Any, picture: Picture, feature: Any) -> Any:
+        from google.api_core.retry import Retry
+
+        replies = client.batch_annotate_images(
+            requests=[{"image": {"content": picture.data}, "features": [{"type_": feature}]}],
+            retry=Retry(timeout=self.settings.patience_s),
+            timeout=self.settings.timeout_s,
+        ).responses
+        annotation = _present(replies[0] if replies else None, "annotation")
+        if annotation.error.code:
+            code = "bad_image" if annotation.error.code == self.invalid_argument else "server_refused"
+            raise AnswerError(code, f"{self.service}: {annotation.error.message}")
+        return annotation
+
+    def failure(self, error: Exception) -> Failure | None:
+        from google.api_core.exceptions import GoogleAPICallError, RetryError
+        from google.auth.exceptions import GoogleAuthError, TransportError
+        from google.protobuf.json_format import ParseError
+        from requests.exceptions import RequestException, Timeout
+
+        if isinstance(error, RetryError):
+            error = error.cause or error
+        if isinstance(error, GoogleAPICallError):
+            status = int(error.code or 500)
+            return code_of(status), f"answered {status}: {error.message}"
+        if isinstance(error, ParseError):
+            return "server_bad_reply", str(error)
+        if isinstance(error, RetryError | Timeout):
+            return "server_timeout", str(error)
+        if isinstance(error, RequestException | TransportError):
+            return "server_unreachable", str(error)
+        return ("server_auth", str(error)) if isinstance(error, GoogleAuthError) else None
+
+
+class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
+    """Tags, colours and captions of image analysis 3.2, as in the papers' azure_test.py and
+    compile_color_responses.ipynb: the first three tags, the first dominant colour, the first caption."""
+
+    class Settings(RetrySettings):
+        """Which resource is asked."""
+
+        endpoint: Address | None = None
+        """The address of one's own resource, as in https://NAME.cognitiveservices.azure.com."""
+        model_version: Literal["latest", "2021-04-01", "2021-05-01"] = "latest"
+        """The model that is asked for; a record holds the one that answered."""
+
+    tasks = ("color_estimation", "object_detection", "image_captioning")
+    packages = ("azure.cognitiveservices.vision.computervision",)
+    service = "Azure AI Vision"
+    distribution = "azure-cognitiveservices-vision-computervision"
+    keys = ("VISION_KEY",)
+    formats = ("JPEG", "PNG", "GIF", "BMP")
+    codes: ClassVar[dict[str, str]] = {  # of errors that are the picture's
+        "InvalidImageFormat": "bad_image",
+        "InvalidImageSize": "image_too_large",
+        "NotSupportedImage": "bad_image",
+        "UnsupportedMediaType": "bad_image",
+    }
+
+    def missing(self) -> str | None:
+        if self.settings.endpoint is None:
+            example = "https://NAME.cognitiveservices.azure.com"
+            return f"{self.name} asks a resource of your own: --set {self.name}.endpoint={example}"
+        return super().missing()
+
+    def connect(self) -> Any:
+        from azure.cognitiveservices.vision.computervision import ComputerVisionClient
+        from msrest.authentication import CognitiveServicesCredentials
+
+        credentials = CognitiveServicesCredentials(os.environ["VISION_KEY"])
+        client: Any = ComputerVisionClient(self.settings.endpoint, credentials)
+        client.config.connection.timeout = self.settings.timeout_s
+        return client
+
+    def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
+        answer: BaseModel
+        if picture.task == "object_detection":
+            reply = self._send(client.tag_image_in_stream, picture)
+            tags = [(tag.name, tag.confidence) for tag in _present(reply.tags, "tags")]
+            answer, raw = _first_labels(tags), {"tags": tags}
+        elif picture.task == "color_estimation":
+            reply = self._send(client.analyze_image_in_stream, picture, visual_features=["Color"])
+            names = list(_present(reply.color, "colours").dominant_colors or ())
+            answer, raw = _first_color(names), {"dominant_colors": names}
+        else:
+            reply = self._send(client.describe_image_in_stream, picture)
+            if not _present(reply.captions, "captions"):
+                raise AnswerError("unparsable", f"{self.service} has no caption for the picture")
+            text = reply.captions[0].text
+            answer = CaptionAnswer(text=text, finish="end", flags=flags(text))
+            raw = {"confidence": reply.captions[0].confidence}
+        return answer, {**raw, "model": reply.model_version, "request": reply.request_id}
+
+    def _send(self, ask: Callable[..., Any], picture: Picture, **options: Any) -> Any:
+        """The client streams a picture and cannot send it again by itself: each try is a new request, after a wait."""
+        from msrest.exceptions import ClientRequestError, HttpOperationError
+
+        for attempt in range(self.settings.retries + 1):
+            try:
+                return ask(io.BytesIO(picture.data), model_version=self.settings.model_version, **options)
+            except (HttpOperationError, ClientRequestError) as error:
+                response = error.response if isinstance(error, HttpOperationError) else None
+                is_final = response is not None and code_of(response.status_code) != "server_busy"
+                if is_final or attempt == self.settings.retries:
+                    raise
+                named = "" if response is None else response.headers.get("Retry-After", "")
+            time.sleep(min(float(named) if named.isdecimal() else 0.8 * 2**attempt, 60.0))
+        raise AssertionError("the last try returns or raises")
+
+    def failure(self, error: Exception) -> Failure | None:
+        from azure.core.exceptions import DeserializationError
+        from msrest.exceptions import ClientException, HttpOperationError
+        from requests.exceptions import Timeout
+
+        if isinstance(error, HttpOperationError):
+            inner = getattr(getattr(error.error, "error", None), "innererror", None)
+            status = error.response.status_code
+            message = inner.message if inner is not None and inner.message else error.message
+            return self.codes.get(getattr(inner, "code", ""), code_of(status)), f"answered {status}: {message}"
+        if isinstance(error, DeserializationError):
+            return "server_bad_reply", str(error)
+        if isinstance(error, ClientException):
+            late = isinstance(error.inner_exception, Timeout)
+            return ("server_timeout" if late else "server_unreachable"), str(error)
+        return None
+
+
+def _first_color(names: list[str]) -> ColorAnswer:
+    first = names[0].lower() if names else ""
+    word = {"grey": "gray", "teal": "green"}.get(first, first)
+    if word not in colors.WORDS:
+        raise AnswerError("unparsable", f"the first of the dominant colours {names} is none of the eleven words")
+    return ColorAnswer(color=word)

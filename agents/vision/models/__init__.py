@@ -1,1 +1,0 @@
-"""Networks and algorithms behind the vision agents that no library has."""

@@ -1,0 +1,70 @@
+"""What several networks share: weights into modules, stand-ins for pickled objects, and the past of beams."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from agents import checkpoints
+
+COUNTER = "num_batches_tracked"  # over how many batches a norm's averages were taken: of no use, and not in every file
+# What programs of torch and fairseq pickle beside weights and words. Each is replaced by :class:`Inert`.
+INERT = re.compile(
+    r"argparse\.Namespace|omegaconf\.[\w.]+|fairseq\.[\w.]+|typing\.Any|pathlib\.\w*Path|_codecs\.encode"
+    r"|numpy\.(_?core\.multiarray\.(scalar|_reconstruct)|dtype|ndarray)"
+    r"|(__builtin__|builtins)\.(bool|bytes|dict|float|int|list|object|set|str|tuple)"
+)
+
+
+class Inert:
+    """Stands for any object of a training program: nothing is imported, and nothing of it is kept."""
+
+    def __new__(cls, *_: object, **__: object) -> Inert:
+        return super().__new__(cls)
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+
+def layers_of(names: Collection[str], prefix: str) -> int:
+    """How many numbers follow ``prefix``: "layer1.0.x", "layer1.1.x" are 2 of "layer1."."""
+    return len({name[len(prefix) :].split(".")[0] for name in names if name.startswith(prefix)})
+
+
+def assign(module: nn.Module, weights: Mapping[str, Tensor], path: Path, prefix: str = "") -> None:
+    """Make ``weights``, in float32, those of ``module``; in the file ``path`` their names begin with ``prefix``. Raises
+    UnavailableError, naming weights that are missing, superfluous or of another shape."""
+    needed = {name: value for name, value in module.state_dict().items() if not name.endswith(COUNTER)}
+    weights = {name: value for name, value in weights.items() if not name.endswith(COUNTER)}
+    checkpoints.check_names(
+        path,
+        missing=[prefix + name for name in needed if name not in weights],
+        unexpected=[prefix + name for name in weights if name not in needed],
+        reshaped=[
+            f"{prefix}{name} {list(weights[name].shape)} for {list(value.shape)}"
+            for name, value in needed.items()
+            if name in weights and weights[name].shape != value.shape
+        ],
+    )
+    # Copied: as they are mapped from the file their places in memory are odd, and so would be the rounding of sums.
+    state = {name: value.to(torch.float32, copy=True) for name, value in weights.items()}
+    counters = {name: torch.zeros((), dtype=torch.int64) for name in module.state_dict() if name.endswith(COUNTER)}
+    module.load_state_dict(state | counters, assign=True)
+    module.requires_grad_(False).eval()
+
+
+def continued(before: Tensor, now: Tensor, beams: int) -> Tensor:
+    """Which row of ``before`` [rows * beams, step] each row of ``now`` [rows * beams, step + 1] continues: transformers
+    shows no beam's past. Beams of a row differ, but for those of the first step, of which the first counts."""
+    begun = now[:, :-1].unflatten(0, (-1, beams))
+    same = (begun[:, :, None] == before.unflatten(0, (-1, beams))[:, None]).all(dim=-1)
+    first = torch.arange(0, len(now), beams, device=now.device)
+    rows: Tensor = (same.int().argmax(dim=-1) + first[:, None]).flatten()
+    return rows

@@ -1,0 +1,217 @@
+"""OFA as fairseq has it: the published files, the dictionary of their texts, their pixels, and how a text ends.
+
+Beside the tensors a file has objects of the training program, which are read as inert values and thrown away; a file
+that names anything else is refused. Sizes are those of the tensors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torchvision import transforms
+from transformers import GenerationConfig, LogitsProcessor, PreTrainedTokenizerFast
+
+from agents import checkpoints
+from agents.errors import UnavailableError
+from agents.vision.network_tools import INERT, Inert, assign, continued, layers_of
+from agents.vision.ofa_network import RESNET_BLOCKS, OFAConfig, OFAModel
+
+Weights = Mapping[str, Tensor]
+
+# fairseq's names of what the model here, as the authors' branch of transformers, calls otherwise.
+RENAMED = (
+    (".encoder_attn_layer_norm.", ".cross_attn_layer_norm."),
+    (".encoder_attn.", ".cross_attn."),
+    (".cross_attn_ln.", ".cross_attn_mid_layer_norm."),
+    (".self_attn_ln.", ".self_attn_mid_layer_norm."),
+    (".attn_ln.", ".self_attn_mid_layer_norm."),
+    (".ffn_layernorm.", ".ffn_layer_norm."),
+)
+# What only making images, training or classifying needs, and tables that are computed here.
+UNUSED = re.compile(
+    r"decoder\.(embed_image_positions|image_pos_ln|code_layernorm_embedding|image_rel_pos_table_list)\..*"
+    r"|decoder\.image_position_idx|(en|de)coder\.(version|token_rp_bucket|image_rp_bucket)|classification_heads\..*"
+)
+EMBEDDING = "encoder.embed_tokens.weight"
+TIED = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")
+
+BOS, PAD, EOS, UNKNOWN, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
+CODES, BINS = 8192, 1000  # tokens of image codes and of coordinates, after those of the vocabulary
+OWN_TOKENS = CODES + BINS
+
+
+def load(path: Path) -> OFAModel:
+    """The model of a file, in float32 on the CPU. Raises UnavailableError if it is of another architecture."""
+    path = checkpoints.weights_file(path)
+    weights = _read_weights(path)
+    config = _infer_config(weights, path)
+    for name in TIED:  # input and output embeddings are one matrix here, which a file may repeat
+        if name in weights and not torch.equal(weights[name], weights[EMBEDDING]):
+            raise UnavailableError(f"{path}: {name} is not {EMBEDDING}: a variant of OFA that is not known here")
+    with torch.device("meta"):
+        model: OFAModel = OFAModel(config)
+    kept = {name: value for name, value in weights.items() if name not in TIED and not UNUSED.fullmatch(name)}
+    assign(model, kept, path)
+    model.generation_config = GenerationConfig.from_model_config(config)
+    return model
+
+
+def _empty(*_: object) -> OrderedDict[object, object]:
+    """Stands for a dictionary with defaults: the reader puts entries into plain dictionaries only."""
+    return OrderedDict()
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    try:
+        named = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+    except (ValueError, RuntimeError, OSError, EOFError) as error:  # of torch's older form, or damaged
+        raise UnavailableError(f"{path} cannot be read: {checkpoints.short_text(error)}") from None
+    allowed: list[Any] = [(Inert, name) for name in named if INERT.fullmatch(name)]
+    allowed += [(_empty, "collections.defaultdict")]
+    with torch.serialization.safe_globals(allowed):
+        weights = checkpoints.read_torch(path).get("model")
+    if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise UnavailableError(f"{path} has no tensors by name under 'model', as a checkpoint of fairseq has")
+    return {_rename(name): value for name, value in weights.items()}
+
+
+def _rename(name: str) -> str:
+    for theirs, ours in RENAMED:
+        if theirs in name:
+            return name.replace(theirs, ours)
+    return name
+
+
+def _infer_config(weights: Weights, path: Path) -> OFAConfig:
+    def shape(name: str) -> tuple[int, ...]:
+        checkpoints.check_names(path, [name] * (name not in weights))
+        return tuple(weights[name].shape)
+
+    blocks = tuple(layers_of(weights, f"encoder.embed_images.layer{stage}.") for stage in (1, 2, 3))
+    kinds = [kind for kind, known in RESNET_BLOCKS.items() if known == blocks]
+    image_offsets = shape("encoder.image_rel_pos_table_list.0.weight")[0]
+    vocabulary, width = shape(EMBEDDING)
+    if not kinds:
+        raise UnavailableError(
+            f"{path}: the image embedding has {blocks} blocks, as none of {', '.join(RESNET_BLOCKS)}"
+        )
+    return OFAConfig(
+        vocab_size=vocabulary,
+        d_model=width,
+        encoder_layers=layers_of(weights, "encoder.layers."),
+        encoder_ffn_dim=shape("encoder.layers.0.fc1.weight")[0],
+        encoder_attention_heads=shape("encoder.token_rel_pos_table_list.0.weight")[1],
+        decoder_layers=layers_of(weights, "decoder.layers."),
+        decoder_ffn_dim=shape("decoder.layers.0.fc1.weight")[0],
+        decoder_attention_heads=shape("decoder.token_rel_pos_table_list.0.weight")[1],
+        max_position_embeddings=shape("encoder.embed_positions.weight")[0] - 2,
+        resnet_type=kinds[0],
+        token_bucket_size=(shape("encoder.token_rel_pos_table_list.0.weight")[0] + 1) // 2,
+        image_bucket_size=(round((image_offsets - 3) ** 0.5) + 1) // 2,
+    )
+
+
+class OFAImageProcessor:
+    """Pixels as in data/mm_data/caption_dataset.py: a square by Pillow's bicubic filter, mean and deviation 0.5."""
+
+    def __init__(self, size: int) -> None:
+        square = transforms.Resize((size, size), transforms.InterpolationMode.BICUBIC)
+        normalise = transforms.Normalize([0.5] * 3, [0.5] * 3)
+        self._transform = transforms.Compose([square, transforms.ToTensor(), normalise])
+
+    def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
+        scaled: Tensor = self._transform(Image.fromarray(pixels))
+        return scaled
+
+
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+    """The byte-level BPE of vocab.json and merges.txt with OFA's 9192 special tokens after it, the same for every size.
+    A text is encoded between <s> and </s>. Raises UnavailableError."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+
+    try:
+        vocabulary, merges = models.BPE.read_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
+        named = {token: vocabulary[token] for token in (BOS, PAD, EOS, UNKNOWN)}
+        # As entries of the vocabulary and not as added tokens, thousands of which take seconds: no text is encoded to
+        # them, and they are decoded as they are written.
+        for token in (MASK, *(f"<code_{code}>" for code in range(CODES)), *(f"<bin_{place}>" for place in range(BINS))):
+            vocabulary.setdefault(token, len(vocabulary))
+        tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token=UNKNOWN))
+    except Exception as error:  # the tokenizers library raises nothing narrower
+        text = checkpoints.short_text(error)
+        raise UnavailableError(f"{folder}: vocab.json or merges.txt is damaged: {text}") from None
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in (*named, MASK)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{BOS} $A {EOS}", special_tokens=[(BOS, named[BOS]), (EOS, named[EOS])]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=BOS,
+        pad_token=PAD,
+        eos_token=EOS,
+        unk_token=UNKNOWN,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+class FairseqEnd(LogitsProcessor):
+    """fairseq's rules for the end (models/sequence_generator.py): not before ``least`` tokens, and after ``most`` it
+    alone may follow, with the model's probability; padding never follows.
+
+    In a search of several ``beams`` texts keep their places. Where more end at a step than places are left, the
+    likeliest of that step take them; transformers would keep the best of all.
+    """
+
+    def __init__(self, least: int, most: int | None, end: int, pad: int, beams: int = 1) -> None:
+        self.least, self.most, self.end, self.pad, self.beams = least, most, end, pad, beams
+        self._start: int | None = None
+        self._tokens: Tensor  # of the last step's beams, their sums, and their continuations' scores
+        self._sums: Tensor
+        self._scores: Tensor
+        self._ended: Tensor  # of each row, how many texts
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """``input_ids`` [rows, length], of which those of the first call are the prompt; ``scores`` [rows, tokens]."""
+        if first := self._start is None:
+            self._start = input_ids.shape[1]
+        length = input_ids.shape[1] - (self._start or 0)
+        scores[:, self.pad] = -torch.inf
+        if length < self.least:
+            scores[:, self.end] = -torch.inf
+        if self.most is not None and length >= self.most:
+            end = scores[:, self.end].clone()
+            scores.fill_(-torch.inf)
+            scores[:, self.end] = end
+        if self.beams > 1:
+            self._keep_places(input_ids, scores, first)
+        return scores
+
+    def _keep_places(self, input_ids: Tensor, scores: Tensor, first: bool) -> None:
+        """Take the end from beams for whose text no place is left."""
+        if first:
+            sums = scores.new_full((len(input_ids),), -1e9)  # as transformers begins: one beam goes on
+            sums[:: self.beams] = 0
+            self._ended = torch.zeros(len(input_ids) // self.beams, dtype=torch.long, device=scores.device)
+        else:
+            parent = continued(self._tokens, input_ids, self.beams)
+            sums = self._sums[parent] + self._scores[parent, input_ids[:, -1]]
+        candidates = (scores + sums[:, None]).unflatten(0, (-1, self.beams)).flatten(1)
+        best = candidates.topk(self.beams).indices
+        ends = (best % scores.shape[1] == self.end) & candidates.gather(1, best).isfinite()
+        places = (self.beams - self._ended)[:, None]
+        late = ends & (ends.cumsum(1) > places) & (places > 0)
+        barred = torch.zeros_like(best).scatter_add_(1, best // scores.shape[1], late.long()).flatten() > 0
+        scores[:, self.end] = scores[:, self.end].masked_fill(barred, -torch.inf)
+        self._ended += (ends & ~late).sum(1)
+        self._tokens, self._sums, self._scores = input_ids, sums, scores

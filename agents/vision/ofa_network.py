@@ -1,0 +1,370 @@
+"""OFA (Wang et al. 2022): an image and an instruction in, text out. Inference only, by transformers' ``generate``.
+
+The modules are named as in the authors' transformers branch. Layers are pre-norm with NormFormer's additions (Shleifer
+et al. 2021). Positions enter attention alone, as a bias that does not depend on the batch: products of projected
+position embeddings, and a learned number per layer, head and bucket of relative position.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchvision.models.resnet import Bottleneck, ResNet
+from transformers import (
+    Cache,
+    EncoderDecoderCache,
+    GenerationMixin,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.modeling_outputs import Seq2SeqLMOutput
+from transformers.utils.generic import ModelOutput
+
+# Blocks in the three stages of the image embedding; the fourth stage of the usual networks is left out.
+RESNET_BLOCKS: dict[str, tuple[int, int, int]] = {
+    "resnet50": (3, 4, 6),
+    "resnet101": (3, 4, 23),
+    "resnet152": (3, 8, 36),
+}
+IMAGE_CHANNELS = 1024  # of the third stage of any of them
+SCALE_FACTOR = 2  # attention has two addends, content and position; "attn_scale_factor" of the published files
+LOG_REACH = 1024  # the distance at which the last token bucket ends, whatever the number of positions
+
+
+class OFAConfig(PreTrainedConfig):
+    """The sizes of a model, as the published config.json files name them (table 1 of the paper)."""
+
+    model_type: ClassVar[str] = "ofa"
+    keys_to_ignore_at_inference: ClassVar[list[str]] = ["past_key_values"]
+    attribute_map: ClassVar[dict[str, str]] = {
+        "hidden_size": "d_model",
+        "num_attention_heads": "encoder_attention_heads",
+        "num_hidden_layers": "encoder_layers",
+    }
+
+    vocab_size: int = 59457
+    d_model: int = 512
+    encoder_layers: int = 4
+    encoder_ffn_dim: int = 2048
+    encoder_attention_heads: int = 8
+    decoder_layers: int = 4
+    decoder_ffn_dim: int = 2048
+    decoder_attention_heads: int = 8
+    max_position_embeddings: int = 1024
+    resnet_type: str = "resnet101"
+    token_bucket_size: int = 256
+    image_bucket_size: int = 42
+    use_cache: bool = True
+    pad_token_id: int = 1
+    bos_token_id: int = 0
+    eos_token_id: int = 2
+    decoder_start_token_id: int = 0
+    is_encoder_decoder: bool = True
+    tie_word_embeddings: bool = False  # one matrix stands in the model once: there is nothing to tie
+
+
+class ImageEmbedding(ResNet):  # type: ignore[misc]
+    """The first three stages of torchvision's ResNet: [B, 3, H, W] -> [B, 1024, H / 16, W / 16], rounded up."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(Bottleneck, [*RESNET_BLOCKS[kind], 1])
+        del self.layer4, self.avgpool, self.fc
+
+    def forward(self, images: Tensor) -> Tensor:
+        stem = self.maxpool(self.relu(self.bn1(self.conv1(images))))
+        embedded: Tensor = self.layer3(self.layer2(self.layer1(stem)))
+        return embedded
+
+
+def token_buckets(queries: Tensor, keys: Tensor, size: int) -> Tensor:
+    """Bucket of each relative position, [q, k]: one per distance up to half of ``size``, then by its logarithm."""
+    relative = queries[:, None] - keys[None, :]
+    middle = size // 2
+    distance = torch.where(relative.abs() < middle, middle - 1, relative.abs())
+    steps = torch.log(distance / middle) / math.log((LOG_REACH - 1) / middle) * (middle - 1)
+    far = (torch.ceil(steps).to(torch.int64) + middle) * torch.sign(relative)
+    return torch.where(distance <= middle, relative, far) + size - 1
+
+
+def image_positions(height: int, width: int, size: int, device: torch.device | None = None) -> Tensor:
+    """Position of each patch of a grid, row by row, in the ``size`` x ``size`` grid of the embeddings; from 1."""
+    rows, columns = (torch.arange(side, device=device) for side in (height, width))
+    return (rows[:, None] * size + columns[None, :]).flatten() + 1
+
+
+def image_buckets(positions: Tensor, size: int) -> Tensor:
+    """Bucket of each pair of image positions, [n, n]: one per offset in rows and in columns."""
+    rows, columns = (positions - 1) // size, (positions - 1) % size
+    down = rows[:, None] - rows[None, :] + size - 1
+    right = columns[:, None] - columns[None, :] + size - 1
+    return down * (2 * size - 1) + right
+
+
+def bucket_bias(table: nn.Module, buckets: Tensor) -> Tensor:
+    """[q, k] buckets, of each of which ``table`` has one number per head -> [1, heads, q, k]."""
+    bias: Tensor = table(buckets)
+    return bias.permute(2, 0, 1)[None]
+
+
+def split_heads(states: Tensor, heads: int) -> Tensor:
+    """[B, n, D] -> [B, heads, n, D / heads]."""
+    return states.view(*states.shape[:2], heads, -1).transpose(1, 2)
+
+
+def position_bias(queries: Tensor, keys: Tensor, heads: int) -> Tensor:
+    """Products of projected position embeddings [1, q, D] and [1, k, D]: [1, heads, q, k]."""
+    scale = float(queries.shape[2] / heads * SCALE_FACTOR) ** -0.5
+    return torch.matmul(split_heads(queries, heads) * scale, split_heads(keys, heads).transpose(2, 3))
+
+
+class Source:
+    """``states`` [B, S, D] and ``positions`` [1, S, D] to which the decoder attends, each image once. Its layers keep
+    their projections in ``keys`` and ``position_keys``."""
+
+    def __init__(self, states: Tensor, positions: Tensor) -> None:
+        self.states = states
+        self.positions = positions
+        self.keys: dict[int, tuple[Tensor, Tensor]] = {}
+        self.position_keys: Tensor | None = None
+
+
+@dataclass
+class OFAEncoderOutput(ModelOutput):
+    """``generate`` repeats ``last_hidden_state`` for beams; the decoder attends to ``source``, one row per image. It
+    changes its arguments: pass it :meth:`rows` where the images are to be used again."""
+
+    last_hidden_state: Tensor | None = None
+    source: Source | None = None
+
+    def rows(self, chosen: list[int] | Tensor) -> OFAEncoderOutput:
+        assert self.source is not None
+        states = self.source.states[chosen]
+        return OFAEncoderOutput(states, Source(states, self.source.positions))
+
+
+class Attention(nn.Module):
+    """Attention with an additive bias and a learned factor per head. ``layer`` is its place in the decoder's cache."""
+
+    def __init__(self, width: int, heads: int, layer: int = 0) -> None:
+        super().__init__()
+        self.heads = heads
+        self.layer = layer
+        self.scale = float(width // heads * SCALE_FACTOR) ** -0.5
+        self.k_proj = nn.Linear(width, width)
+        self.v_proj = nn.Linear(width, width)
+        self.q_proj = nn.Linear(width, width)
+        self.out_proj = nn.Linear(width, width)
+        self.c_attn = nn.Parameter(torch.ones(heads))
+
+    def forward(self, states: Tensor, bias: Tensor, cache: Cache | None = None) -> Tensor:
+        """To itself and the cache: [B, q, D] -> [B, q, D]; ``bias`` [1, heads, q, k]."""
+        key, value = self._keys(states)
+        if cache is not None:
+            key, value = cache.update(key, value, self.layer)
+        return self._out(self._mix(split_heads(self.q_proj(states), self.heads), key, value, bias))
+
+    def attend(self, states: Tensor, bias: Tensor, source: Source) -> Tensor:
+        """To the source: [B x n, q, D] -> [B x n, q, D]; ``bias`` [1, heads, 1 or n x q, S]. The n rows of an image
+        stand together, as so many more queries to the same keys."""
+        if self.layer not in source.keys:
+            source.keys[self.layer] = self._keys(source.states)
+        key, value = source.keys[self.layer]
+        query = split_heads(self.q_proj(states), self.heads).unflatten(0, (len(key), -1))
+        mixed = self._mix(query.transpose(1, 2).flatten(2, 3), key, value, bias)
+        return self._out(mixed.unflatten(2, (-1, states.shape[1])).transpose(1, 2).flatten(0, 1))
+
+    def _keys(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        return split_heads(self.k_proj(states), self.heads), split_heads(self.v_proj(states), self.heads)
+
+    def _mix(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=self.scale)
+        return mixed * self.c_attn[None, :, None, None]
+
+    def _out(self, mixed: Tensor) -> Tensor:
+        out: Tensor = self.out_proj(mixed.transpose(1, 2).flatten(2))
+        return out
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, width: int, heads: int, inner: int, layer: int = 0) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(width, inner)
+        self.fc2 = nn.Linear(inner, width)
+        self.ffn_layer_norm = nn.LayerNorm(inner)
+        self.final_layer_norm = nn.LayerNorm(width)
+        self.self_attn = Attention(width, heads, layer)
+        self.self_attn_layer_norm = nn.LayerNorm(width)
+        self.self_attn_mid_layer_norm = nn.LayerNorm(width)
+
+    def forward(self, states: Tensor, bias: Tensor) -> Tensor:
+        return self.feed_forward(self.attend_itself(states, bias))
+
+    def attend_itself(self, states: Tensor, bias: Tensor, cache: Cache | None = None) -> Tensor:
+        attended = self.self_attn(self.self_attn_layer_norm(states), bias, cache)
+        return states + self.self_attn_mid_layer_norm(attended)  # type: ignore[no-any-return]
+
+    def feed_forward(self, states: Tensor) -> Tensor:
+        inner = F.gelu(self.fc1(self.final_layer_norm(states)))
+        return states + self.fc2(self.ffn_layer_norm(inner))  # type: ignore[no-any-return]
+
+
+class DecoderLayer(EncoderLayer):
+    def __init__(self, width: int, heads: int, inner: int, layer: int) -> None:
+        super().__init__(width, heads, inner, layer)
+        self.cross_attn = Attention(width, heads, layer)
+        self.cross_attn_layer_norm = nn.LayerNorm(width)
+        self.cross_attn_mid_layer_norm = nn.LayerNorm(width)
+
+    def decode(self, states: Tensor, bias: Tensor, source: Source, source_bias: Tensor, cache: Cache | None) -> Tensor:
+        states = self.attend_itself(states, bias, cache)
+        attended = self.cross_attn.attend(self.cross_attn_layer_norm(states), source_bias, source)
+        return self.feed_forward(states + self.cross_attn_mid_layer_norm(attended))
+
+
+def _tables(layers: int, buckets: int, heads: int) -> nn.ModuleList:
+    return nn.ModuleList(nn.Embedding(buckets, heads) for _ in range(layers))
+
+
+class OFAEncoder(nn.Module):
+    main_input_name = "input_ids"
+
+    def __init__(self, config: OFAConfig) -> None:
+        super().__init__()
+        self.config = config
+        width, heads, count = config.d_model, config.encoder_attention_heads, config.encoder_layers
+        self.embed_tokens = nn.Embedding(config.vocab_size, width)
+        self.layernorm_embedding = nn.LayerNorm(width)
+        self.type_embedding = nn.Embedding(2, width)  # 0: text, 1: image
+        self.embed_images = ImageEmbedding(config.resnet_type)
+        self.image_proj = nn.Linear(IMAGE_CHANNELS, width)
+        self.patch_layernorm_embedding = nn.LayerNorm(width)
+        self.embed_positions = nn.Embedding(config.max_position_embeddings + 2, width)
+        self.embed_image_positions = nn.Embedding(config.image_bucket_size**2 + 1, width)
+        self.pos_ln = nn.LayerNorm(width)
+        self.image_pos_ln = nn.LayerNorm(width)
+        self.pos_q_linear = nn.Linear(width, width)
+        self.pos_k_linear = nn.Linear(width, width)
+        self.layers = nn.ModuleList(EncoderLayer(width, heads, config.encoder_ffn_dim) for _ in range(count))
+        self.layer_norm = nn.LayerNorm(width)
+        self.token_rel_pos_table_list = _tables(count, 2 * config.token_bucket_size - 1, heads)
+        self.image_rel_pos_table_list = _tables(count, (2 * config.image_bucket_size - 1) ** 2 + 3, heads)
+
+    def forward(self, input_ids: Tensor, pixel_values: Tensor) -> OFAEncoderOutput:
+        """``input_ids`` [B, L], none of them padding; ``pixel_values`` [B, 3, H, W], within -1 and 1."""
+        config = self.config
+        patches = self.embed_images(pixel_values)
+        grid = image_positions(*patches.shape[-2:], config.image_bucket_size, input_ids.device)
+        text = torch.arange(input_ids.shape[1], device=input_ids.device)
+        tokens = self.embed_tokens(input_ids) + self.type_embedding.weight[0]
+        images = self.image_proj(patches.flatten(2).transpose(1, 2)) + self.type_embedding.weight[1]
+        states = torch.cat([self.patch_layernorm_embedding(images), self.layernorm_embedding(tokens)], 1)
+        at_image, at_text = self.embed_image_positions(grid)[None], self.embed_positions(text)[None]
+        positions = torch.cat([self.image_pos_ln(at_image), self.pos_ln(at_text)], 1)
+
+        everywhere = position_bias(
+            self.pos_q_linear(positions), self.pos_k_linear(positions), config.encoder_attention_heads
+        )
+        image_offsets = image_buckets(grid, config.image_bucket_size)
+        token_offsets = token_buckets(text, text, config.token_bucket_size)
+        tables = (self.image_rel_pos_table_list, self.token_rel_pos_table_list)
+        for layer, image_table, token_table in zip(self.layers, *tables, strict=True):
+            bias = everywhere.clone()
+            bias[:, :, : len(grid), : len(grid)] += bucket_bias(image_table, image_offsets)
+            bias[:, :, len(grid) :, len(grid) :] += bucket_bias(token_table, token_offsets)
+            states = layer(states, bias)
+        states = self.layer_norm(states)
+        return OFAEncoderOutput(states, Source(states, positions))
+
+
+class OFADecoder(nn.Module):
+    def __init__(self, config: OFAConfig) -> None:
+        super().__init__()
+        self.config = config
+        width, heads, inner = config.d_model, config.decoder_attention_heads, config.decoder_ffn_dim
+        count = config.decoder_layers
+        self.layernorm_embedding = nn.LayerNorm(width)
+        self.embed_positions = nn.Embedding(config.max_position_embeddings + 2, width)
+        self.pos_ln = nn.LayerNorm(width)
+        self.self_pos_q_linear = nn.Linear(width, width)
+        self.self_pos_k_linear = nn.Linear(width, width)
+        self.cross_pos_q_linear = nn.Linear(width, width)
+        self.cross_pos_k_linear = nn.Linear(width, width)
+        self.layers = nn.ModuleList(DecoderLayer(width, heads, inner, layer) for layer in range(count))
+        self.layer_norm = nn.LayerNorm(width)
+        self.token_rel_pos_table_list = _tables(count, 2 * config.token_bucket_size - 1, heads)
+
+    def forward(self, embedded: Tensor, source: Source, cache: Cache | None) -> Tensor:
+        """Embeddings of the tokens that are not in ``cache``, [B, q, D] -> states [B, q, D]."""
+        config, heads = self.config, self.config.decoder_attention_heads
+        own_cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+        past = 0 if own_cache is None else own_cache.get_seq_length()
+        steps = torch.arange(past + embedded.shape[1], device=embedded.device)
+        at = self.pos_ln(self.embed_positions(steps)[None])
+        now = at[:, past:]
+        everywhere = position_bias(self.self_pos_q_linear(now), self.self_pos_k_linear(at), heads)
+        if source.position_keys is None:
+            source.position_keys = self.cross_pos_k_linear(source.positions)
+        across = position_bias(self.cross_pos_q_linear(now), source.position_keys, heads)
+        if now.shape[1] > 1:  # a single step's bias broadcasts
+            across = across.repeat(1, 1, len(embedded) // len(source.states), 1)
+        future = steps[None, :] > steps[past:, None]
+        buckets = token_buckets(steps[past:], steps, config.token_bucket_size)
+        states = self.layernorm_embedding(embedded)
+        for layer, table in zip(self.layers, self.token_rel_pos_table_list, strict=True):
+            bias = everywhere + bucket_bias(table, buckets)
+            bias = bias.masked_fill(future, torch.finfo(bias.dtype).min)
+            states = layer.decode(states, bias, source, across, own_cache)  # type: ignore[operator]
+        normed: Tensor = self.layer_norm(states)
+        return normed
+
+
+class OFAModel(PreTrainedModel, GenerationMixin):
+    """Input and output embeddings are one matrix, ``encoder.embed_tokens``."""
+
+    config_class = OFAConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+    _supports_sdpa = True
+    config: OFAConfig
+
+    def __init__(self, config: OFAConfig) -> None:
+        super().__init__(config)
+        self.encoder = OFAEncoder(config)
+        self.decoder = OFADecoder(config)
+        PreTrainedModel.post_init(self)
+
+    def get_encoder(self, modality: str | None = None) -> OFAEncoder:
+        return self.encoder
+
+    def get_decoder(self) -> OFADecoder:
+        return self.decoder
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.embed_tokens
+
+    def encode(self, input_ids: Tensor, pixel_values: Tensor) -> OFAEncoderOutput:
+        """The ``encoder_outputs`` of ``generate``: the images are embedded once, whatever follows."""
+        encoded: OFAEncoderOutput = self.encoder(input_ids, pixel_values)
+        return encoded
+
+    def forward(
+        self,
+        encoder_outputs: OFAEncoderOutput,
+        decoder_input_ids: Tensor,
+        past_key_values: Cache | None = None,
+        use_cache: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> Seq2SeqLMOutput:
+        """Logits [B, q, vocabulary] for the tokens [B, q] that are not in the cache."""
+        embedding = self.encoder.embed_tokens
+        assert encoder_outputs.source is not None
+        states = self.decoder(embedding(decoder_input_ids), encoder_outputs.source, past_key_values)
+        logits: Any = nn.functional.linear(states, embedding.weight)
+        kept: Any = past_key_values
+        encoded: Any = encoder_outputs.last_hidden_state
+        return Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=encoded)

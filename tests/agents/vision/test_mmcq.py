@@ -1,0 +1,186 @@
+"""The colour agents: median cut beside the package whose colours the published agents gave, and the words."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import colorthief
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+
+from agents import catalogue
+from agents.answers import ColorAnswer, plain
+from agents.contract import Agent, Draw
+from agents.images import Image
+from agents.stimuli import ColorStimulus
+from agents.vision.mmcq import WHITE, histogram, palette
+
+PHOTOGRAPHS = sorted(
+    path for path in (Path(__file__).parents[3] / "examples" / "images").iterdir() if path.stem != "broken"
+)
+# The reference asks Pillow for its pixels in a way that newer versions of Pillow call deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:.*getdata.*:DeprecationWarning")
+Pixels = NDArray[np.uint8]
+
+
+def png(pixels: Pixels) -> bytes:
+    buffer = io.BytesIO()
+    PILImage.fromarray(pixels).save(buffer, "PNG", compress_level=0)
+    return buffer.getvalue()
+
+
+def reference_palette(pixels: Pixels, n: int, quality: int) -> list[tuple[tuple[int, int, int], int]]:
+    """ColorThief's colours, with populations and without its empty boxes; no entry where it raises."""
+    made = []
+    original = colorthief.MMCQ.quantize
+
+    def spy(*arguments: object) -> object:
+        made.append(original(*arguments))
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(colorthief.MMCQ, "quantize", staticmethod(spy))
+        thief = colorthief.ColorThief(io.BytesIO(png(pixels)))
+        if not reference_histogram(pixels, quality).any():
+            with pytest.raises(Exception, match="Empty pixels"):
+                thief.get_palette(n, quality)
+            return []
+        colors = thief.get_palette(n, quality)
+    boxes = made[0].vboxes.contents
+    assert [box["color"] for box in boxes] == colors
+    return [(box["color"], box["vbox"].count) for box in boxes if box["vbox"].count]
+
+
+def reference_histogram(pixels: Pixels, quality: int) -> NDArray[np.int64]:
+    """The rule, pixel by pixel."""
+    counts = np.zeros((32, 32, 32), dtype=np.int64)
+    for red, green, blue in pixels.reshape(-1, 3)[::quality].tolist():
+        if not (red > 250 and green > 250 and blue > 250):
+            counts[red // 8, green // 8, blue // 8] += 1
+    return counts
+
+
+@st.composite
+def images(draw: st.DrawFn, largest: int = 24) -> Pixels:
+    """Small images of the kinds that exercise different parts: many bins, few bins, ties, whites."""
+    height, width = draw(st.integers(1, largest)), draw(st.integers(1, largest))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = draw(st.sampled_from(["noise", "cluster", "few", "solid", "gradient", "near white", "photo-like", "ties"]))
+    shape = (height, width, 3)
+    if kind == "noise":
+        pixels = rng.integers(0, 256, shape)
+    elif kind == "cluster":
+        pixels = np.clip(rng.normal(rng.integers(0, 256, 3), rng.uniform(1, 60), shape), 0, 255)
+    elif kind in ("few", "ties"):
+        colors = rng.integers(0, 256, (int(rng.integers(1, 9)), 3))
+        many = np.arange(height * width) if kind == "ties" else rng.integers(0, 2**31, height * width)
+        pixels = colors[many % len(colors)].reshape(shape)
+    elif kind == "solid":
+        pixels = np.broadcast_to(rng.integers(0, 256, 3), shape)
+    elif kind == "gradient":
+        steps = np.linspace(0, 1, height * width).reshape(height, width, 1)
+        pixels = rng.integers(0, 256, 3) * steps + rng.integers(0, 256, 3) * (1 - steps)
+    elif kind == "near white":
+        pixels = rng.integers(247, 256, shape)
+    else:
+        pixels = np.clip(np.cumsum(rng.normal(0, 12, shape), axis=1) + rng.integers(0, 256, 3), 0, 255)
+    return np.ascontiguousarray(pixels.astype(np.uint8))
+
+
+@settings(max_examples=40)
+@given(images(), st.integers(2, 24), st.sampled_from([1, 1, 2, 3, 10]))
+def test_palettes_equal_the_reference(pixels: Pixels, n: int, quality: int) -> None:
+    np.testing.assert_array_equal(histogram(pixels, quality), reference_histogram(pixels, quality))
+    assert palette(pixels, n, quality) == (reference_palette(pixels, n, quality) or [(WHITE, 0)])
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 8, 9, 10, 33, 256])
+def test_every_number_of_colors_equals_the_reference(n: int) -> None:
+    rng = np.random.default_rng(n)
+    pixels = np.clip(rng.normal(120, 25, (40, 40, 3)), 0, 255).astype(np.uint8)
+    assert palette(pixels, n) == reference_palette(pixels, n, 1)
+
+
+@pytest.mark.parametrize("path", PHOTOGRAPHS, ids=lambda path: path.stem)
+def test_photographs_equal_the_reference(path: Path) -> None:
+    with PILImage.open(path) as image:
+        picture = image.convert("RGB")
+    picture.thumbnail((160, 160))
+    pixels = np.asarray(picture)
+    assert palette(pixels)[0][0] == colorthief.ColorThief(io.BytesIO(png(pixels))).get_color(quality=1)
+    for n, quality in ((5, 1), (10, 3)):
+        assert palette(pixels, n, quality) == reference_palette(pixels, n, quality)
+
+
+def test_more_pixels_than_are_counted_at_once() -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (1, 3 * 2**20 // 2 + 1, 3), dtype=np.uint8)
+    r, g, b = (pixels[0][~(pixels[0] > 250).all(axis=1)] // 8).T
+    expected = np.zeros((32, 32, 32), dtype=np.int64)
+    np.add.at(expected, (r, g, b), 1)
+    np.testing.assert_array_equal(histogram(pixels), expected)
+
+
+# the agents
+
+
+def answer(data: bytes, name: str = "mmcq", **overrides: Any) -> ColorAnswer:
+    agent: Agent[Any] = catalogue.get(name).make(overrides)
+    agent.open()
+    agent.load("cpu")
+    stimulus = ColorStimulus(id="picture", task="color_estimation", image=Image("picture.png", data=data))
+    [reply] = agent.respond([agent.prepare(stimulus)], [Draw(seed=1)])
+    assert not isinstance(reply, Exception)
+    assert isinstance(reply.answer, ColorAnswer)
+    return reply.answer
+
+
+def solid(color: tuple[int, ...]) -> Pixels:
+    return np.full((20, 20, len(color)), color, dtype=np.uint8)
+
+
+def test_an_answer_has_the_word_the_name_and_the_palette() -> None:
+    pixels = solid((255, 0, 0))
+    pixels[:5] = (0, 0, 255)
+    assert plain(answer(png(pixels))) == {
+        "color": "blue",
+        "css_name": "blue",
+        "rgb": [4, 4, 252],
+        "palette": [{"rgb": [4, 4, 252], "population": 100}, {"rgb": [252, 4, 4], "population": 300}],
+    }
+    assert answer(png(pixels), order="population").color == "red"
+
+
+@pytest.mark.parametrize("name", ["mmcq", "mmcq-lab"])
+def test_a_white_image_is_white_and_so_is_a_transparent_image(name: str) -> None:
+    white = {"color": "white", "css_name": "white", "rgb": [255] * 3, "palette": [{"rgb": [255] * 3, "population": 0}]}
+    assert plain(answer(png(solid((255, 255, 255))), name)) == white
+    pixels = solid((0, 0, 200, 0))
+    assert plain(answer(png(pixels), name)) == white
+    pixels[:4, :, 3] = 255
+    seen = answer(png(pixels), name)
+    assert seen.color == "blue"
+    assert seen.palette is not None
+    assert [swatch.population for swatch in seen.palette] == [80]
+
+
+@pytest.mark.parametrize(
+    ("rgb", "settings", "css_name", "color"),
+    [
+        # Dark wood: darkolivegreen is the nearest CSS3 colour in RGB; seen, it is brown.
+        ((84, 60, 36), {}, "darkolivegreen", "green"),
+        ((84, 60, 36), {"name": "mmcq-lab"}, "darkolivegreen", "brown"),
+        # Pale names are taken out before the nearest is sought, as in the published program.
+        ((228, 228, 244), {}, "whitesmoke", "white"),
+        ((228, 228, 244), {"names": "all"}, "lavender", "purple"),
+        ((47, 79, 79), {}, "darkslategray", "green"),  # as in the published answers
+    ],
+)
+def test_how_a_colour_is_named(rgb: tuple[int, int, int], settings: dict[str, Any], css_name: str, color: str) -> None:
+    found = answer(png(solid(rgb)), **settings)
+    assert (found.css_name, found.color) == (css_name, color)

@@ -99,10 +99,11 @@ def test_half_widths_are_those_of_the_scores(stop: bool) -> None:
     if stop:  # nine of ten judges after four of thirty trials
         verdicts = verdicts[(verdicts["judge"] % 10 == 0) | (verdicts.groupby("judge").cumcount() < 4)]
     for row, score in zip(half_widths(verdicts), summarize(verdicts, ["a0", "a1"], 0, 400), strict=True):
-        assert row["agent"] == score["agent"]
+        assert row["agent"] == score.agent
         assert row["judges"] == (150 if not stop or row["agent"] == "all" else pytest.approx(145, abs=5))
         for name in ("p_machine", "detectability"):
-            assert row[name] == pytest.approx((score[f"{name}_high"] - score[f"{name}_low"]) / 2, rel=0.15)
+            interval = getattr(score, name)
+            assert row[name] == pytest.approx((interval.high - interval.low) / 2, rel=0.15)
 
 
 def test_the_judges_still_needed_bring_the_wanted_half_width() -> None:

@@ -274,7 +274,7 @@ def _speakers(
 
 def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:
     """The messages of a conversation about the stimulus ``row``, its history first; None if more than two speak."""
-    messages = [(*speaker_and_text, "", None) for speaker_and_text in _history(row)]
+    messages: list[tuple[str, str, str, float | None]] = [(speaker, text, "", None) for speaker, text in _history(row)]
     before: float | None = None
     for message in answer.messages:
         agent = "" if message.finish == "opener" else message.agent

@@ -89,7 +89,7 @@ def why_missing(row: Any) -> str:
     return ", ".join(f"{getattr(row, name):,} {name}" for name in MISSING if getattr(row, name))
 
 
-def count_missing(verdict: NDArray[Any]) -> dict[str, int]:
+def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
     """How many of the verdicts are missing, by why."""
     return {why: int((verdict == why).sum()) for why in MISSING}
 
@@ -135,7 +135,8 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetiti
     for at, agent in enumerate([ALL, *agents]):
         of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
         (human, machine), (people, machines) = ((of_counts[0], of_counts[at + 1]) for of_counts in counts)
-        ends = zip(MEASURES, estimate[at], low[at], high[at], strict=True)
+        ends = zip(MEASURES, estimate[at].tolist(), low[at].tolist(), high[at].tolist(), strict=True)
+        estimates: dict[str, Any] = {name: Estimate(*values) for name, *values in ends}
         scores.append(
             Score(
                 agent=agent,
@@ -144,7 +145,7 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetiti
                 machine_human=int(machines - machine),
                 machine_machine=int(machine),
                 **count_missing(verdict[of_agent]),
-                **{name: Estimate(*map(float, values)) for name, *values in ends},
+                **estimates,
             )
         )
     return scores

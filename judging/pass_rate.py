@@ -116,7 +116,10 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
         for agent in [*([ALL] if len(agents) > 1 else []), *agents]:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
             for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
-                cell = {"turns": None if is_missing(turns) else int(turns), "mode": None if is_missing(mode) else mode}
+                cell: dict[str, Any] = {
+                    "turns": None if is_missing(turns) else int(turns),
+                    "mode": None if is_missing(mode) else mode,
+                }
                 rates.append(replace(_rate(part, seed), judge=judge, agent=agent, **cell))
         for column in by:
             for value, part in of_judge.groupby(column):

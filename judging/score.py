@@ -160,7 +160,7 @@ def measure(table: pd.DataFrame, by: Sequence[str], seed: int, settings: Setting
         for judge, verdicts in by_judge(of_task):
             of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents, seed)]
             for column in by:
-                place = {"task": task, "judge": judge, "column": column.removeprefix("meta.")}
+                place: dict[str, Any] = {"task": task, "judge": judge, "column": column.removeprefix("meta.")}
                 for value, part in verdicts.groupby(column):
                     by_columns += [replace(row, **place, value=value) for row in summarize(part, agents, seed)]
         rows += of_judges
@@ -168,8 +168,8 @@ def measure(table: pd.DataFrame, by: Sequence[str], seed: int, settings: Setting
         agreements[task] = agreement(of_task)
         kinds = all_tests(of_task, agents, by)
         for test in kinds["against_chance"]:  # what a fold lacks is a little likelier to be judged wrongly
-            is_below = isinstance(test, AgainstChance) and test.direction == "below chance"
-            if is_below and "split" in settings.get(test.judge or "", {}):
+            is_trained = "split" in settings.get(test.judge or "", {})
+            if is_trained and isinstance(test, AgainstChance) and test.direction == "below chance":
                 test.direction = "below 0.5, which says nothing of a trained judge"
         tests[task] = {name: Table(of_kind) for name, of_kind in kinds.items()}
     return Scores(

@@ -89,8 +89,8 @@ def compose(options: TrialOptions, say: Say) -> int:
     rows, blind = write_trial_set(options.out, lists, notes, seed, force=options.force)
     for sentence in read.common:
         say(sentence)
-    for task, numbers in about.items():
-        _say_numbers(task, numbers, rows, options.unique, say)
+    for name, numbers in about.items():
+        _say_numbers(name, numbers, rows, options.unique, say)
     _say_end(options, notes, blind, say)
     return 0
 

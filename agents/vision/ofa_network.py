@@ -258,7 +258,8 @@ class OFAEncoder(nn.Module):
         """``input_ids`` [B, L], none of them padding; ``pixel_values`` [B, 3, H, W], within -1 and 1."""
         config = self.config
         patches = self.embed_images(pixel_values)
-        grid = image_positions(*patches.shape[-2:], config.image_bucket_size, input_ids.device)
+        height, width = patches.shape[-2:]
+        grid = image_positions(height, width, config.image_bucket_size, input_ids.device)
         text = torch.arange(input_ids.shape[1], device=input_ids.device)
         tokens = self.embed_tokens(input_ids) + self.type_embedding.weight[0]
         images = self.image_proj(patches.flatten(2).transpose(1, 2)) + self.type_embedding.weight[1]

@@ -84,9 +84,11 @@ def _lacking(agent: Agent[Any]) -> tuple[str | None, str | None]:
 
 
 def print_agents(
-    task: str | None = None, *, here: bool = False, sort: Literal["name", "size"] | None = None, json: bool
+    name: str | None, *, task: str | None, here: bool, sort: Literal["name", "size"] | None, json: bool
 ) -> int:
-    """Print a line for each agent: only those that answer ``task``, or that can run ``here``; returns 0."""
+    """Print the agent ``name`` in full, or a line for each that answers ``task`` and can run ``here``; returns 0."""
+    if name is not None:
+        return _print_agent(name, json=json)
     rows = [(entry, needs) for entry, needs in needs_of_agents(task) if not here or needs.run_here]
     if sort is not None:
         rows.sort(key=lambda row: (row[1].memory if sort == "size" else 0, row[0].name))
@@ -171,8 +173,7 @@ def _settings(entry: Entry) -> list[dict[str, Any]]:
     ]
 
 
-def print_agent(name: str, *, json: bool) -> int:
-    """Print one agent in full; returns 0."""
+def _print_agent(name: str, *, json: bool) -> int:
     agent = about(catalogue.get(name))
     if json:
         return _print_json(agent)

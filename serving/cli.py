@@ -16,7 +16,6 @@ from agents.errors import InputError, printable
 from agents.selection import read_names, resolve
 from agents.stimuli import MODES
 from serving import histories
-from serving.agent_list import doctor, print_agent, print_agents
 from serving.command_line import (
     Commands,
     Parser,
@@ -67,7 +66,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     making = command(
         "set",
-        _set,
+        "serving.runs.set_making:make_set",
         "make a set: of any other form of it, of a table with pictures in it, of COCO's annotations, COCO-Search18's",
         example="captions_val2017.json --images val2017 -o set.jsonl",
     )
@@ -104,7 +103,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     ask = command(
         "ask",
-        _ask,
+        "serving.ask:ask",
         "answers to a few pictures, words or topics, at once",
         settings,
         as_json,
@@ -124,7 +123,13 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     summary = "the agents behind HTTP, for programs and a web page"
     serve = command(
-        "serve", _serve, summary, settings, workers, example="--agents mmcq,eliza --port 8000", uses_ray=True
+        "serve",
+        "serving.serve:serve",
+        summary,
+        settings,
+        workers,
+        example="--agents mmcq,eliza --port 8000",
+        uses_ray=True,
     )
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
@@ -151,7 +156,11 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     bench.add_argument("--bare", action="store_true", help="only the agents themselves, without Ray")
 
     agents = command(
-        "agents", _agents, "list the agents, or tell about one", as_json, example="--task word --here --sort size"
+        "agents",
+        "serving.agent_list:print_agents",
+        "list the agents, or tell about one",
+        as_json,
+        example="--task word --here --sort size",
     )
     agents.add_argument("name", nargs="?")
     agents.add_argument(
@@ -160,18 +169,26 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     agents.add_argument("--here", action="store_true", help="only those that can run here, as it is")
     agents.add_argument("--sort", choices=("size", "name"), help="by the memory that they take, or by name")
 
-    doctor = command("doctor", _doctor, "what runs here, and what the rest needs", as_json, example="--task caption")
+    doctor = command(
+        "doctor",
+        "serving.agent_list:doctor",
+        "what runs here, and what the rest needs",
+        as_json,
+        example="--task caption",
+    )
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents that answer it")
 
     schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set", example="record")
     schema.add_argument("of", choices=("record", "stimulus"))
 
     summary = "download the checkpoints that agents need, and tell size and licence"
-    fetch = command("fetch", _fetch, summary, settings, example="git-large-coco")
+    fetch = command("fetch", "serving.fetch:fetch", summary, settings, example="git-large-coco")
     fetch.add_argument("agents", nargs="+", metavar="AGENT")
 
-    status = command("status", _status, "how far a run is, and what failed", as_json, example="run")
-    status.add_argument("dir", type=path)
+    status = command(
+        "status", "serving.runs.status:print_status", "how far a run is, and what failed", as_json, example="run"
+    )
+    status.add_argument("path", type=path, metavar="dir")
 
     report = command(
         "report",
@@ -184,11 +201,14 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     report.add_argument("--single-file", action="store_true", help="one HTML file instead of a folder")
 
     view = command(
-        "view", _view, "the same as report, on this machine's own address until Ctrl-C", example="run --open"
+        "view",
+        "serving.web.view:view",
+        "the same as report, on this machine's own address until Ctrl-C",
+        example="run --open",
     )
-    view.add_argument("runs", nargs="+", type=path, metavar="RUN")
-    view.add_argument("--port", type=port, help="default: a free one")
-    view.add_argument("--open", action="store_true", help="open it in the browser")
+    view.add_argument("paths", nargs="+", type=path, metavar="RUN")
+    view.add_argument("--port", type=port, default=0, help="default: a free one")
+    view.add_argument("--open", dest="open_browser", action="store_true", help="open it in the browser")
 
     export = command(
         "export", _export, "write a run's records in another format", example="run --format csv -o answers.csv"
@@ -203,9 +223,12 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     export.set_defaults(format_options=format_options(export) if formats else [])
 
     importing = command(
-        "import", _import, "read published answers into the same records", example="words.json --task word -o people"
+        "import",
+        "serving.runs.importing:import_files",
+        "read published answers into the same records",
+        example="words.json --task word -o people",
     )
-    importing.add_argument("files", nargs="+", type=path)
+    importing.add_argument("paths", nargs="+", type=path, metavar="files")
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
@@ -223,18 +246,6 @@ def _check(options: argparse.Namespace) -> int:
     return print_report(check_unasked(options.source, task=options.task, deep=options.deep), json=options.json)
 
 
-def _set(options: argparse.Namespace) -> int:
-    from serving.runs.set_making import make_set
-
-    return make_set(options.source, options.out, images=options.images, task=options.task, force=options.force)
-
-
-def _serve(options: argparse.Namespace) -> int:
-    from serving.serve import serve
-
-    return serve(options)
-
-
 def _generate(options: argparse.Namespace) -> int:
     from serving.generate import GenerateOptions, generate
 
@@ -247,28 +258,12 @@ def _generate(options: argparse.Namespace) -> int:
     return generate(chosen(GenerateOptions, options, agents=names, entries=entries, settings=settings), _print)
 
 
-def _ask(options: argparse.Namespace) -> int:
-    from serving.ask import ask
-
-    return ask(options)
-
-
 def _bench(options: argparse.Namespace) -> int:
     from serving.bench.command import BenchOptions, bench
 
     names = read_names("bench", ",".join(options.agents), "measured")
     entries, settings = resolve(names, options.settings, options.config, "bench")
     return bench(chosen(BenchOptions, options, entries=entries, settings=settings))
-
-
-def _agents(options: argparse.Namespace) -> int:
-    if options.name is None:
-        return print_agents(options.task, here=options.here, sort=options.sort, json=options.json)
-    return print_agent(options.name, json=options.json)
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    return doctor(options.task, json=options.json)
 
 
 def _schema(options: argparse.Namespace) -> int:
@@ -281,32 +276,11 @@ def _schema(options: argparse.Namespace) -> int:
     return 0
 
 
-def _fetch(options: argparse.Namespace) -> int:
-    from serving.fetch import fetch
-
-    names = [name for names in options.agents for name in names.split(",") if name]
-    if not names:
-        raise InputError("fetch: no agent is given")
-    return fetch(names, options.settings, options.config)
-
-
-def _status(options: argparse.Namespace) -> int:
-    from serving.runs.status import print_status
-
-    return print_status(options.dir, json=options.json)
-
-
 def _report(options: argparse.Namespace) -> int:
     from serving.web.report import write_report
 
     _print(str(write_report(options.runs, options.out, single_file=options.single_file)))
     return 0
-
-
-def _view(options: argparse.Namespace) -> int:
-    from serving.web.view import view
-
-    return view(options.runs, port=options.port or 0, open_browser=options.open)
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -321,20 +295,6 @@ def _export(options: argparse.Namespace) -> int:
         force=options.force,
         **{name: value for name, value in of_format.items() if value is not None},
     )
-
-
-def _import(options: argparse.Namespace) -> int:
-    from serving.runs.importing import import_files
-
-    import_files(
-        options.files,
-        options.out,
-        task=options.task,
-        name=options.name,
-        frame=options.frame,
-        responses=options.responses,
-    )
-    return 0
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -16,7 +16,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from importlib import metadata
+from functools import partial
+from importlib import import_module, metadata
+from inspect import signature
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args
 
@@ -195,20 +197,27 @@ class Commands:
     def add(
         self,
         name: str,
-        run: Callable[[argparse.Namespace], int],
+        run: str | Callable[[argparse.Namespace], int],
         summary: str,
         *shared: Parser,
         example: str = "",
         uses_ray: bool = False,
     ) -> argparse.ArgumentParser:
-        """A command, which ``run`` carries out; it returns the exit code. Options that it shares with others are those
-        of the parsers ``shared``; ``example`` is what may stand after its name."""
+        """A command. ``run`` returns its exit code: a function of the options, or "module:function", imported when it
+        is called, whose parameters are options by name. ``shared`` are parsers of options."""
         example_line = f"Example: turinglike {name} {example}".rstrip()
         made: argparse.ArgumentParser = self.parsers.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=example_line, parents=shared
         )
-        made.set_defaults(run=run, uses_ray=uses_ray)
+        made.set_defaults(run=partial(_call, run) if isinstance(run, str) else run, uses_ray=uses_ray)
         return made
+
+
+def _call(target: str, options: argparse.Namespace) -> int:
+    module, _, name = target.partition(":")
+    function = getattr(import_module(module), name)
+    values = {**vars(options), "options": options}
+    return function(**{name: values[name] for name in signature(function).parameters}) or 0
 
 
 def add_registered(commands: Commands) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from agents.catalogue import Entry
 from agents.checkpoints import Download
 from agents.contract import Agent
-from agents.errors import TuringlikeError, printable
+from agents.errors import InputError, TuringlikeError, printable
 from agents.hub import NoNetworkError, readable
 from agents.selection import checked_agents, resolve
 
@@ -21,9 +21,12 @@ FAILED = 1  # the exit code if not everything was brought
 _print = partial(print, flush=True)
 
 
-def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None) -> int:
-    """Fetch what the agents ``names`` need; returns the exit code. Raises InputError before anything is fetched."""
-    entries, settings = resolve(names, assignments, config)
+def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -> int:
+    """Fetch what ``agents`` ("a" or "a,b") need; returns the exit code. Raises InputError before it fetches."""
+    names = [name for listed in agents for name in listed.split(",") if name]
+    if not names:
+        raise InputError("fetch: no agent is given")
+    entries, resolved = resolve(names, settings, config)
     failed = []
     for name, entry in entries.items():
         try:
@@ -31,7 +34,7 @@ def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None)
         except ImportError as error:
             failed.append(name)
             _complain(name, error)
-    made = checked_agents({name: entry for name, entry in entries.items() if name not in failed}, settings)
+    made = checked_agents({name: entry for name, entry in entries.items() if name not in failed}, resolved)
     brought: dict[Path, int] = {}
     with _logged_to_stdout():
         for name, agent in made.items():

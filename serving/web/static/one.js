@@ -32,7 +32,6 @@
   const SHOWN = 24; // cards of one side, until the others are asked for
   const OWN = ["id", "task", "image", "meta", "history", "target_box"]; // fields that are shown in another way
 
-  let kept = null; // a conversation that is shown beside others: its title and its record
   let asked = 0;
 
   async function one() {
@@ -197,7 +196,6 @@
       const shown = answer(one.record, row, seen, { name: one.agent, calm: true, bare: true });
       shown.dataset.agent = one.agent;
       shown.dataset.sample = one.record.sample;
-      if (task === "conversation" && one.record.answer) shown.lastChild.before(keep(one));
       const href = forOne(numberOf(state.of, state.stimulus), { agent: one.agent, sample: one.record.sample });
       shown.lastChild.append(
         el("a", { href }, "Link to this answer"),
@@ -224,46 +222,9 @@
         rest.length ? more : null,
       );
     };
-    const others = kept && task === "conversation" && kept.stimulus !== state.stimulus ? beside() : null;
-    const parts = [others, side("Agents", machines), side("People", people)].filter((part) => part !== null);
+    const parts = [side("Agents", machines), side("People", people)].filter((part) => part !== null);
     if (!parts.length) parts.push(note("Nobody has answered yet."));
     return el("div", { class: `sides ${parts.length > 1 ? "several" : ""}` }, ...parts);
-  }
-
-  /** A button that keeps a conversation, so that it stands beside those of other stimuli. */
-  function keep(one) {
-    return el(
-      "button",
-      {
-        type: "button",
-        class: "quiet",
-        click: () => {
-          kept = { stimulus: state.stimulus, ...one };
-          byId("told").textContent = "Kept: open another conversation to see both side by side.";
-        },
-      },
-      "Keep beside others",
-    );
-  }
-
-  function beside() {
-    const drop = () => {
-      kept = null;
-      one();
-    };
-    return el(
-      "section",
-      { "aria-label": "Kept conversation" },
-      el(
-        "h3",
-        null,
-        "Kept: ",
-        said(kept.stimulus),
-        " ",
-        el("button", { type: "button", class: "quiet", click: drop }, "Let go"),
-      ),
-      el("div", { class: "cards two" }, answer(kept.record, {}, null, { name: kept.agent, calm: true, bare: true })),
-    );
   }
 
   /** Show the answer that the address names. */

@@ -240,7 +240,6 @@ def doctor(task: str | None, *, json: bool) -> int:
 
 
 def _absent_extras() -> Iterator[tuple[str, list[str]]]:
-    """The packages of each extra that are not installed; an extra within another is named there."""
     required: dict[str, list[str]] = {}
     for line in metadata.requires(DISTRIBUTION) or ():
         if (match := _REQUIRED.match(line)) is not None and match[1] != DISTRIBUTION:

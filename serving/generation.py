@@ -174,7 +174,6 @@ class Generation:
         )
 
     def _batches(self, name: str) -> int:
-        """How many batches an agent has to answer, about; a conversation counts as one."""
         agent = self.agents[name]
         size = self.options.batch_size or agent.batch_size
         return sum(
@@ -361,8 +360,6 @@ class Generation:
 
 @dataclass(slots=True)
 class _OpenKey:
-    """An answer that is still to be made."""
-
     position: int
     stimulus: str
     row: bytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -195,37 +194,29 @@ def _swatch(rgb: tuple[int, ...]) -> str:
 
 
 def _picture(record: TypedRecord) -> str:
+    from serving.web.report import thumbnail
+
     stimulus = record.shown()
     image = None if isinstance(stimulus, ConversationStimulus) else getattr(stimulus, "image", None)
     if not isinstance(image, Image):
         return ""
     try:
-        source, width, height = _thumbnail(image)
+        small = thumbnail(image, 3 * PICTURE // 2)  # more pixels for dense screens
+        header = image.header()
     except (AnswerError, MemoryError):
         return ""
-    across, down = width, height
+    width, height = across, down = header.width, header.height
     if isinstance(record.answer, ScanpathAnswer):  # drawn in its own frame, whatever the picture's size
         across, down = record.answer.frame
     name = _esc(record.stimulus)
     scale = PICTURE / max(width, height)
+    source = f"data:image/jpeg;base64,{base64.b64encode(small).decode()}"
     size = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {across} {down}" role="img" aria-label="{name}">'
         f'<image href="{source}" width="{across}" height="{down}" preserveAspectRatio="none"/>'
         f"{_marks(record.answer, max(across, down) / PICTURE)}</svg>"
     )
-
-
-def _thumbnail(image: Image) -> tuple[str, int, int]:
-    """A small picture as a data address, and the full width and height. Raises ImageError, MemoryError."""
-    from PIL import Image as PILImage
-
-    small = PILImage.fromarray(image.decode())
-    width, height = small.size
-    small.thumbnail((3 * PICTURE // 2, 3 * PICTURE // 2))  # more pixels for dense screens
-    buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=75)
-    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}", width, height
 
 
 def _marks(answer: Any, unit: float) -> str:

@@ -83,12 +83,12 @@ def script(name: str, chunk: bytes) -> bytes:
     return b'Turinglike.take("' + name.encode() + b'",' + chunk + b");\n"
 
 
-def thumbnail(image: Image) -> bytes:
-    """The image as a small JPEG. Raises ImageError."""
+def thumbnail(image: Image, side: int = SIDE) -> bytes:
+    """The image as a JPEG of at most ``side`` pixels. Raises ImageError."""
     from PIL import Image as PILImage
 
     pixels = PILImage.fromarray(image.decode())
-    pixels.thumbnail((SIDE, SIDE), PILImage.Resampling.LANCZOS, reducing_gap=3.0)
+    pixels.thumbnail((side, side), PILImage.Resampling.LANCZOS, reducing_gap=3.0)
     buffer = io.BytesIO()
     pixels.save(buffer, "JPEG", quality=80, optimize=True)
     return buffer.getvalue()
@@ -127,7 +127,6 @@ def _write_file(data: Gathered, target: Path) -> None:
 
 
 def _refuse_other_pages(path: Path, own: Path) -> None:
-    """Raise InputError if there is a file at ``path`` that neither begins as a report does nor is the run's ``own``."""
     refuse_irregular(path)
     if not path.exists() or path.resolve() == own.resolve():
         return

@@ -2,7 +2,8 @@
 "use strict";
 
 {
-  const { canvas, coordinate, count, el, fixation, note, player, said, small, svg, tagged, targetBox } = Turinglike;
+  const { canvas, coordinate, count, el, fixation, note, player, said, small, svg, swatch, tagged, targetBox } =
+    Turinglike;
   // Okabe and Ito's colours, which the colour-blind tell apart; people are drawn in their own.
   const COLOURS = ["#ffd400", "#56b4e9", "#e69f00", "#00c08b", "#ff7eb6", "#d55e00", "#b39ddb", "#8bc34a"];
   const PEOPLE = "#ffffff";
@@ -140,9 +141,7 @@
     const ticked = [...machines.slice(0, MACHINES), ...people.slice(0, PERSONS)];
     const rows = layers.map((layer) => {
       layer.box = el("input", { type: "checkbox", checked: ticked.includes(layer), change: show });
-      const mark = el("span", { class: "swatch", "aria-hidden": "true" });
-      mark.style.background = layer.colour;
-      return el("li", null, choice(layer.box, mark, said(layer.label)));
+      return el("li", null, choice(layer.box, swatch(layer.colour), said(layer.label)));
     });
     const all = (which) => () => {
       for (const layer of layers) layer.box.checked = which(layer);

@@ -175,7 +175,7 @@
       stop();
       go(Number(slider.value));
     });
-    return { button, go, start, stop, slider, line: el("div", { class: "line" }, button, slider, where) };
+    return { button, slider, go, start, stop, line: el("div", { class: "line" }, button, slider, where) };
   }
 
   function controls(drawing, ring, fixations, waits) {

@@ -30,10 +30,7 @@ _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an agent needs: ``memory`` and ``device_memory`` in bytes on the CPU and on a GPU; ``fits``: either is here.
-
-    ``lacks`` is "package", "checkpoint", "other" or None, and ``missing`` the sentence about it.
-    """
+    """What an agent needs, memory in bytes; ``lacks`` is "package", "checkpoint", "other" or None."""
 
     name: str
     tasks: tuple[str, ...]

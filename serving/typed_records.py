@@ -32,10 +32,7 @@ FIRST, LAST = "#ffd400", "#ff3b30"  # of a scanpath's fixations; those between a
 
 
 class TypedRecord(Record):
-    """A record whose ``answer`` is a class of ``agents.answers.BY_TASK``, or None.
-
-    ``model_dump(mode="json", by_alias=True)`` is the record as it is written.
-    """
+    """A record whose ``answer`` is a class of ``agents.answers.BY_TASK``, or None."""
 
     answer: Any
     _shown: Callable[[], Stimulus | None] | None = PrivateAttr(default=None)
@@ -70,8 +67,7 @@ class Records(list[TypedRecord]):
     """Records, in the order in which they were asked for."""
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row per record, nested values with their types; no column is empty. Raises UnavailableError without
-        pyarrow."""
+        """One row per record, nested values typed. Raises UnavailableError without pyarrow."""
         from serving.export.parquet import arrow_table
         from serving.export.tables import columns_of
 
@@ -115,8 +111,7 @@ class OpenRun:
         return sum(1 for _ in self._rows())
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row per record, nested values with their types; no column is empty. Raises UnavailableError without
-        pyarrow, and InputError for a record that no table can hold."""
+        """As :meth:`Records.to_arrow`; also raises InputError for a record that no table can hold."""
         from serving.export.parquet import arrow_table
         from serving.export.selection import Selection
         from serving.export.tables import export_columns, selected

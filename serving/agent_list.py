@@ -30,10 +30,7 @@ _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an agent needs: ``memory`` and ``device_memory`` in bytes on the CPU and on a GPU; ``fits``: either is here.
-
-    ``lacks`` is "package", "checkpoint", "other" or None, and ``missing`` the sentence about it.
-    """
+    """What an agent needs, memory in bytes; ``lacks`` is "package", "checkpoint", "other" or None."""
 
     name: str
     tasks: tuple[str, ...]
@@ -240,7 +237,6 @@ def doctor(task: str | None, *, json: bool) -> int:
 
 
 def _absent_extras() -> Iterator[tuple[str, list[str]]]:
-    """The packages of each extra that are not installed; an extra within another is named there."""
     required: dict[str, list[str]] = {}
     for line in metadata.requires(DISTRIBUTION) or ():
         if (match := _REQUIRED.match(line)) is not None and match[1] != DISTRIBUTION:

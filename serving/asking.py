@@ -150,7 +150,6 @@ class Agents:
             ended.result()
 
     def _end(self) -> Future[None] | None:
-        """Begin to let go."""
         loop, self._loop = self._loop, None
         if loop is None:
             return None

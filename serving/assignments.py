@@ -79,8 +79,7 @@ class Assignment:
 def check_usage(
     names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int
 ) -> None:
-    """Raises InputError for a pair whose member does not converse, and for too many samples; UnavailableError for an
-    agent that lacks something here."""
+    """Raises InputError for members that do not converse and too many samples; UnavailableError for what is missing."""
     problems = [
         Problem("--agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
         for name in names

@@ -71,7 +71,6 @@ def _fetch(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
 
 @contextlib.contextmanager
 def _logged_to_stdout() -> Iterator[None]:
-    """Within the block the sizes of downloads go to stdout, and the hub's client is silent about its retries."""
     from huggingface_hub.utils import logging as hub_logging
 
     hub_logging.set_verbosity(logging.ERROR)

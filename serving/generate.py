@@ -37,7 +37,6 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     ``then`` is the command that is proposed at the end, in place of ``view``.
     """
     began = time.monotonic()
-    log_progress = _ignore if options.quiet else _warn
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
     may_be_here = options.address is None and options.replicas is None
@@ -54,7 +53,8 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         interrupts.raised(), _debug_lines(options.verbose), _folder(options), lock(options.out) as check_lock,
         begun_ahead(needs_ray and _is_large(options.source)) as ahead,
     ):  # fmt: skip
-        log_progress(f"checking {options.source}")
+        if not options.quiet:
+            _warn(f"checking {options.source}")
         run = open_run(
             options.out,
             options.source,
@@ -146,7 +146,6 @@ def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
 
 @contextlib.contextmanager
 def _debug_lines(verbose: bool) -> Iterator[None]:
-    """Within the block, if ``verbose``, the scheduling log goes to stderr."""
     if not verbose:
         yield
         return
@@ -163,10 +162,6 @@ def _debug_lines(verbose: bool) -> Iterator[None]:
 class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         _warn(record.getMessage())
-
-
-def _ignore(text: str) -> None:
-    pass
 
 
 def _warn(text: str) -> None:

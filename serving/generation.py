@@ -37,8 +37,7 @@ CONVERSATIONS = 1024  # of one pair that advance together
 
 @dataclass(slots=True)
 class Generation:
-    """One call of ``generate``, from the checked run folder to its exit code. ``here``: agents answer in this process,
-    without Ray."""
+    """One call of ``generate``, from the checked run folder to its exit code; ``here``: without Ray."""
 
     options: GenerateOptions
     run: Run
@@ -94,8 +93,7 @@ class Generation:
         return sum(assignment.left(self.options.limit) for assignment in self.assignments)
 
     def needs_no_workers(self) -> bool:
-        """Whether a process for each agent would take longer to start than it saves: none but those of servers has more
-        to answer than two batches, or than it takes at once, and none has use for a GPU that is here."""
+        """Whether workers would take longer to start than they save: no agent has more than two batches, or a GPU."""
         limit, on_cpu = self.options.limit, self.options.device == "cpu" or not machine.may_have_gpu()
 
         def most(agent: Agent[Any]) -> int:
@@ -110,10 +108,7 @@ class Generation:
         )
 
     async def execute(self, take_signals: Callable[[], None]) -> None:
-        """Start everything, answer everything, end everything; raises StorageError and ClusterError.
-
-        ``take_signals`` takes the signals back that Ray has taken when it started.
-        """
+        """Answer everything; ``take_signals`` takes back those that Ray took. Raises StorageError and ClusterError."""
         for assignment in self.assignments:
             self.store.open(assignment.records)
             if assignment.is_pair:
@@ -174,7 +169,6 @@ class Generation:
         )
 
     def _batches(self, name: str) -> int:
-        """How many batches an agent has to answer, about; a conversation counts as one."""
         agent = self.agents[name]
         size = self.options.batch_size or agent.batch_size
         return sum(
@@ -323,8 +317,7 @@ class Generation:
         return by_name
 
     def tidy(self) -> None:
-        """After the last write: one line per key, in the set's order, no journal of finished conversations, checksums
-        of the records."""
+        """Leave one line per key in the set's order, checksums, and no journal of finished conversations."""
         counts, entries = self.counts(), self.run.meta["agents"]
         untidy = [assignment for assignment in self.assignments if not assignment.resume.is_in_order()]
         for assignment in untidy:
@@ -361,8 +354,6 @@ class Generation:
 
 @dataclass(slots=True)
 class _OpenKey:
-    """An answer that is still to be made."""
-
     position: int
     stimulus: str
     row: bytes

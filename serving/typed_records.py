@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -33,10 +32,7 @@ FIRST, LAST = "#ffd400", "#ff3b30"  # of a scanpath's fixations; those between a
 
 
 class TypedRecord(Record):
-    """A record whose ``answer`` is a class of ``agents.answers.BY_TASK``, or None.
-
-    ``model_dump(mode="json", by_alias=True)`` is the record as it is written.
-    """
+    """A record whose ``answer`` is a class of ``agents.answers.BY_TASK``, or None."""
 
     answer: Any
     _shown: Callable[[], Stimulus | None] | None = PrivateAttr(default=None)
@@ -71,8 +67,7 @@ class Records(list[TypedRecord]):
     """Records, in the order in which they were asked for."""
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row per record, nested values with their types; no column is empty. Raises UnavailableError without
-        pyarrow."""
+        """One row per record, nested values typed. Raises UnavailableError without pyarrow."""
         from serving.export.parquet import arrow_table
         from serving.export.tables import columns_of
 
@@ -116,8 +111,7 @@ class OpenRun:
         return sum(1 for _ in self._rows())
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row per record, nested values with their types; no column is empty. Raises UnavailableError without
-        pyarrow, and InputError for a record that no table can hold."""
+        """As :meth:`Records.to_arrow`; also raises InputError for a record that no table can hold."""
         from serving.export.parquet import arrow_table
         from serving.export.selection import Selection
         from serving.export.tables import export_columns, selected
@@ -195,37 +189,29 @@ def _swatch(rgb: tuple[int, ...]) -> str:
 
 
 def _picture(record: TypedRecord) -> str:
+    from serving.web.report import thumbnail
+
     stimulus = record.shown()
     image = None if isinstance(stimulus, ConversationStimulus) else getattr(stimulus, "image", None)
     if not isinstance(image, Image):
         return ""
     try:
-        source, width, height = _thumbnail(image)
+        small = thumbnail(image, 3 * PICTURE // 2)  # more pixels for dense screens
+        header = image.header()
     except (AnswerError, MemoryError):
         return ""
-    across, down = width, height
+    width, height = across, down = header.width, header.height
     if isinstance(record.answer, ScanpathAnswer):  # drawn in its own frame, whatever the picture's size
         across, down = record.answer.frame
     name = _esc(record.stimulus)
     scale = PICTURE / max(width, height)
+    source = f"data:image/jpeg;base64,{base64.b64encode(small).decode()}"
     size = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {across} {down}" role="img" aria-label="{name}">'
         f'<image href="{source}" width="{across}" height="{down}" preserveAspectRatio="none"/>'
         f"{_marks(record.answer, max(across, down) / PICTURE)}</svg>"
     )
-
-
-def _thumbnail(image: Image) -> tuple[str, int, int]:
-    """A small picture as a data address, and the full width and height. Raises ImageError, MemoryError."""
-    from PIL import Image as PILImage
-
-    small = PILImage.fromarray(image.decode())
-    width, height = small.size
-    small.thumbnail((3 * PICTURE // 2, 3 * PICTURE // 2))  # more pixels for dense screens
-    buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=75)
-    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}", width, height
 
 
 def _marks(answer: Any, unit: float) -> str:

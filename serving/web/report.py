@@ -1,8 +1,6 @@
 """The report: every answer of one or several runs, as a folder or one file that a browser shows without a server.
 
-It is the viewer (``viewer.html`` and the scripts beside it) with its data. A page from a file may load scripts and
-pictures beside it and nothing else, so in a folder each chunk of the data is a script that hands it over; in one file
-it stands in the page, and the pictures with it.
+A page from a file may load only scripts and pictures, so in a folder each chunk of the data is a script.
 """
 
 from __future__ import annotations
@@ -29,11 +27,9 @@ GENERATOR = '<meta name="generator" content="Turinglike">'  # by which a page of
 
 
 def write_report(paths: Sequence[Path | str], out: Path | str | None = None, *, single_file: bool = False) -> Path:
-    """Write the report of the run folders ``paths`` and return the path of its page.
+    """Write the report of the run folders ``paths`` and return the path of its page; a former report is replaced.
 
-    ``out`` is a folder (default: ``report`` in the first run), or with ``single_file`` an HTML file (default:
-    ``report.html`` there). A former report is replaced, anything else is not. Raises InputError if a path is no run
-    folder or ``out`` may not be written over, StorageError if the report cannot be written.
+    ``out`` is by default ``report`` or ``report.html`` in the first run. Raises InputError and StorageError.
     """
     runs = [Run(path) for path in paths]
     target = Path(out) if out is not None else runs[0].path / ("report.html" if single_file else "report")
@@ -83,12 +79,12 @@ def script(name: str, chunk: bytes) -> bytes:
     return b'Turinglike.take("' + name.encode() + b'",' + chunk + b");\n"
 
 
-def thumbnail(image: Image) -> bytes:
-    """The image as a small JPEG. Raises ImageError."""
+def thumbnail(image: Image, side: int = SIDE) -> bytes:
+    """The image as a JPEG of at most ``side`` pixels. Raises ImageError."""
     from PIL import Image as PILImage
 
     pixels = PILImage.fromarray(image.decode())
-    pixels.thumbnail((SIDE, SIDE), PILImage.Resampling.LANCZOS, reducing_gap=3.0)
+    pixels.thumbnail((side, side), PILImage.Resampling.LANCZOS, reducing_gap=3.0)
     buffer = io.BytesIO()
     pixels.save(buffer, "JPEG", quality=80, optimize=True)
     return buffer.getvalue()
@@ -127,7 +123,6 @@ def _write_file(data: Gathered, target: Path) -> None:
 
 
 def _refuse_other_pages(path: Path, own: Path) -> None:
-    """Raise InputError if there is a file at ``path`` that neither begins as a report does nor is the run's ``own``."""
     refuse_irregular(path)
     if not path.exists() or path.resolve() == own.resolve():
         return

@@ -38,8 +38,7 @@ PICTURES = 200  # small ones that are kept in memory
 
 @contextmanager
 def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTPServer]:
-    """A server of the viewer for the run folders ``paths``, bound and not yet serving; ``port`` 0: a free one. Raises
-    InputError if a path is no run folder or the port is taken."""
+    """A server of the viewer, bound and not yet serving; ``port`` 0: a free one. Raises InputError."""
     with gathered([Run(path) for path in paths]) as data, tempfile.TemporaryDirectory() as name:
 
         @lru_cache(PICTURES)

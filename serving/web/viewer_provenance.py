@@ -103,8 +103,7 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def random_weights(agent: Mapping[str, Any]) -> bool:
-    """Whether ``run.json`` says of an agent that its weights are random: ``random_weights: true`` or
-    ``weights: "random"`` in its provenance or its settings."""
+    """Whether an agent's entry in ``run.json`` says that its weights are random."""
     for part in (agent.get("provenance"), agent.get("settings")):
         if isinstance(part, dict) and (part.get("random_weights") is True or part.get("weights") == "random"):
             return True

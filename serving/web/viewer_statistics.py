@@ -89,10 +89,7 @@ class Statistics:
         self.seconds: dict[tuple[str, str], array[float]] = defaultdict(doubles)
 
     def stimulus(self, number: int, records: Labelled, parsed: Labelled) -> float | None:
-        """Take in the ``records`` of a stimulus, of which the ``parsed`` have an answer of their task's form.
-
-        Returns the mean likeness of the answers of different agents and people, 0 to 1; None where it is unknown.
-        """
+        """Take in a stimulus's ``records``, of which the ``parsed`` are well formed; returns their likeness, 0 to 1."""
         for agent, record in records:
             of = PEOPLE if record["kind"] == "human" else agent
             self.records[record["task"], of] += 1

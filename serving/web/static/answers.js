@@ -2,8 +2,7 @@
 "use strict";
 
 {
-  const { badge, canvas, code, coordinate, count, el, folded, json, note, pairs, said, scanpath, small, svg } =
-    Turinglike;
+  const { badge, canvas, code, count, el, folded, json, note, pairs, said, scanpath, small, tagged } = Turinglike;
 
   const TASKS = {
     color_estimation: "Colour estimation",
@@ -170,28 +169,10 @@
     const list = rows.length ? el("ol", { class: "labels" }, ...rows) : note("No object was found.");
     if (!answer.boxes?.length || !picture?.width) return [photograph(picture), list];
     const size = Math.max(picture.width, picture.height) / 26;
-    const shapes = answer.boxes.slice(0, LISTED).flatMap(([x, y, width, height], at) => {
+    const shapes = answer.boxes.slice(0, LISTED).flatMap((box, at) => {
       const score = answer.scores?.[at];
       const text = `${(answer.labels[at] ?? "").slice(0, 40)}${score === undefined ? "" : ` ${score.toFixed(2)}`}`;
-      return [
-        svg("rect", {
-          class: "box",
-          x: coordinate(x),
-          y: coordinate(y),
-          width: coordinate(Math.max(width, 0)),
-          height: coordinate(Math.max(height, 0)),
-        }),
-        svg(
-          "text",
-          {
-            class: "tag",
-            x: coordinate(x + size / 4),
-            y: coordinate(Math.max(y, 0) + size),
-            "font-size": coordinate(size),
-          },
-          text,
-        ),
-      ];
+      return tagged(box, text, size);
     });
     const label = `The picture with boxes around: ${answer.labels.slice(0, 10).join(", ")}`;
     return [canvas(picture, [picture.width, picture.height], label, ...shapes), list];

@@ -73,5 +73,11 @@ globalThis.Turinglike ??= {};
     return String(Math.round(Math.max(-1e7, Math.min(1e7, value)) * 10) / 10);
   }
 
-  Object.assign(Turinglike, { el, svg, byId, said, code, small, note, badge, folded, json, pairs, count, coordinate });
+  /** A link as a button; without an address a button that does nothing. */
+  function step(href, text, attributes) {
+    if (href === null) return el("span", { class: "button quiet", "aria-disabled": "true" }, text);
+    return el("a", { class: "button quiet", href, ...attributes }, text);
+  }
+
+  Object.assign(Turinglike, { step, el, svg, byId, said, code, small, note, badge, folded, json, pairs, count, coordinate });
 }

@@ -19,6 +19,7 @@
     selection,
     small,
     state,
+    step,
     stimulus,
     svg,
     swatch,
@@ -140,19 +141,10 @@
   }
 
   function pager(page, pages, name) {
-    const to = (number, text, label) =>
-      number >= 1 && number <= pages && number !== page
-        ? el(
-            "a",
-            {
-              class: "button quiet",
-              href: forList({ page: number }),
-              "aria-label": label,
-              rel: text === "›" ? "next" : text === "‹" ? "prev" : null,
-            },
-            text,
-          )
-        : el("span", { class: "button quiet", "aria-disabled": "true" }, text);
+    const to = (number, text, label, rel = null) => {
+      const leads = number >= 1 && number <= pages && number !== page;
+      return step(leads ? forList({ page: number }) : null, text, { "aria-label": label, rel });
+    };
     const field = el("input", { type: "text", inputmode: "numeric", value: page, size: 5, "aria-label": "Page" });
     field.addEventListener("change", () => {
       location.hash = forList({ page: Math.min(Math.max(1, Number.parseInt(field.value, 10) || 1), pages) });
@@ -161,10 +153,10 @@
       "nav",
       { class: "pager line", "aria-label": name },
       to(1, "«", "First page"),
-      to(page - 1, "‹", "Page before"),
+      to(page - 1, "‹", "Page before", "prev"),
       field,
       small(`of ${pages.toLocaleString("en")}`),
-      to(page + 1, "›", "Next page"),
+      to(page + 1, "›", "Next page", "next"),
       to(pages, "»", "Last page"),
     );
   }

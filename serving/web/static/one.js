@@ -24,6 +24,7 @@
     selection,
     small,
     state,
+    step,
     stimulus,
     swatch,
     TASKS,
@@ -67,21 +68,15 @@
   function head(number, task) {
     const { numbers } = selection();
     const at = numbers.indexOf(number);
-    const to = (other, text, label) =>
-      other === undefined
-        ? el("span", { class: "button quiet", "aria-disabled": "true" }, text)
-        : el(
-            "a",
-            { class: `button quiet ${text === "›" ? "next" : "before"}`, href: forOne(other), "aria-label": label },
-            text,
-          );
+    const to = (other, text, label, side) =>
+      step(other === undefined ? null : forOne(other), text, { class: `button quiet ${side}`, "aria-label": label });
     const { id } = Turinglike.index.stimuli;
     return el(
       "div",
       { class: "line" },
       el("a", { class: "button quiet back", href: forList({}) }, "List"),
-      to(numbers[at - 1], "‹", "The one before"),
-      to(at < 0 ? undefined : numbers[at + 1], "›", "The next one"),
+      to(numbers[at - 1], "‹", "The one before", "before"),
+      to(at < 0 ? undefined : numbers[at + 1], "›", "The next one", "next"),
       el("h2", null, said(id[number]), " ", small(TASKS[task] ?? task)),
       at < 0 ? null : small(`${(at + 1).toLocaleString("en")} of ${numbers.length.toLocaleString("en")}`),
     );

@@ -2,7 +2,8 @@
 "use strict";
 
 {
-  const { canvas, coordinate, count, el, note, said, small, svg, targetBox } = Turinglike;
+  const { canvas, coordinate, count, el, fixation, note, player, said, small, svg, swatch, tagged, targetBox } =
+    Turinglike;
   // Okabe and Ito's colours, which the colour-blind tell apart; people are drawn in their own.
   const COLOURS = ["#ffd400", "#56b4e9", "#e69f00", "#00c08b", "#ff7eb6", "#d55e00", "#b39ddb", "#8bc34a"];
   const PEOPLE = "#ffffff";
@@ -32,18 +33,9 @@
     const label = `${count(drawn.length, "scanpath")} over the picture`;
     const drawing = canvas(picture, frame, label, ...targetBox(stimulus, frame, picture), density);
     drawing.append(...drawn.map(({ group }) => group));
-    const scrubber = el("input", { type: "range", min: 0, max: longest, value: 0, "aria-label": "Up to fixation" });
-    const where = el("output", { class: "where" });
     const densities = el("input", { type: "checkbox" });
     const lines = el("input", { type: "checkbox", checked: true });
-    const play = el("button", { type: "button", class: "quiet" }, "Play");
-    let timer = null;
-
-    function show() {
-      const upTo = Number(scrubber.value);
-      const text = upTo === 0 ? "whole paths" : `fixation ${upTo} of ${longest}`;
-      where.textContent = text;
-      scrubber.setAttribute("aria-valuetext", text);
+    function show(upTo) {
       const seen = drawn.filter(({ box }) => box.checked);
       for (const layer of drawn) showPath(layer, layer.box.checked && lines.checked, upTo);
       density.setAttribute("visibility", densities.checked && seen.length ? "visible" : "hidden");
@@ -52,40 +44,18 @@
         density.setAttribute("href", densityMap(fixations, frame));
       }
     }
-    function stop() {
-      clearTimeout(timer);
-      timer = null;
-      play.textContent = "Play";
-    }
-    function step() {
-      const next = Number(scrubber.value) + 1;
-      scrubber.value = String(next > longest ? 0 : next);
-      show();
-      if (next > longest || !drawing.isConnected) stop();
-      else timer = setTimeout(step, 500);
-    }
-    play.addEventListener("click", () => {
-      if (timer !== null) {
-        stop();
-        return;
-      }
-      play.textContent = "Pause";
-      step();
-    });
-    scrubber.addEventListener("input", () => {
-      stop();
-      show();
-    });
-    for (const box of [densities, lines]) box.addEventListener("change", show);
+    const { go, slider, line } = player(longest, { pause: 500, label: "Up to fixation", all: "whole paths", show });
+    const redraw = () => show(Number(slider.value));
+    for (const box of [densities, lines]) box.addEventListener("change", redraw);
     const caption = el(
       "figcaption",
       null,
-      el("div", { class: "line" }, play, scrubber, where),
+      line,
       el("div", { class: "line" }, choice(lines, "paths"), choice(densities, "density of the fixations shown")),
-      legend(drawn, show),
+      legend(drawn, redraw),
       note("Each path in its own colour, people's in white; a density's kernel is a degree of the papers' experiment."),
     );
-    show();
+    go(0);
     return el("figure", { class: "overlay", "aria-label": "Answers over the picture" }, drawing, caption);
   }
 
@@ -95,23 +65,7 @@
   function pathShapes({ points, colour, answer }, radius) {
     const under = svg("polyline", { class: "under" });
     const line = svg("polyline", { class: "path" });
-    const marks = points.map(([x, y], at) => {
-      const place = { cx: coordinate(x), cy: coordinate(y) };
-      const forced = at === 0 && answer.forced_first ? " forced" : "";
-      const number = {
-        class: "number",
-        x: place.cx,
-        y: place.cy,
-        dy: "0.36em",
-        "font-size": coordinate(radius * 1.25),
-      };
-      return svg(
-        "g",
-        null,
-        svg("circle", { class: `fixation${forced}`, ...place, r: coordinate(radius) }),
-        svg("text", number, String(at + 1)),
-      );
-    });
+    const marks = points.map((point, at) => svg("g", null, ...fixation(point, at, radius, answer.forced_first)));
     return { group: coloured(colour, under, line, ...marks), under, line, marks, radius };
   }
 
@@ -167,17 +121,8 @@
     const letters = Math.max(...frame) / 32;
     for (const [nth, layer] of drawn.entries()) {
       layer.group = coloured(layer.colour);
-      layer.answer.boxes.slice(0, 100).forEach(([x, y, width, height], at) => {
-        const place = { x: coordinate(x), y: coordinate(y) };
-        const text = { x: coordinate(x + letters / 4), y: coordinate(Math.max(y, 0) + letters * (1 + (nth % 3))) };
-        layer.group.append(
-          svg("rect", {
-            class: "box",
-            ...place,
-            ...size([width, height].map((side) => coordinate(Math.max(side, 0)))),
-          }),
-          svg("text", { class: "tag", ...text, "font-size": coordinate(letters) }, layer.answer.labels[at] ?? ""),
-        );
+      layer.answer.boxes.slice(0, 100).forEach((box, at) => {
+        layer.group.append(...tagged(box, layer.answer.labels[at] ?? "", letters, 1 + (nth % 3)));
       });
     }
     const drawing = canvas(picture, frame, `Boxes of ${count(drawn.length, "answer")} over the picture`);
@@ -196,9 +141,7 @@
     const ticked = [...machines.slice(0, MACHINES), ...people.slice(0, PERSONS)];
     const rows = layers.map((layer) => {
       layer.box = el("input", { type: "checkbox", checked: ticked.includes(layer), change: show });
-      const mark = el("span", { class: "swatch", "aria-hidden": "true" });
-      mark.style.background = layer.colour;
-      return el("li", null, choice(layer.box, mark, said(layer.label)));
+      return el("li", null, choice(layer.box, swatch(layer.colour), said(layer.label)));
     });
     const all = (which) => () => {
       for (const layer of layers) layer.box.checked = which(layer);

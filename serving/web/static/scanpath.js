@@ -95,16 +95,8 @@
     }
     const line = points.map((point) => point.map(coordinate).join(",")).join(" ");
     shapes.push(svg("polyline", { class: "under", points: line }), svg("polyline", { class: "path", points: line }));
-    points.forEach(([x, y], at) => {
-      const forced = at === 0 && answer.forced_first ? " forced" : "";
-      shapes.push(
-        svg("circle", { class: `fixation${forced}`, cx: coordinate(x), cy: coordinate(y), r: coordinate(radius) }),
-        svg(
-          "text",
-          { class: "number", x: coordinate(x), y: coordinate(y), dy: "0.36em", "font-size": coordinate(radius * 1.15) },
-          String(at + 1),
-        ),
-      );
+    points.forEach((point, at) => {
+      shapes.push(...fixation(point, at, radius, answer.forced_first));
     });
     const ring = svg("circle", { class: "ring", r: coordinate(radius * 1.7) });
     const drawing = canvas(
@@ -126,65 +118,94 @@
     return [svg("rect", { class: "box", x, y, width, height })];
   }
 
-  function controls(drawing, ring, fixations, waits) {
-    const last = fixations.length;
-    let at = 0; // 0: the whole path, without a ring
+  /** The disc of a fixation and its number. */
+  function fixation([x, y], at, radius, isForced) {
+    const [cx, cy] = [coordinate(x), coordinate(y)];
+    const kind = at === 0 && isForced ? "fixation forced" : "fixation";
+    const number = { class: "number", x: cx, y: cy, dy: "0.36em", "font-size": coordinate(radius * 1.15) };
+    return [svg("circle", { class: kind, cx, cy, r: coordinate(radius) }), svg("text", number, String(at + 1))];
+  }
+
+  /** A box and its text, in the line `line` below its upper edge; `letters` is the text's size. */
+  function tagged([x, y, width, height], text, letters, line = 1) {
+    const [left, top] = [coordinate(x), coordinate(y)];
+    const [across, down] = [width, height].map((side) => coordinate(Math.max(side, 0)));
+    const place = { x: coordinate(x + letters / 4), y: coordinate(Math.max(y, 0) + letters * line) };
+    return [
+      svg("rect", { class: "box", x: left, y: top, width: across, height: down }),
+      svg("text", { class: "tag", ...place, "font-size": coordinate(letters) }, text),
+    ];
+  }
+
+  /** A button and a slider that go through the fixations 1 to `last`, 0 being all of them; `show` draws one. */
+  function player(last, { pause: between, label, all, show }) {
     let timer = null;
-    const button = el(
-      "button",
-      { type: "button", class: "quiet", click: () => (timer === null ? start() : pause()) },
-      "Play",
-    );
-    const slider = el("input", { type: "range", min: 0, max: last, value: 0, "aria-label": "Fixation" });
+    const toggle = () => (timer === null ? start() : stop());
+    const button = el("button", { type: "button", class: "quiet", click: toggle }, "Play");
+    const slider = el("input", { type: "range", min: 0, max: last, value: 0, "aria-label": label });
     const where = el("output", { class: "where" });
+
+    function go(number) {
+      slider.value = String(number);
+      const text = number === 0 ? all : `fixation ${number} of ${last}`;
+      slider.setAttribute("aria-valuetext", text);
+      where.textContent = text;
+      show(number);
+    }
+    function stop() {
+      clearTimeout(timer);
+      timer = null;
+      button.textContent = "Play";
+    }
+    function step() {
+      const next = Number(slider.value) + 1;
+      if (!slider.isConnected || next > last) {
+        stop();
+        go(0);
+        return;
+      }
+      go(next);
+      timer = setTimeout(step, between);
+    }
+    function start() {
+      button.textContent = "Pause";
+      timer = setTimeout(step, 0);
+    }
+    slider.addEventListener("input", () => {
+      stop();
+      go(Number(slider.value));
+    });
+    return { button, slider, go, start, stop, line: el("div", { class: "line" }, button, slider, where) };
+  }
+
+  function controls(drawing, ring, fixations, waits) {
     const calm = note("The system asks for reduced motion, so the path stays still; the slider goes through it.");
 
     function show(number) {
-      at = number;
-      slider.value = String(number);
-      const text = number === 0 ? "the whole path" : `fixation ${number} of ${last}`;
-      slider.setAttribute("aria-valuetext", text);
-      where.textContent = text;
       drawing.classList.toggle("playing", number > 0);
       if (number === 0) return;
       const [x, y] = fixations[number - 1];
       ring.setAttribute("cx", coordinate(x));
       ring.setAttribute("cy", coordinate(y));
     }
-    function pause() {
-      clearTimeout(timer);
-      timer = null;
-      button.textContent = "Play";
-    }
-    function step() {
-      if (!drawing.isConnected || at >= last) {
-        pause();
-        show(0);
-        return;
-      }
-      show(at + 1);
-      timer = setTimeout(step, EACH);
-    }
-    function start() {
-      button.textContent = "Pause";
-      timer = setTimeout(step, 0);
-    }
+    const { button, go, start, stop, line } = player(fixations.length, {
+      pause: EACH,
+      label: "Fixation",
+      all: "the whole path",
+      show,
+    });
     function consider() {
-      if (still.matches) pause();
+      if (still.matches) stop();
       button.hidden = still.matches;
       calm.hidden = !still.matches;
     }
 
-    slider.addEventListener("input", () => {
-      pause();
-      show(Number(slider.value));
-    });
     still.addEventListener("change", consider);
-    show(0);
+    go(0);
     consider();
     if (!still.matches && !waits) start();
-    return el("figcaption", null, el("div", { class: "line" }, button, slider, where), calm);
+    return el("figcaption", null, line, calm);
   }
 
-  Object.assign(Turinglike, { canvas, scanpath, targetBox });
+  Object.assign(Turinglike, { canvas, fixation, player, scanpath, tagged, targetBox });
 }

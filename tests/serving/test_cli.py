@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import importlib
 import importlib.metadata
+import inspect
 import json
 import os
 import shlex
@@ -22,6 +25,18 @@ from agents.selection import resolve
 from serving.cli import build_parser, main
 
 CALL = [sys.executable, "-m", "serving.cli"]
+
+
+def test_every_command_has_its_function() -> None:
+    """A command that is named by "module:function" takes options of the function's parameters."""
+    [subparsers] = [action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    for name, parser in subparsers.choices.items():
+        run = parser.get_default("run")
+        if isinstance(run, functools.partial):
+            module, _, function = run.args[0].partition(":")
+            parameters = inspect.signature(getattr(importlib.import_module(module), function)).parameters
+            options = {action.dest for action in parser._actions}
+            assert parameters.keys() == {"options"} or parameters.keys() <= options, name
 
 
 @pytest.mark.parametrize(

@@ -168,15 +168,19 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> list[Tensor]:
-        """As many features as an image takes tokens, [tokens, width]; the tiles of an image go through together."""
+        """As many features as an image takes tokens, [tokens, width]; images in as many tiles go through together."""
         import torch
 
-        features = []
-        for image in images:
-            [size] = self._moved(torch.as_tensor(image["image_sizes"])[None])
-            encoded = self._model.model.get_image_features(self._stack([image]), size, return_dict=True)
-            features += encoded.pooler_output
-        return features
+        alike: dict[int, list[int]] = {}
+        for index, image in enumerate(images):
+            alike.setdefault(len(image["pixel_values"]), []).append(index)
+        features: dict[int, Tensor] = {}
+        for indices in alike.values():
+            chosen = [images[index] for index in indices]
+            sizes = torch.stack([torch.as_tensor(image["image_sizes"]) for image in chosen])
+            encoded = self._model.model.get_image_features(self._stack(chosen), sizes, return_dict=True)
+            features.update(zip(indices, encoded.pooler_output, strict=True))
+        return [features[index] for index in range(len(images))]
 
     def _generate(self, features: list[Tensor], texts: Texts) -> tuple[Any, int]:
         from agents.padding import padded, ready_masks

@@ -18,7 +18,7 @@ from served_here import here
 from serving.http import bodies
 from serving.http.bodies import LARGE, MOST_VALUES, PIECE, from_base64
 
-ROUTES = ["/answers", "/answers/stream", "/v1/chat/completions", "/v1/completions", "/conversations"]
+ROUTES = ["/answers", "/answers/stream", "/v1/chat/completions", "/conversations"]
 ROW = {"id": "a", "task": "word_association", "cue": "tea"}
 
 

@@ -63,24 +63,6 @@ def test_texts_are_limited() -> None:
     here(work)
 
 
-def test_so_many_problems_that_listing_them_would_take_long_are_counted() -> None:
-    async def work(found: served_here.Here) -> None:
-        status, body = await found.post("/answers", {"agent": "null", **{str(n): 1 for n in range(40_000)}})
-        assert (status, body["error"]["message"]) == (422, "body: 40,001 fields are wrong")
-
-    here(work)
-
-
-def test_the_entries_of_meta_are_limited() -> None:
-    async def work(found: served_here.Here) -> None:
-        for count, status in ((1000, 200), (1001, 422)):
-            meta = {str(number): number for number in range(count)}
-            answer = await found.post("/answers", {"agent": "null", "stimulus": {**ROW, "meta": meta}})
-            assert answer[0] == status
-
-    here(work)
-
-
 @pytest.mark.parametrize("path", ROUTES)
 def test_a_large_body_is_read_beside_the_loop(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading it does not go on before another request has been answered."""

@@ -102,10 +102,8 @@ def _with_texts(shape: Any, value: Any) -> Any:
     if get_origin(inner) in (list, tuple):
         return [_with_texts(get_args(inner)[0], item) for item in value]
     if isinstance(inner, type) and issubclass(inner, BaseModel):
-        fields = inner.model_fields.items()
-        return {
-            key: _with_texts(field.annotation, value[key]) for name, field in fields for key in [field.alias or name]
-        }
+        fields = {field.alias or name: field.annotation for name, field in inner.model_fields.items()}
+        return {name: _with_texts(annotation, value[name]) for name, annotation in fields.items()}
     return value if inner in (int, float, bool, str) else orjson.dumps(value).decode()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 

@@ -30,7 +30,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, from_json
 
 from agents.stimuli import ADAPTER, ALL_TASKS, WHOLE, Stimulus, parse_row
-from serving.http.errors import ApiError, invalid, listed, unreadable, wrong
+from serving.http.errors import ApiError, invalid, listed, unreadable
 
 ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
@@ -184,7 +184,7 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     except orjson.JSONEncodeError:
         raise invalid([("stimulus", "has a whole number beyond 64 bits")]) from None
     except ValidationError as error:
-        raise wrong(error, [_problem(problem) for problem in listed(error)]) from None
+        raise invalid([_problem(problem) for problem in listed(error)]) from None
 
 
 def _has_no_number(value: Any) -> bool:

@@ -62,6 +62,6 @@ def test_no_route_takes_what_a_form_of_another_page_can_send(kind: str, status: 
             posts += 1
             assert (answer.status_code in (403, 415)) == (status is not None)
             assert status in (None, answer.status_code)
-        assert posts > 5
+        assert posts == 5
 
     here(work)

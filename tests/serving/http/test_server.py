@@ -117,24 +117,6 @@ def test_who_does_not_take_an_answer_is_cut_off() -> None:
     listening(work, stalled_seconds=0.3)
 
 
-def test_who_takes_an_answer_slowly_has_all_of_it() -> None:
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        writer.write(GET.replace(b"/", b"/long", 1))
-        await reader.readuntil(b"\r\n\r\n")
-        left, begun, writing = CHUNKS * len(CHUNK), time.monotonic(), 0.0
-        while left:
-            taken = len(await reader.read(left))
-            assert taken, f"cut off {time.monotonic() - begun:.2f} s after the head"
-            left -= taken
-            if server.server_state.tasks:
-                writing = time.monotonic() - begun
-            await asyncio.sleep(0.02)
-        assert writing > 1.0  # or it was not slow
-
-    listening(work, stalled_seconds=0.8)
-
-
 @pytest.mark.parametrize("framing", [b"content-length: 48000000", b"transfer-encoding: chunked"])
 def test_who_writes_all_of_a_body_that_is_too_large_hears_of_it(framing: bytes) -> None:
     """As most clients do: they read once they have written."""

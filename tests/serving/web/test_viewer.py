@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
-from xml.etree import ElementTree
 
 import pytest
 from made_runs import ANSWERS, COLOR, PATH, Folder
@@ -48,11 +47,6 @@ def _many(folder: Folder) -> list[str]:
         folder.record("human:2", row, {**caption, "text": "a cat"}, kind="human")
     folder.write()
     return [line for file in (folder.path / "records").iterdir() for line in file.read_text().splitlines()]
-
-
-def _same(line: str) -> str:
-    """A line of JSON, however it was spaced."""
-    return json.dumps(json.loads(line))
 
 
 def _evil(folder: Folder) -> None:
@@ -219,24 +213,6 @@ def test_an_answer_has_its_address_and_the_keys_go_through_the_selection(folder:
 
 
 @pytest.mark.slow
-def test_a_figure_is_saved_and_told_in_a_table(folder: Folder, seen: Seen) -> None:
-    _many(folder)
-    page = seen.go(write_report([folder.path]).as_uri(), "view=statistics")
-    figure = page.locator("figure.chart:has(h3:has-text('Colours named'))")
-    with page.expect_download() as saved:
-        figure.locator("text=Save as SVG").click()
-    drawn = ElementTree.parse(saved.value.path()).getroot()
-    assert (drawn.tag, drawn.get("width")) == ("{http://www.w3.org/2000/svg}svg", "720")
-    titles = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
-    assert "blue: 33 % (19 % to 51 %), of 30" in titles  # 10 of 30; Wilson's interval
-    figure.locator("summary").click()
-    figure.locator("tbody tr >> nth=1").wait_for()
-    rows = figure.locator("tbody tr").all_inner_texts()
-    assert [row.split("\t")[0] for row in rows] == ["people", "mmcq"]
-    assert "33 % (19 % to 51 %)" in rows[1]
-
-
-@pytest.mark.slow
 def test_scanpaths_lie_on_each_other_and_are_gone_through(folder: Folder, seen: Seen) -> None:
     row = folder.ask("attention_prediction", "gaze", image=folder.picture("a.png"))  # 40 x 30 pixels
     folder.agent("gbvs", "attention_prediction")
@@ -267,27 +243,6 @@ def test_scanpaths_lie_on_each_other_and_are_gone_through(folder: Folder, seen: 
     page.keyboard.press("End")
     assert density.get_attribute("href") != with_two
     assert density.get_attribute("visibility") == "visible"
-
-
-@pytest.mark.slow
-def test_the_list_has_each_path_on_a_picture_of_its_own(folder: Folder, seen: Seen) -> None:
-    """Under its name, samples and people in their order, whatever the order of the files is."""
-    row = folder.ask("attention_prediction", "gaze", image=folder.picture("a.png"))
-    folder.agent("gbvs", "attention_prediction")
-    paths = [{**PATH, "fixations": [[x, 10], [2 * x, 20]]} for x in range(1, 6)]
-    for sample in (0, 2, 1):
-        folder.record("gbvs", row, paths[sample], sample=sample)
-    folder.record("human:10", row, paths[4], kind="human")
-    folder.record("human:9", row, paths[3], kind="human")
-    page = seen.go(write_report([folder.write()]).as_uri(), "view=list")
-    page.wait_for_selector(".paths li:nth-child(5) polyline.over")
-    assert page.locator(".paths .who").all_inner_texts() == [
-        "gbvs", "gbvs sample 1", "gbvs sample 2", "human:9", "human:10"
-    ]  # fmt: skip
-    lines = page.eval_on_selector_all(".paths .over", "all => all.map((one) => one.getAttribute('points'))")
-    assert lines == [f"{x},10 {2 * x},20" for x in range(1, 6)]
-    page.click(".paths .who >> nth=2")
-    page.wait_for_selector("article.wanted[data-sample='2']")
 
 
 @pytest.mark.slow
@@ -342,16 +297,6 @@ def test_a_phone_is_wide_enough(folder: Folder, browser: Browser, scheme: Any) -
     page.wait_for_selector("#found")
     assert page.evaluate(f"() => [...document.querySelectorAll('input, select')].filter({unnamed}).length") == 0
     page.close()
-
-
-@pytest.mark.slow
-def test_a_huge_text_is_cut_and_said_to_be(folder: Folder, seen: Seen) -> None:
-    folder.agent("x", "image_captioning")
-    text = "<&" * 2_000_000
-    folder.record("x", folder.ask("image_captioning", "s"), {**ANSWERS["image_captioning"], "text": text}, raw=text)
-    page = seen.go(write_report([folder.write()]).as_uri(), "view=one&of=image_captioning&stimulus=s")
-    assert "(3,980,000 more characters)" in page.inner_text("#one blockquote")
-    assert page.evaluate("() => document.body.textContent.length") < 300_000
 
 
 # from its server

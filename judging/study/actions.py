@@ -112,8 +112,7 @@ def check(options: argparse.Namespace) -> None:
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     _refuse(options.study, problems + material.served_problems())
-    for line in material.about():
-        _say(line)
+    _say(material.about())
     _say(f"no problems; now: turinglike study serve {options.study}")
 
 
@@ -192,10 +191,16 @@ def status(options: argparse.Namespace) -> None:
 
 
 def plan(options: argparse.Namespace) -> None:
-    from judging.study.planning import plan, print_plan
+    from judging.study import planning
 
-    rows = plan(options.half_width, options.agents, options.per_judge, options.stimuli, measure=options.measure)
-    print_plan(rows, options.half_width, options.agents, options.measure)
+    measure = options.measure
+    judges, width = planning.plan(
+        options.half_width, options.agents, options.per_judge, options.stimuli, measure=measure
+    )
+    if judges is None:
+        _say(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
+    else:
+        _say(f"{count(judges, 'judge')}: {measure} of each agent ± {width:.3f} (95 %)")
 
 
 def export(options: argparse.Namespace) -> None:

@@ -20,6 +20,7 @@ from judging.study.online.course import EVENTS as OF_TESTS
 from judging.study.online.course import Tests
 
 ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
+OF_TALKS = ("paired", "said", "withdrawn", "void")
 EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
 Step = dict[str, Any]
 Attempt = tuple[list[Step], list[dict[str, Any]]]
@@ -177,29 +178,22 @@ class State:
 
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events, or personal lines, without a person, whose conversations and tests become void."""
-    sides: dict[str, str] = {}
-    gone: set[str] = set()  # tests whose words go, too
+    """The events, or personal lines, without a person and the conversations and tests that they took part in; of a
+    test stays that it was, and is void."""
+    gone: set[str] = set()
     for event in events:
-        kind, talk = event.get("event"), str(event.get("talk"))
-        if kind == "test" and code in (people := [event["judge"], *event["agents"]]):
-            gone.add(event["test"])
-            judge, *agents = ["nobody" if person == code else person for person in people]
-            yield event | {"judge": judge, "agents": agents}
-            yield {"event": "test_void", "test": event["test"], "why": "forgotten", "at": event["at"]}
-        elif kind in OF_TESTS and event["test"] in gone:
+        kind = event.get("event")
+        people = [event["judge"], *event["agents"]] if kind == "test" else event.get("speakers", [])
+        if code in people:
+            gone.add(event["test" if kind == "test" else "talk"])
+            if kind == "test":
+                judge, *agents = ["nobody" if person == code else person for person in people]
+                yield event | {"judge": judge, "agents": agents}
+                yield {"event": "test_void", "test": event["test"], "why": "forgotten", "at": event["at"]}
+        elif kind in (*OF_TESTS, *OF_TALKS) and event.get("test", event.get("talk")) in gone:
             if kind == "test_left" and event["who"] != code:
                 yield event
-        elif event.get("judge") == code:
-            continue
-        elif kind == "paired" and code in event["speakers"]:
-            sides[talk] = "AB"[event["speakers"].index(code)]
-            speakers = ["nobody" if speaker == code else speaker for speaker in event["speakers"]]
-            yield event | {"speakers": speakers}
-            yield {"event": "void", "talk": talk, "why": "forgotten", "at": event["at"]}
-        elif kind == "said" and event["speaker"] == sides.get(talk):
-            yield event | {"text": ""}
-        elif kind != "void" or talk not in sides:  # which may say who has left
+        elif event.get("judge") != code:
             yield event
 
 

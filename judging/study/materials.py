@@ -78,10 +78,10 @@ class Material:
         """The agents that their servers lack."""
         return []
 
-    def about(self) -> list[str]:
-        """What `study check` says, in lines."""
-        each = f"each participant: {count(self.number, 'conversation')}"
-        return [f"conversation: {count(len(self.stimuli), 'stimulus', 'stimuli')}", each]
+    def about(self) -> str:
+        """What `study check` says."""
+        of_set = f" of {count(len(self.stimuli), 'stimulus', 'stimuli')}" if self.stimuli else ""
+        return f"{self.settings.task}: {self.number:,} for each participant{of_set}"
 
     def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
         """A person's steps; ``seen`` counts how many had each page, ``known`` are stimuli that this person has seen."""
@@ -137,11 +137,9 @@ class TrialMaterial(Material):
     def problems(self) -> list[str]:
         return [*self.pool.problems(), *self._lacking]
 
-    def about(self) -> list[str]:
+    def about(self) -> str:
         cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
-        trials = self.settings.trials
-        each = f"each judge: {count(trials.number, 'trial')}, {trials.practice:,} of practice"
-        return [f"{self.settings.task}: {cells}", each]
+        return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
 
     def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
         return [
@@ -285,10 +283,6 @@ class AskMaterial(Material):
             except ImageError as error:
                 problems.append(f"{name}: {error}")
         return problems
-
-    def about(self) -> list[str]:
-        each = f"each participant: {count(self.number, 'stimulus', 'stimuli')}"
-        return [f"{self.settings.task}: {count(len(self.stimuli), 'stimulus', 'stimuli')}", each]
 
     def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
         # Stimuli that fewer people have answered come first.

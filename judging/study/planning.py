@@ -12,15 +12,13 @@ Student's t of the smaller number of clusters less 1, times the root of the vari
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from scipy.special import stdtrit
 
 from agents.errors import InputError
 from judging.measures import CONFIDENCE
-from serving.terminal import plain_table, print_table
 
 Measure = Literal["p_machine", "detectability"]
 MOST_JUDGES = 1_000_000  # a width that so many do not reach is out of reach
@@ -78,16 +76,6 @@ def _half(variance: float, clusters: int) -> float:
     return float(stdtrit(clusters - 1, (1 + CONFIDENCE) / 2)) * math.sqrt(variance) if clusters > 1 else math.nan
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
-    """The fewest judges that reach the wanted half-width; None where none do: then ``half_width`` is the floor."""
-
-    judges: int | None
-    per_judge: int
-    stimuli: int
-    half_width: float
-
-
 def plan(
     half_width: float,
     agents: int,
@@ -96,47 +84,25 @@ def plan(
     *,
     measure: Measure = "detectability",
     parts: Parts = DEFAULT,
-) -> list[PlanRow]:
-    """The judges of ``per_judge`` trials (half people's, half the ``agents``' equally) that bring each agent's interval
-    to ``half_width`` (0 to 0.5); then with half and twice as many trials and stimuli. Raises InputError."""
+) -> tuple[int | None, float]:
+    """The fewest judges of ``per_judge`` trials (half people's, half the ``agents``' equally) that bring each agent's
+    interval to ``half_width`` (0 to 0.5), and the half-width that they reach; (None, the floor) where none do. Raises
+    InputError."""
     if not 0 < half_width < 0.5:
         raise InputError(f"the half-width must be between 0 and 0.5, not {half_width}")
     if agents < 1 or per_judge < 2 or stimuli < 2:
         raise InputError("a study has at least one agent, two trials per judge and two stimuli")
-    around = [(max(2, round(per_judge * m)), max(2, round(stimuli * s))) for s in (0.5, 1, 2) for m in (0.5, 1, 2)]
-    rows = []
-    for trials, of_set in dict.fromkeys([(per_judge, stimuli), *around]):
-        study = Design(2, trials / 2, trials / 2 / agents, of_set)
-        needed = _fewest(half_width, study, parts, measure)
-        if needed is None:
-            reached = study.floor(parts, measure)
-        else:
-            reached = replace(study, judges=needed).half_width(parts, measure)
-        rows.append(PlanRow(needed, trials, of_set, reached))
-    return rows
 
+    def reached(judges: int) -> float:
+        return Design(judges, per_judge / 2, per_judge / 2 / agents, stimuli).half_width(parts, measure)
 
-def _fewest(wanted: float, study: Design, parts: Parts, measure: Measure) -> int | None:
     low, high = 1, MOST_JUDGES  # a single judge has no interval
-    if replace(study, judges=high).half_width(parts, measure) > wanted:
-        return None
+    if reached(high) > half_width:
+        return None, Design(2, 1, 1, stimuli).floor(parts, measure)
     while high - low > 1:
         middle = (low + high) // 2
-        if replace(study, judges=middle).half_width(parts, measure) <= wanted:
+        if reached(middle) <= half_width:
             high = middle
         else:
             low = middle
-    return high
-
-
-def print_plan(rows: Sequence[PlanRow], half_width: float, agents: int, measure: Measure) -> None:
-    """Print the plan as a table, and what cannot be reached."""
-    name = "p(M|M)" if measure == "p_machine" else measure
-    print(f"judges for {name} ± {half_width:g} of each of {agents:,} agents, 95 %:")
-    table = plain_table("judges", "trials per judge", "stimuli", "± of each agent")
-    for row in rows:
-        judges = "not to be reached" if row.judges is None else f"{row.judges:,}"
-        table.add_row(judges, f"{row.per_judge:,}", f"{row.stimuli:,}", f"{row.half_width:.3f}")
-    print_table(table)
-    for stimuli, floor in sorted({(row.stimuli, row.half_width) for row in rows if row.judges is None}):
-        print(f"with {stimuli:,} stimuli no number of judges brings it below ± {floor:.3f}: more stimuli do")
+    return high, reached(high)

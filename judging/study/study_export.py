@@ -1,8 +1,7 @@
 """``turinglike study export``: a run folder of people's verdicts or answers, and verdicts as a table.
 
-`score`, `status`, `report` and `view` read the run folder. Beside its records stands ``verdicts.csv``, its first
-columns named as in jsPsych. ``participants.csv``, only with ``--personal``, has panels' ids and what people said of
-themselves.
+`score`, `status`, `report` and `view` read the run folder. Beside its records stands ``verdicts.csv``;
+``participants.csv``, only with ``--personal``, has panels' ids and what people said of themselves.
 """
 
 from __future__ import annotations
@@ -34,15 +33,6 @@ from serving.runs.output_paths import new_folder
 from serving.runs.run import Run
 from serving.runs.run_opening import new_people_run
 
-COLUMNS: Mapping[str, str] = {
-    "trial_type": "", "trial_index": "trial_index", "time_elapsed": "time_elapsed", "rt": "rt", "response": "verdict",
-    "stimulus": "trial", "judge": "judge", "attempt": "attempt", "phase": "phase", "again": "again", "asked": "asked",
-    "answered": "stimulus", "speaker": "speaker", "truth": "truth", "agent": "agent", "correct": "correct",
-    "confidence": "confidence", "reason": "reason", "control": "control", "control_right": "control_right",
-    "away": "away", "by_key": "by_key", "key_for_human": "key_for_human", "excluded": "", "exclusion_rule": "",
-    "saved_at": "at",
-}  # fmt: skip
-"""Of ``verdicts.csv``, by the names of verdicts' rows; docs/studies.md says what they mean."""
 TABLE, PARTICIPANTS = "verdicts.csv", "participants.csv"
 OF_PARTICIPANTS = ("participant", "worker", "ended", "code", "answers", "excluded", "rules", *FIELDS, *CLOSING)
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
@@ -68,7 +58,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         if rows:
             fields = [*FIELDS, *CLOSING] if personal else []
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
-                write_rows(file, [*COLUMNS, *fields], (_cells(row, known, fields) for row in rows))
+                write_rows(file, [*rows[0], *fields], (_cells(row, known, fields) for row in rows))
     return len(records)
 
 
@@ -117,9 +107,7 @@ def write_participants(
 
 
 def _cells(row: Row, known: Mapping[str, Mapping[str, Any]], fields: Sequence[str]) -> list[Any]:
-    rules = row["rules"]
-    made = {"trial_type": "judgement", "excluded": bool(rules), "exclusion_rule": " ".join(rules)}
-    values = [made[name] if name in made else row[source] for name, source in COLUMNS.items()]
+    values = [" ".join(value) if isinstance(value, list) else value for value in row.values()]
     values += [known.get(row["judge"], {}).get(field) for field in fields]
     return [int(value) if isinstance(value, bool) else value for value in values]
 

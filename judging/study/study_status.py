@@ -51,7 +51,7 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
             rule: {"verdicts": len(codes), "judges": len(set(codes))} for rule, codes in sorted(excluded.items())
         },
         "agents": {
-            name: {"verdicts": len(given), "said_human": given.count("human") / len(given)}
+            name: {"verdicts": len(given), "said_human": round(given.count("human") / len(given), 4)}
             for name, given in sorted(verdicts.items())
         },
     }

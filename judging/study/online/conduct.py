@@ -92,12 +92,6 @@ class OnlineMaterial(Material):
                 problems.append(f"{place}: {name} answers {', '.join(served[name])}, not {task}")
         return problems
 
-    def about(self) -> list[str]:
-        tests = self.settings.tests
-        numbers = ", ".join(map(str, tests.exchanges))
-        each = f"each participant: at most {count(tests.each, 'test')}"
-        return [f"{count(tests.wanted, 'online test')} of {numbers} exchanges", each]
-
 
 class HeldTests:
     """The tests of a study. Without people (``is_simulated``) no time passes but that of the tests' own clocks."""

@@ -5,6 +5,7 @@
   const { byId, el, pairs } = Turinglike;
 
   function table(names, rows) {
+    if (!rows.length) return "";
     const cells = (tag, values) => values.map((value) => el(tag, null, String(value)));
     const body = rows.map((values) => el("tr", null, ...cells("td", values)));
     return el("table", null, el("thead", null, el("tr", null, ...cells("th", names))), el("tbody", null, ...body));

@@ -6,6 +6,7 @@ import asyncio
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -138,9 +139,7 @@ def test_the_run_folder_is_scored_and_excluded_verdicts_are_not(
     with table.open(newline="") as file:
         listed = list(csv.DictReader(file))
     assert len(listed) == 136
-    assert list(listed[0])[:6] == ["trial_type", "trial_index", "time_elapsed", "rt", "response", "stimulus"]
-    assert sum(int(one["excluded"]) for one in listed) == 4
-    assert {one["exclusion_rule"] for one in listed} == {"", "finished"}
+    assert Counter(one["rules"] for one in listed) == {"": 132, "finished": 4}
     assert "Iceland" in table.read_text()
     with (out / "participants.csv").open(newline="") as file:
         people = list(csv.DictReader(file))

@@ -115,7 +115,7 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     assert main(["study", "forget", str(study), first]) == 0
     events = (study / "events.jsonl").read_text()
     assert first not in events
-    assert {name: f"{name} says" in events for name in "xy"} == {"x": False, "y": True}
+    assert " says " not in events
     assert list(read_state(study).judges) == [second]
     assert main(["study", "export", str(study), "-o", str(tmp_path / "half")]) == 2  # half of it is no conversation
 

@@ -166,7 +166,7 @@ def serve(options: argparse.Namespace) -> None:
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
     rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024, all_bytes=64 * 1024 * 1024)
-    log = ServerLog(not sys.stderr.isatty(), options.quiet)
+    log = ServerLog(options.quiet)
     log.start()
     for problem in material.served_problems(with_batch=False):
         print(printable(f"online tests will be void: {problem}"), file=sys.stderr)

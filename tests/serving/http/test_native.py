@@ -36,15 +36,6 @@ def row(**fields: Any) -> dict[str, Any]:
     return {"id": "w1", "task": "word_association", "cue": "tea", **fields}
 
 
-def form(**parts: tuple[str, bytes]) -> tuple[bytes, str]:
-    """A multipart body, and its content type."""
-    found = b""
-    for name, (filename, data) in parts.items():
-        named = f'; filename="{filename}"' if filename else ""
-        found += f'--xyz\r\ncontent-disposition: form-data; name="{name}"{named}\r\n\r\n'.encode() + data + b"\r\n"
-    return found + b"--xyz--\r\n", "multipart/form-data; boundary=xyz"
-
-
 @pytest.mark.parametrize("agent", ["mmcq", "git-base-coco", "null"])
 def test_answers_are_those_of_a_run(
     served: str, tiny_captioner: Path, tmp_path: Path, agent: str, monkeypatch: pytest.MonkeyPatch
@@ -84,17 +75,6 @@ def test_answers_are_those_of_a_run(
             assert scores[0] == pytest.approx(scores[1], abs=2e-4)
         for key in record.keys() - VOLATILE:
             assert answered[key] == record[key], key
-
-
-def test_a_form_is_answered_as_json_is(served: str) -> None:
-    image = (EXAMPLES / json.loads((EXAMPLES / "demo.jsonl").read_text().splitlines()[0])["image"]).read_bytes()
-    asked = {"agent": "mmcq", "stimulus": {"id": "a", "task": "color_estimation"}}
-    _, _, as_json = ask(f"{served}/answers", {**asked, "images": {"image": base64.b64encode(image).decode()}})
-    body, kind = form(request=("", json.dumps(asked).encode()), image=("a.jpg", image))
-    status, _, as_form = ask(f"{served}/answers", body, kind=kind, **{"X-Turinglike": "1"})
-    assert status == 200
-    assert as_form["answer"] == as_json["answer"]
-    assert as_form["stimulus_sha256"] == as_json["stimulus_sha256"]
 
 
 def test_an_upgrade_is_refused_and_not_taken_for_bad_json(served: str) -> None:

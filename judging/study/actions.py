@@ -19,9 +19,8 @@ from agents.errors import InputError, StorageError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import presets, study_status
 from judging.study.events import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
-from judging.study.materials import Material, chosen
-from judging.study.online.conduct import OnlineMaterial, hold_tests
-from judging.study.online.lobby_of_tests import OnlineLobby
+from judging.study.materials import Material, OnlineMaterial, chosen
+from judging.study.online.lobby_of_tests import OnlineLobby, hold_tests
 from judging.study.pages import read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, OnlineSettings, read_settings
@@ -229,7 +228,7 @@ def batch(options: argparse.Namespace) -> int:
 
     async def hold(study: Study) -> tuple[int, int]:
         assert isinstance(study.lobby, OnlineLobby)
-        return await hold_tests(study.lobby.held, options.tests, options.at_once)
+        return await hold_tests(study.lobby, options.tests, options.at_once)
 
     over, void = _in_study(options.study, material, hold)
     _say(f"{count(over, 'test')} held{f'; next: turinglike study export {options.study} -o tests' if over else ''}")

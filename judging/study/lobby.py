@@ -15,16 +15,17 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from itertools import groupby
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from agents.answers import Message, TurnAnswer, is_blank
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST, AgentClient, NoAnswerError, text_of, tidy
 from judging.study.events import Judge, State, Talk
-from judging.study.online.conduct import Note
+from judging.study.online.course import OnlineTest
 from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
 from judging.study.settings import Tests as TestSettings
@@ -37,11 +38,17 @@ LOOK = 0.25  # seconds after which it is looked again whether somebody came, sai
 HELD = 20.0  # seconds for which a question what is new is held open
 SWEEP = 1.0  # seconds after which it is looked again who has left
 TURN_SECONDS = 120.0  # within which an agent answers
-Meeting = TypeVar("Meeting")
+M = TypeVar("M", Talk, OnlineTest)
 View = dict[str, Any]
 
 
-class Lobby(ABC, Generic[Meeting]):
+class Note(Protocol):
+    """Writes events; returns once they are on disk."""
+
+    def __call__(self, *events: dict[str, Any]) -> Awaitable[None]: ...
+
+
+class Lobby(ABC, Generic[M]):
     """Who waits, and when each participant was last heard of; ``kind`` is of the steps in which they meet.
 
     ``written`` returns once all that has happened is on disk.
@@ -55,6 +62,8 @@ class Lobby(ABC, Generic[Meeting]):
         self.state, self.note, self.written, self.waits = state, note, written, waits
         self.seen: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
+        self.tasks: dict[Any, asyncio.Task[None]] = {}  # of machines
+        self.client = AgentClient()
         self.closing = False
         self._swept = 0.0
 
@@ -136,38 +145,49 @@ class Lobby(ABC, Generic[Meeting]):
     def is_news(self, view: View, known: Any) -> bool:
         return bool(view["version"] != known)
 
+    def result(self, judge: Judge) -> str | None:
+        """The id of the meeting that a participant may end now; None while it goes on."""
+        meeting = self.meeting_of(judge.code)
+        return meeting.id if meeting is not None and (meeting.void is not None or self.is_over(meeting)) else None
+
+    def begin_task(self, key: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if key not in self.tasks or self.tasks[key].done():
+            self.tasks[key] = asyncio.create_task(work())
+
+    async def close(self) -> None:
+        """No machine is asked any more."""
+        for task in self.tasks.values():
+            task.cancel()
+        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        await self.client.close()
+
     @abstractmethod
-    def meetings(self) -> list[Meeting]:
+    def meetings(self) -> list[M]:
         """Those that are not void."""
 
     @abstractmethod
-    def meeting_of(self, code: str) -> Meeting | None: ...
+    def meeting_of(self, code: str) -> M | None: ...
+
+    @abstractmethod
+    def is_over(self, meeting: M) -> bool: ...
 
     @abstractmethod
     async def pair(self, judge: Judge) -> None:
         """Begin the meetings for which there are people enough."""
 
     @abstractmethod
-    async def end_if_left(self, meeting: Meeting) -> None:
+    async def end_if_left(self, meeting: M) -> None:
         """Make a meeting void that somebody has left."""
 
     @abstractmethod
-    def drive(self, meeting: Meeting) -> None:
-        """Ask the machines whose move it is."""
+    def drive(self, meeting: M) -> None:
+        """Ask the machines whose move it is, each once."""
 
     @abstractmethod
-    def view(self, meeting: Meeting, code: str) -> View: ...
+    def view(self, meeting: M, code: str) -> View: ...
 
     @abstractmethod
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None: ...
-
-    @abstractmethod
-    def result(self, judge: Judge) -> str | None:
-        """The id of the meeting that a participant may end now; None while it goes on."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """No agent is asked any more."""
 
 
 class TalkLobby(Lobby[Talk]):
@@ -186,8 +206,6 @@ class TalkLobby(Lobby[Talk]):
         super().__init__(state, note, written, settings.talk)
         self.settings, self.delays, self.stimuli = settings.talk, settings.delays, stimuli
         self.parts: dict[str, AgentPart] = {}
-        self.tasks: dict[str, asyncio.Task[None]] = {}
-        self._client = AgentClient()
 
     def meetings(self) -> list[Talk]:
         return [talk for talk in self.state.talks.values() if talk.void is None]
@@ -195,19 +213,12 @@ class TalkLobby(Lobby[Talk]):
     def meeting_of(self, code: str) -> Talk | None:
         return self.state.talk_of(code)
 
+    def is_over(self, talk: Talk) -> bool:
+        return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
+
     def is_news(self, view: View, known: Any) -> bool:
         is_more = view["state"] != "open" or len(view["messages"]) > known
         return bool(view["state"] != "waiting" and is_more)
-
-    def result(self, judge: Judge) -> str | None:
-        talk = self.state.talk_of(judge.code)
-        return talk.id if talk is not None and (talk.void or self._is_over(talk)) else None
-
-    async def close(self) -> None:
-        for task in self.tasks.values():
-            task.cancel()
-        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
-        await self._client.close()
 
     async def pair(self, judge: Judge) -> None:
         others = [code for code in self.there() if code != judge.code]
@@ -233,14 +244,14 @@ class TalkLobby(Lobby[Talk]):
         await self.note(*events)
 
     async def end_if_left(self, talk: Talk) -> None:
-        if talk.void is None and not self._is_over(talk) and (code := self.absent(talk.speakers)) is not None:
+        if talk.void is None and not self.is_over(talk) and (code := self.absent(talk.speakers)) is not None:
             if talk.id in self.tasks:
                 self.tasks[talk.id].cancel()
             await self.note({"event": "void", "talk": talk.id, "why": f"{code} left"})
 
     def view(self, talk: Talk, code: str) -> View:
         stimulus, transcript = self.stimuli[talk.stimulus], self._part(talk).transcript
-        side, is_open = talk.speakers.index(code), talk.void is None and not self._is_over(talk)
+        side, is_open = talk.speakers.index(code), talk.void is None and not self.is_over(talk)
         return {
             "state": "void" if talk.void else "open" if is_open else "over",
             "topic": stimulus.topic,
@@ -263,7 +274,7 @@ class TalkLobby(Lobby[Talk]):
             return None  # it is there
         if not isinstance(text, str) or is_blank(text) or len(text) > LONGEST:
             return "incomplete"
-        if self._is_over(talk):
+        if self.is_over(talk):
             return "talk_over"
         if turn > known or (not is_burst and part.transcript.unread[side] is None):
             return "not_your_turn"
@@ -273,15 +284,12 @@ class TalkLobby(Lobby[Talk]):
         part.wake()  # who answers only what is on disk
         return None
 
-    def _is_over(self, talk: Talk) -> bool:
-        return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
-
     # agents
 
     def drive(self, talk: Talk) -> None:
-        is_open = talk.void is None and not self._is_over(talk)
-        if is_open and talk.id not in self.tasks and self._part(talk).transcript.agents:
-            self.tasks[talk.id] = asyncio.create_task(self._take_part(talk))
+        is_open = talk.void is None and not self.is_over(talk)
+        if is_open and self._part(talk).transcript.agents:
+            self.begin_task(talk.id, partial(self._take_part, talk))
 
     def _part(self, talk: Talk) -> AgentPart:
         """The conversation's transcript, and its agent's part, if there is an agent."""
@@ -351,4 +359,4 @@ class TalkLobby(Lobby[Talk]):
                 raise ValueError("its message is too long")
             return text if is_burst else tidy(text)
 
-        return await self._client.answer(self.settings.server, agent, row, read, seconds=TURN_SECONDS)
+        return await self.client.answer(self.settings.server, agent, row, read, seconds=TURN_SECONDS)

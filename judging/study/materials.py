@@ -13,6 +13,7 @@ from agents.errors import ImageError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_row
 from agents.vision import captions
 from agents.vision.colors import WORDS
+from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import Row, verdict_rows
@@ -27,7 +28,7 @@ from judging.study.page_answers import (
     writable,
 )
 from judging.study.pool import Page, Seen, TrialPool
-from judging.study.settings import AnswersSettings, JudgesSettings, StudySettings
+from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.trial_set import MARKER, key_path
 from serving.runs.checking import check_set
 from serving.runs.display_text import count
@@ -352,3 +353,50 @@ class AskMaterial(Material):
     def files(self, step: Step | None) -> dict[str, Path]:
         file = None if step is None else self._files.get(self.stimulus_of(step))
         return {} if file is None else {file[0]: file[1]}
+
+
+class OnlineMaterial(Material):
+    """Online tests: participants see what the others write."""
+
+    settings: OnlineSettings
+
+    def __init__(self, settings: OnlineSettings, study: Path) -> None:
+        digest = hashlib.sha256(b"online").hexdigest()
+        page = {"words_below": settings.tests.words_below}
+        super().__init__(settings, digest, "test", settings.tests.each, page, study)
+
+    def _parts(self, *, with_batch: bool) -> dict[str, tuple[str, str]]:
+        """(agent, server) of each part that the tests have, by its place in ``study.toml``."""
+        tests, agents, batch = self.settings.tests, self.settings.agents, self.settings.batch
+        machines, people = tests.two_people < 1, with_batch and tests.two_machines < 1
+        played = {
+            "agents.machine_argues": machines and tests.person_deceives > 0,
+            "agents.machine_deceives": machines and tests.person_deceives < 1,
+            "batch.questions": with_batch,
+            "batch.verdicts": with_batch,
+            "batch.person_deceives": people and tests.person_deceives > 0,
+            "batch.person_argues": people and tests.person_deceives < 1,
+        }
+        parts = {}
+        for place in (place for place, is_played in played.items() if is_played):
+            table, name = place.split(".")
+            whose = agents if table == "agents" else batch
+            parts[place] = getattr(whose, name), whose.server
+        return parts
+
+    def problems(self, *, with_batch: bool = False) -> list[str]:
+        parts = self._parts(with_batch=with_batch)
+        return [f"{place}: name the agent" for place, (name, _) in parts.items() if not name]
+
+    def served_problems(self, *, with_batch: bool = True) -> list[str]:
+        problems: list[str] = []
+        parts = {place: part for place, part in self._parts(with_batch=with_batch).items() if part[0]}
+        servers = {server: served_agents(server) for server in sorted({server for _, server in parts.values()})}
+        for place, (name, server) in parts.items():
+            served, why = servers[server]
+            task = "judgement" if place == "batch.verdicts" else "conversation"
+            if name not in served:
+                problems.append(f"{place}: {why or f'{server} does not serve {name}'}")
+            elif task not in served[name]:
+                problems.append(f"{place}: {name} answers {', '.join(served[name])}, not {task}")
+        return problems

@@ -54,5 +54,5 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
 
     monkeypatch.setattr("judging.study.agent_server.AgentClient.record", post)
     served = {name: ["conversation", "judgement"] for name in (*AGENTS.values(), *BATCH.values())}
-    monkeypatch.setattr("judging.study.online.conduct.served_agents", lambda server: (served, ""))
+    monkeypatch.setattr("judging.study.materials.served_agents", lambda server: (served, ""))
     return asked

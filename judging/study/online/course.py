@@ -9,6 +9,7 @@ is over.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,10 @@ PARTS: Mapping[Pair, tuple[Part, Part]] = {
     "two machines": ("machine", "machine"),
     "two people": ("person", "person"),
 }
+
+
+END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
+TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -183,6 +188,15 @@ class Tests:
 
 def _said(event: dict[str, Any]) -> Said:
     return Said(event["text"], event["clock"], event["delay_s"], event["raw"])
+
+
+def shortened(text: str, words: int) -> str:
+    """The sentences of ``text`` that have at most so many words together; if the first has more, its first words."""
+    parts = text.split()
+    if len(parts) > words:
+        ends = [at for at, word in enumerate(parts[:words], start=1) if END.search(word) and not TITLE.fullmatch(word)]
+        text = " ".join(parts[: ends[-1] if ends else words])
+    return text
 
 
 # which test is held next

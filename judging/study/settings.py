@@ -25,15 +25,15 @@ Count = Annotated[int, Field(ge=0, le=10_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=3600)]
 Number = Annotated[int, Field(ge=1, le=1000)]
+Exchanges = Annotated[int, Field(ge=1, le=100)]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
 Name = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
 Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
 
 
-def _refuse(*rules: tuple[bool, str]) -> None:
-    for is_broken, why in rules:
-        if is_broken:
-            raise PydanticCustomError("choices", "{why}", {"why": why})
+def _refuse(is_broken: bool, why: str) -> None:
+    if is_broken:
+        raise PydanticCustomError("choices", "{why}", {"why": why})
 
 
 class _Table(BaseModel):
@@ -91,14 +91,12 @@ class Trials(_Table):
     play_once: bool = False
     control: Annotated[str, Field(max_length=1000)] = ""
     sample: bool = True
-    keys: Annotated[list[Key], Field(min_length=2, max_length=2)] = Field(default_factory=lambda: ["f", "j"])
+    keys: list[Key] = Field(default_factory=lambda: ["f", "j"], min_length=2, max_length=2)
 
     @model_validator(mode="after")
     def _can_be(self) -> Trials:
-        _refuse(
-            (self.keys[0] == self.keys[1], "keys: must be two different ones"),
-            (self.feedback > self.number, f"feedback: there are only {self.number} trials"),
-        )
+        _refuse(self.keys[0] == self.keys[1], "keys: must be two different ones")
+        _refuse(self.feedback > self.number, f"feedback: there are only {self.number} trials")
         return self
 
 
@@ -161,7 +159,7 @@ class _Study(_Table):
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:
-        _refuse((self.judges.most < self.judges.wanted, "most: must not be below wanted"))
+        _refuse(self.judges.most < self.judges.wanted, "most: must not be below wanted")
         return self
 
 
@@ -178,18 +176,11 @@ class JudgesSettings(_Study):
         special: dict[str, tuple[Asked, ...]] = {TOPIC: ("conversation",), OBJECT: OBJECT_TASKS}
         tasks = special.get(control, (self.task,))
         needs_control = self.exclude.controls > 0 or self.exclude.wrong_control
-        _refuse(
-            (
-                trials.choices != "one" and self.task != "conversation",
-                f"trials.choices: {trials.choices} is for conversations",
-            ),
-            (
-                trials.play_once and self.task != "attention_prediction",
-                "trials.play_once: only scanpaths are played",
-            ),
-            (self.task not in tasks, f"trials.control: {control} is not for {self.task}"),
-            (needs_control and not control, "exclude: there are no control questions; see trials.control"),
-        )
+        is_talk, is_path = self.task == "conversation", self.task == "attention_prediction"
+        _refuse(trials.choices != "one" and not is_talk, f"trials.choices: {trials.choices} is for conversations")
+        _refuse(trials.play_once and not is_path, "trials.play_once: only scanpaths are played")
+        _refuse(self.task not in tasks, f"trials.control: {control} is not for {self.task}")
+        _refuse(needs_control and not control, "exclude: there are no control questions; see trials.control")
         return self
 
 
@@ -204,13 +195,9 @@ class AnswersSettings(_Study):
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
-        _refuse(
-            (
-                self.talk.machines > 0 and not self.talk.agent,
-                "talk.agent: name the agent that a share of conversations is with",
-            ),
-            (self.task == "attention_prediction", f"task: people's answers to {self.task} are imported"),
-        )
+        is_lacking = self.talk.machines > 0 and not self.talk.agent
+        _refuse(is_lacking, "talk.agent: name the agent that a share of conversations is with")
+        _refuse(self.task == "attention_prediction", f"task: people's answers to {self.task} are imported")
         return self
 
 
@@ -225,16 +212,13 @@ class Roles(_Table):
 class Tests(_Table):
     """Online tests: ``wanted`` are to be held to their end, a participant may take part in ``each`` of them.
 
-    Each number of ``exchanges`` is equally frequent. ``person_deceives`` is the share in which the person poses as a
-    machine; in the others the machine poses as a person. In ``two_machines`` and ``two_people`` both agents are of the
-    same kind. Answers have fewer than ``words_below`` words.
+    ``person_deceives`` is the share in which the person poses as a machine; in the others the machine poses as a
+    person. In ``two_machines`` and ``two_people`` both agents are of the same kind.
     """
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
-    each: Annotated[int, Field(ge=1, le=100)] = 1
-    exchanges: Annotated[list[Annotated[int, Field(ge=1, le=100)]], Field(min_length=1, max_length=20)] = Field(
-        default_factory=lambda: [1, 5, 10, 20]
-    )
+    each: Exchanges = 1
+    exchanges: list[Exchanges] = Field(default_factory=lambda: [1, 5, 10, 20], min_length=1, max_length=20)
     person_deceives: Share = 0.5
     two_machines: Share = 0.0
     two_people: Share = 0.0
@@ -247,10 +231,9 @@ class Tests(_Table):
 
     @model_validator(mode="after")
     def _can_be_drawn(self) -> Tests:
-        _refuse(
-            (len(set(self.exchanges)) < len(self.exchanges), "exchanges: has a number twice"),
-            (self.two_machines + self.two_people > 1, "two_machines, two_people: are more than all tests together"),
-        )
+        _refuse(len(set(self.exchanges)) < len(self.exchanges), "exchanges: has a number twice")
+        alike = self.two_machines + self.two_people
+        _refuse(alike > 1, "two_machines, two_people: are more than all tests together")
         return self
 
 
@@ -287,7 +270,7 @@ class OnlineSettings(_Study):
     @model_validator(mode="after")
     def _goes_on(self) -> OnlineSettings:
         is_restart = self.judges.reload == "restart"
-        _refuse((is_restart, "participants.reload: what others have seen of a test cannot begin anew"))
+        _refuse(is_restart, "participants.reload: what others have seen of a test cannot begin anew")
         return self
 
 
@@ -311,8 +294,8 @@ def read_settings(folder: Path) -> StudySettings:
         names = [line.split("=")[0].strip() for line in text.splitlines()]
         problems = []
         for problem in as_problems(error, str(path)):
-            name = (problem.field or "").rpartition(".")[2]
-            line = names.index(name) + 1 if name in names and name else None
+            name = (problem.field or "none").rpartition(".")[2]
+            line = names.index(name) + 1 if name in names else None
             problems.append(Problem(problem.where, line, problem.field, problem.message))
         raise InputError(f"{path} cannot be used", problems) from None
 

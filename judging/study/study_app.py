@@ -11,7 +11,7 @@ import asyncio
 import hmac
 import socket
 import time
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ from serving.runs.row_problems import strict_json
 
 OWN_FILES = frozenset(path.name for path in STUDY_STATIC.iterdir())
 KEPT = 30 * 24 * 3600  # seconds of the cookie
-ADDRESSES = 10_000  # that are remembered of those who begin
 IDLE_SECONDS = 120  # of a connection: a judge thinks longer than a program
 REFUSALS = {
     "no_link": (403, "this study is entered by a personal link"),
@@ -51,18 +50,16 @@ class Joins:
     """Limits the judges who begin from an address to ``most`` in a minute."""
 
     def __init__(self, most: int) -> None:
-        self._most = float(most)
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._most, self._since = most, float("-inf")
+        self._begun: Counter[str] = Counter()
 
     def check(self, address: str) -> None:
         """Raises ApiError 429."""
-        now = time.monotonic()
-        left, at = self._left.pop(address, (self._most, now))
-        left = min(self._most, left + (now - at) * self._most / 60)
-        self._left[address] = (max(0.0, left - 1), now)
-        if len(self._left) > ADDRESSES:
-            self._left.popitem(last=False)
-        if left < 1:
+        if time.monotonic() - self._since > 60:
+            self._since = time.monotonic()
+            self._begun.clear()
+        self._begun[address] += 1
+        if self._begun[address] > self._most:
             raise ApiError(429, "too_many", "too many judges begin from this address", headers={"retry-after": "60"})
 
 
@@ -84,12 +81,10 @@ def create_app(
     media: dict[str, dict[str, Path]] = {}
 
     @app.api_route("/", methods=["GET", "HEAD"])
-    async def page(request: Request) -> Response:
-        return await files.get_response("study.html", request.scope)
-
     @app.api_route("/admin", methods=["GET", "HEAD"])
-    async def admin(request: Request) -> Response:
-        return await files.get_response("admin.html", request.scope)
+    async def page(request: Request) -> Response:
+        name = "study.html" if request.url.path == "/" else "admin.html"
+        return await files.get_response(name, request.scope)
 
     @app.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(request: Request, name: str) -> Response:
@@ -198,26 +193,19 @@ def create_app(
         return _json(await asyncio.to_thread(read))
 
     app.add_exception_handler(HTTPException, on_http_error)
-    app.add_exception_handler(Refused, _on_refused)
-    app.add_exception_handler(BadAnswer, _on_bad_answer)
-    app.add_exception_handler(StorageError, _on_unwritten)
+    for fault in (Refused, BadAnswer, StorageError):
+        app.add_exception_handler(fault, _on_known)
     app.add_exception_handler(Exception, on_fault)
     return Guard(app, rules, on_end)
 
 
-async def _on_refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    status, message = REFUSALS[error.why]
-    return ApiError(status, error.why, message).response(request_id(request))
-
-
-async def _on_bad_answer(request: Request, error: Exception) -> Response:
-    return ApiError(422, "invalid_request", str(error)).response(request_id(request))
-
-
-async def _on_unwritten(request: Request, error: Exception) -> Response:
-    """The answer is not on disk, and this server ends: the page keeps it and sends it again."""
-    return ApiError(503, "unavailable", "nothing can be written").response(request_id(request))
+async def _on_known(request: Request, error: Exception) -> Response:
+    status, code, message = 503, "unavailable", "nothing can be written"  # the page keeps its answer and tries again
+    if isinstance(error, Refused):
+        (status, message), code = REFUSALS[error.why], error.why
+    elif isinstance(error, BadAnswer):
+        status, code, message = 422, "invalid_request", str(error)
+    return ApiError(status, code, message).response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:

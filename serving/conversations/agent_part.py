@@ -13,9 +13,8 @@ from serving.conversations.transcript import Transcript
 class AgentPart:
     """Use :meth:`run` as a task, and :meth:`wake` after each message of a person.
 
-    ``clock`` returns the seconds since the conversation's start. ``ask`` returns the reply of a side's agent; None if it
-    has failed, and it is asked again when a person writes. ``send`` takes what a side has typed out of the transcript
-    and publishes it.
+    ``clock`` returns the seconds since the conversation's start. ``ask`` returns the reply of a side's agent; None
+    if it has failed, and is asked again when a person writes. ``send`` publishes what a side has typed.
     """
 
     def __init__(

@@ -5,17 +5,16 @@ from __future__ import annotations
 import importlib.util
 import math
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.attention.scanpath_metrics import return_fixations
 from agents.vision.colors import WORDS
 
-RETURN_RADIUS = 43 / 1280  # of the frame's width: a degree in the papers' experiment (docs/scanpaths.md)
+RETURN_RADIUS = 43 / 1280  # of the frame's width: a degree in the papers' experiment
 NEAR = 0.1  # of the frame's diagonal: two fixations closer than this look at the same place
 WORD_OF = {"color_estimation": "color", "word_association": "word", "judgement": "verdict"}  # an answer's only word
 Values = NDArray[np.float64]
@@ -86,6 +85,21 @@ def _of_a_path(answer: Answer) -> Iterator[tuple[str, float]]:
     returns, candidates = return_fixations(points, RETURN_RADIUS * answer["frame"][0])
     if candidates:
         yield "share of returns", returns / candidates
+
+
+def return_fixations(fixations: Sequence[Sequence[float]] | Values, radius: float) -> tuple[int, int]:
+    """(how many fixations return, how many the rate is taken of), as Zhang et al. 2022 count them in their program.
+
+    ``fixations`` [n, 2] and ``radius`` are in pixels. A fixation returns when its distance to an earlier fixation,
+    except the fixation just before it, is at most ``radius``. The forced first fixation neither returns nor is returned
+    to; the rate is taken of the third fixation and all after it.
+    """
+    points = np.asarray(fixations, dtype=np.float64)[1:]
+    returns = 0
+    for index in range(2, len(points)):
+        distances = np.hypot(*(points[: index - 1] - points[index]).T)
+        returns += bool((distances <= radius).any())
+    return returns, max(len(points) - 1, 0)
 
 
 def path_length(answer: Answer) -> tuple[float, float]:

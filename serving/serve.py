@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def serve(options: argparse.Namespace) -> int:
     check_key(options.host, key)
     entries, settings = resolve(names, options.settings, options.config)
     agents = checked_agents(entries, settings)
-    log = ServerLog(not sys.stderr.isatty(), options.quiet, options.verbose)
+    log = ServerLog(options.quiet, options.verbose)
     log.start()
     chosen = ServeOptions(entries, settings, **{name: getattr(options, name) for name in SAME_NAMES})
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}

@@ -28,12 +28,12 @@ class NoAnswerError(Exception):
 
 
 class AgentClient:
-    """Asks the servers of agents, in one event loop."""
+    """Asks the servers of agents, in an event loop."""
 
     def __init__(self) -> None:
         import httpx  # half a second, which most commands do without
 
-        # Each question has a connection of its own: an idle one may be cut as it is used.
+        # Each question has a connection of its own: an idle connection may be cut as it is used.
         limits = httpx.Limits(max_connections=MOST_AT_ONCE, max_keepalive_connections=0)
         self._http = httpx.AsyncClient(limits=limits, timeout=None, headers={"accept-encoding": "identity"})
 
@@ -48,9 +48,8 @@ class AgentClient:
             async with asyncio.timeout(seconds):
                 for sample in range(TRIES):
                     await asyncio.sleep(PAUSE if sample else 0)
-                    body = {"agent": agent, "stimulus": row, "sample": sample, **more}
                     try:
-                        record = await self.record(server, body)
+                        record = await self.record(server, {"agent": agent, "stimulus": row, "sample": sample, **more})
                         if (error := record.get("error")) is not None:
                             raise ValueError(f"{error['code']}: {error['message']}")
                         return read(record["answer"])
@@ -82,11 +81,12 @@ class AgentClient:
                 data += part
                 if len(data) > MOST_BYTES:
                     raise ValueError("its reply is too long")
-        if not reply.is_success:
-            raise OSError(f"{reply.status_code}: {_wrong(data)}")
-        value = orjson.loads(data)
+        value = orjson.loads(data) if reply.is_success or data.startswith(b"{") else {}
         if not isinstance(value, dict):
             raise ValueError("its reply is no object")
+        if not reply.is_success:
+            error = value.get("error", {})  # without the id, which is of a single request
+            raise OSError(f"{reply.status_code}: {error.get('code', '')}: {error.get('message', '')}")
         return value
 
 
@@ -104,15 +104,6 @@ def text_of(answer: Any) -> str:
 def tidy(text: str) -> str:
     """A message in one form for people and machines: on one line, and text that any file can hold."""
     return " ".join(text.split()).encode("utf-8", "replace").decode()
-
-
-def _wrong(body: bytes) -> str:
-    """What a server says is wrong, without what is of one request alone."""
-    try:
-        error = orjson.loads(body)["error"]
-        return f"{error['code']}: {error['message']}"
-    except (ValueError, KeyError, TypeError):
-        return body[:300].decode(errors="replace")
 
 
 def served_agents(server: str) -> tuple[dict[str, list[str]], str]:

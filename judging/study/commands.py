@@ -1,4 +1,4 @@
-"""``turinglike study``: the command line of it. What its actions do is imported when one is asked for."""
+"""``turinglike study``: its command line. What its actions do is imported when they are called."""
 
 from __future__ import annotations
 
@@ -30,13 +30,8 @@ def register(commands: Commands) -> None:
         "new",
         "a study with all its choices in study.toml: of judges of trials, of participants who answer a set, or online",
     )
-    new.add_argument(
-        "source",
-        nargs="?",
-        type=path,
-        metavar="TRIALS|SET",
-        help="a folder of `turinglike trials`, or a stimulus set; none for --preset online",
-    )
+    new.add_argument("source", nargs="?", type=path, metavar="TRIALS|SET",
+                     help="a folder of `turinglike trials`, or a stimulus set; none for --preset online")  # fmt: skip
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
     new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
     new.add_argument("--preset", choices=("plain", "2022", "2025", "online"), default="plain",
@@ -55,11 +50,8 @@ def register(commands: Commands) -> None:
 
     serve = add("serve", "the study's pages, until Ctrl-C")
     serve.add_argument("study", type=path, metavar="STUDY")
-    serve.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="the address to listen at (default: this machine alone); put a proxy before the open net",
-    )
+    serve.add_argument("--host", default="127.0.0.1",
+                       help="the address to listen at (this machine); put a proxy before the open net")  # fmt: skip
     serve.add_argument("--port", type=port, default=8000)
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--key-file", type=path, metavar="FILE", help="the key of /admin; or TURINGLIKE_API_KEY")
@@ -67,15 +59,13 @@ def register(commands: Commands) -> None:
     serve.add_argument("--joins-per-minute", type=positive, default=60, metavar="N", help="from one address (60)")
     serve.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and where it is")
 
-    told = add("status", "judges, verdicts, exclusions by rule and by day, how sure each score is")
-    told.add_argument("study", type=path, metavar="STUDY")
-    told.add_argument("--half-width", type=share, default=0.05, metavar="W", help="wanted of detectability (0.05)")
-    told.add_argument("--json", action="store_true")
+    status = add("status", "judges, verdicts, exclusions by rule, and how often each agent passes for a person")
+    status.add_argument("study", type=path, metavar="STUDY")
+    status.add_argument("--json", action="store_true")
 
     plan = add("plan", "how many judges an interval of a wanted width needs, with so many trials and stimuli")
-    plan.add_argument(
-        "--half-width", type=share, default=0.05, metavar="W", help="of each agent's 95 %% interval (0.05)"
-    )
+    plan.add_argument("--half-width", type=share, default=0.05, metavar="W",
+                      help="of each agent's 95 %% interval (0.05)")  # fmt: skip
     plan.add_argument("--measure", choices=("detectability", "p_machine"), default="detectability")
     plan.add_argument("--agents", type=positive, required=True, metavar="N")
     plan.add_argument("--per-judge", type=positive, required=True, metavar="N", help="trials of each judge")
@@ -99,9 +89,9 @@ def register(commands: Commands) -> None:
     kit.add_argument("number", type=positive, metavar="N")
     kit.add_argument("-o", "--out", required=True, type=path, metavar="FILE.html")
 
-    taken = add("import", "take in the answers that kits have saved")
-    taken.add_argument("study", type=path, metavar="STUDY")
-    taken.add_argument("files", nargs="+", type=path, metavar="FILE")
+    take = add("import", "take in the answers that kits have saved")
+    take.add_argument("study", type=path, metavar="STUDY")
+    take.add_argument("files", nargs="+", type=path, metavar="FILE")
 
     forget = add("forget", "remove all that is known of a judge")
     forget.add_argument("study", type=path, metavar="STUDY")
@@ -112,7 +102,7 @@ def _action(name: str) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         from judging.study import actions
 
-        return int(actions.ACTIONS[name](options))
+        return actions.ACTIONS[name](options) or 0
 
     return run
 

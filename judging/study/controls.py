@@ -9,7 +9,7 @@ picture (true for half of them), or which of three objects is in a clip, as in t
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from serving.runs.csv_tables import by_line, load_table
 TOPIC, OBJECT = "topic", "object"
 OBJECT_TASKS: tuple[Asked, ...] = ("color_estimation", "object_detection", "attention_prediction", "image_captioning")
 COLUMNS = ("stimulus", "question", "options", "right")
-TOPIC_OPTIONS = 5  # of which one is right
-CLIP_OPTIONS = 3  # of which one is right
+TOPIC_OPTIONS = 5  # of which a single option is right
+CLIP_OPTIONS = 3
 TOPICS = (
     "movies", "music", "food", "sports", "science", "technology", "general_entertainment", "traffic", "quarrel",
     "emotions", "fashion", "books", "politics",
@@ -33,8 +33,7 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """``question`` is empty where the pages' ``phrase`` asks, of an ``object`` or of none; ``right`` is of
-    ``options``."""
+    """``question`` is empty where the pages' ``phrase`` asks; ``right`` is of ``options``."""
 
     question: str
     options: Sequence[str]
@@ -43,14 +42,10 @@ class Control:
     object: str = ""
 
     @property
-    def shown(self) -> dict[str, Any]:
-        """What a browser is sent: all but what is right."""
-        return {
-            "question": self.question,
-            "options": list(self.options),
-            "phrase": self.phrase,
-            "object": self.object,
-        }
+    def sent(self) -> dict[str, Any]:
+        """What a browser gets: all but what is right."""
+        about = {"question": self.question, "phrase": self.phrase, "object": self.object}
+        return {**about, "options": list(self.options)}
 
 
 def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Control]:
@@ -64,34 +59,30 @@ def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Co
     if name == OBJECT:
         return _of_objects(stimuli, random.Random(f"object {seed}"))
     controls = _of_topics(stimuli) if name == TOPIC else _of_table((study / name).resolve())
-    lacking = sorted(stimuli.keys() - controls.keys())
-    if lacking:
+    if lacking := stimuli.keys() - controls.keys():
         raise InputError(f"trials.control: {name}: {_named(lacking, stimuli)} have no control question")
     return controls
 
 
-def _named(lacking: Sequence[str], stimuli: Mapping[str, Any]) -> str:
-    names = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
+def _named(lacking: Collection[str], stimuli: Mapping[str, Any]) -> str:
+    names = ", ".join(sorted(lacking)[:3]) + (", …" if len(lacking) > 3 else "")
     return f"{len(lacking):,} of {len(stimuli):,} stimuli ({names})"
 
 
 def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
     present = {name: _words(row["objects"].get("present")) for name, row in stimuli.items()}
-    absent = {
-        name: [word for word in _words(row["objects"].get("absent")) if word not in present[name]]
-        for name, row in stimuli.items()
-    }
-    clips = {name for name, row in stimuli.items() if row["asked"] == "attention_prediction"}
     every = {word for words in present.values() for word in words}
-    for name in clips:
-        if len(absent[name]) < CLIP_OPTIONS - 1:
+    absent, lacking = dict[str, list[str]](), {"present": set[str](), "absent": set[str]()}
+    clips = {name for name, row in stimuli.items() if row["asked"] == "attention_prediction"}
+    for name, row in stimuli.items():
+        absent[name] = [word for word in _words(row["objects"].get("absent")) if word not in present[name]]
+        if name in clips and len(absent[name]) < CLIP_OPTIONS - 1:
             absent[name] = sorted(every - set(present[name]))
-    lacking = {
-        "present": sorted(name for name in stimuli if not present[name]),
-        "absent": sorted(name for name in stimuli if len(absent[name]) < (CLIP_OPTIONS - 1 if name in clips else 1)),
-    }
-    problems = [f"{_named(names, stimuli)} lack `{field}`" for field, names in lacking.items() if names]
-    if problems:
+        if not present[name]:
+            lacking["present"].add(name)
+        if len(absent[name]) < (CLIP_OPTIONS - 1 if name in clips else 1):
+            lacking["absent"].add(name)
+    if problems := [f"{_named(names, stimuli)} lack `{field}`" for field, names in lacking.items() if names]:
         raise InputError(
             f"trials.control: {OBJECT}: {' and '.join(problems)}: give them in the stimulus set before `turinglike "
             'generate` and `trials`, or name a table of your own, or set it to "" (and exclude.controls to 0)'
@@ -115,14 +106,13 @@ def _words(words: Sequence[str] | None) -> list[str]:
 
 
 def _of_topics(stimuli: Rows) -> dict[str, Control]:
-    topics = {name: row.get("meta.topic") for name, row in stimuli.items()}
-    every = sorted({*(str(topic) for topic in topics.values() if topic), *TOPICS})
+    topics = {name: str(row["meta.topic"]) for name, row in stimuli.items() if row.get("meta.topic")}
+    every = sorted({*topics.values(), *TOPICS})
     controls = {}
     for name, topic in topics.items():
-        if topic:
-            chance = random.Random(f"topic {name}")
-            others = chance.sample([other for other in every if other != topic], TOPIC_OPTIONS - 1)
-            controls[name] = Control("", sorted([*others, str(topic)]), str(topic), phrase="topic")
+        chance = random.Random(f"topic {name}")
+        others = chance.sample([other for other in every if other != topic], TOPIC_OPTIONS - 1)
+        controls[name] = Control("", sorted([*others, topic]), topic, phrase="topic")
     return controls
 
 
@@ -135,16 +125,14 @@ def _of_table(path: Path) -> dict[str, Control]:
     for line, cells in table.rows:
         stimulus, question, right = (cells[name].strip() for name in ("stimulus", "question", "right"))
         options = [option.strip() for option in cells["options"].split("|") if option.strip()]
-        if len(options) < 2 or len(set(options)) < len(options):
-            problems.append(Problem(str(path), line, "options", "must be two or more, each once, parted by |"))
-        elif right not in options:
-            problems.append(Problem(str(path), line, "right", f"{right!r} is not among the options"))
-        elif not question:
-            problems.append(Problem(str(path), line, "question", "is empty"))
-        elif stimulus in controls:
-            problems.append(Problem(str(path), line, "stimulus", f"{stimulus!r} stands in two rows"))
-        else:
-            controls[stimulus] = Control(question, options, right)
+        faults = {
+            "options": (len(set(options)) < max(2, len(options)), "must be two or more, each once, parted by |"),
+            "right": (right not in options, f"{right!r} is not among the options"),
+            "question": (not question, "is empty"),
+            "stimulus": (stimulus in controls, f"{stimulus!r} stands in two rows"),
+        }
+        problems += [Problem(str(path), line, field, why) for field, (is_bad, why) in faults.items() if is_bad]
+        controls[stimulus] = Control(question, options, right)
     if problems:
         raise InputError(f"{path} cannot be used", by_line(problems))
     return controls

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from judging.study.events import Judge, State
 from judging.study.page_answers import fastest_of
 from judging.study.pool import TrialPool
-from judging.study.settings import JudgesSettings
-from judging.study.state import Judge, State, Step
+from judging.study.settings import Exclude, JudgesSettings
 
 Row = dict[str, Any]
-ENOUGH = 4  # verdicts of one judge that are all alike before that is a rule's matter
+ENOUGH = 4  # verdicts of a judge that are all alike before that is a rule's matter
 
 
 def verdict_rows(
@@ -21,98 +21,78 @@ def verdict_rows(
     """A row per verdict, judge by judge, also of practice and of attempts that were begun anew; ``rules`` exclude
     it."""
     for judge in state.judges.values():
-        attempts = [*judge.former, (judge.steps, judge.answers)]
-        rows = [
-            row
-            for number, (steps, answers) in enumerate(attempts)
-            for row in _of_attempt(judge, number, number < len(judge.former), steps, answers, settings, pool)
-        ]
-        rules = _rules_of_judge(judge, rows, settings, personal.get(judge.code, {}))
+        rows = list(_rows(judge, settings.exclude, pool))
+        rules = _rules_of_judge(judge, rows, settings.exclude, personal.get(judge.code, {}))
         for row in rows:
-            row["rules"] = [*rules, *row["rules"]]
-        yield from rows
+            yield row | {"rules": [*rules, *row["rules"]]}
 
 
-def _of_attempt(
-    judge: Judge,
-    attempt: int,
-    is_former: bool,
-    steps: list[Step],
-    answers: list[Row],
-    settings: JudgesSettings,
-    pool: TrialPool,
-) -> Iterator[Row]:
-    began, index = datetime.fromisoformat(judge.joined), 0
-    before = began
-    for step, answer in zip(steps, answers, strict=False):
-        at = datetime.fromisoformat(answer["at"])
-        since, before = 1000 * (at - before).total_seconds(), at
-        if step["kind"] != "trial":
-            continue
-        for name, verdict in zip(step["trials"], answer["verdicts"], strict=True):
-            key = pool.key.get(name)
-            if key is None:
-                continue  # of another task
-            yield {
-                "judge": judge.code,
-                "attempt": attempt,
-                "trial_index": index,
-                "phase": _kind(key) or step["phase"] if step["phase"] == "test" else step["phase"],
-                "again": step["again"],
-                "trial": name,
-                "asked": key["asked"],
-                "stimulus": key["stimulus"],
-                "speaker": key["speaker"],
-                "verdict": verdict,
-                "truth": key["truth"],
-                "agent": key["agent"],
-                "catch": key["catch"],
-                "swapped": key["swapped"],
-                "correct": verdict == key["truth"],
-                "rt": answer["rt"],
-                "time_elapsed": round((at - began).total_seconds() * 1000),
-                "at": answer["at"],
-                "confidence": answer.get("confidence"),
-                "reason": answer.get("reason"),
-                "control": answer.get("control"),
-                "control_right": answer.get("right"),
-                "away": answer["away"],
-                "by_key": answer["key"],
-                "key_for_human": judge.keys[0],
-                "rules": _rules_of_trial(answer, since, settings, is_former),
+def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[Row]:
+    began = datetime.fromisoformat(judge.joined)
+    for attempt, (steps, answers) in enumerate(judge.attempts()):
+        before, index = began, 0
+        for step, answer in zip(steps, answers, strict=False):
+            at = datetime.fromisoformat(answer["at"])
+            since, before = 1000 * (at - before).total_seconds(), at
+            if step["kind"] != "trial":
+                continue
+            rules = {
+                "begun_anew": attempt < len(judge.former),
+                "fastest": fastest_of(answer["rt"], since) < 1000 * exclude.fastest,
+                "wrong_control": exclude.wrong_control and answer.get("right") is False,
             }
-        index += 1
+            for name, verdict in zip(step["trials"], answer["verdicts"], strict=True):
+                key = pool.key.get(name)
+                if key is None:
+                    continue  # of another task
+                phase = step["phase"]
+                if phase == "test" and key["catch"]:
+                    phase = "swapped" if key["swapped"] else "catch"
+                yield {
+                    "judge": judge.code,
+                    "attempt": attempt,
+                    "trial_index": index,
+                    "phase": phase,
+                    "again": step["again"],
+                    "trial": name,
+                    "asked": key["asked"],
+                    "stimulus": key["stimulus"],
+                    "speaker": key["speaker"],
+                    "verdict": verdict,
+                    "truth": key["truth"],
+                    "agent": key["agent"],
+                    "catch": key["catch"],
+                    "swapped": key["swapped"],
+                    "correct": verdict == key["truth"],
+                    "rt": answer["rt"],
+                    "time_elapsed": round((at - began).total_seconds() * 1000),
+                    "at": answer["at"],
+                    "confidence": answer.get("confidence"),
+                    "reason": answer.get("reason"),
+                    "control": answer.get("control"),
+                    "control_right": answer.get("right"),
+                    "away": answer["away"],
+                    "by_key": answer["key"],
+                    "key_for_human": judge.keys[0],
+                    "rules": [rule for rule, is_broken in rules.items() if is_broken],
+                }
+            index += 1
 
 
-def _kind(key: Mapping[str, Any]) -> str | None:
-    return "swapped" if key["swapped"] else "catch" if key["catch"] else None
-
-
-def _rules_of_trial(answer: Row, since: float, settings: JudgesSettings, is_former: bool) -> list[str]:
-    rules = ["begun_anew"] if is_former else []
-    if fastest_of(answer["rt"], since) < 1000 * settings.exclude.fastest:
-        rules.append("fastest")
-    if settings.exclude.wrong_control and answer.get("right") is False:
-        rules.append("wrong_control")
-    return rules
-
-
-def _rules_of_judge(judge: Judge, rows: list[Row], settings: JudgesSettings, personal: Mapping[str, Any]) -> list[str]:
-    exclude, rules = settings.exclude, []
+def _rules_of_judge(judge: Judge, rows: list[Row], exclude: Exclude, personal: Mapping[str, Any]) -> list[str]:
     counted = [row for row in rows if row["attempt"] == len(judge.former) and row["phase"] != "practice"]
-    pages = {row["trial_index"]: row for row in counted}.values()  # one control question for both speakers
-    if exclude.finished and judge.ended != "finished":
-        rules.append("finished")
-    if _below([row["control_right"] for row in pages if row["control_right"] is not None], exclude.controls):
-        rules.append("controls")
-    if _below([row["correct"] for row in counted if row["catch"] and not row["swapped"]], exclude.catch):
-        rules.append("catch")
-    plain = [row for row in counted if not row["catch"] and not row["again"]]
-    if exclude.one_sided and len(plain) >= ENOUGH and len({row["verdict"] for row in plain}) == 1:
-        rules.append("one_sided")
-    if exclude.native and personal.get("native_language") != "yes":
-        rules.append("native")
-    return rules
+    pages = {row["trial_index"]: row for row in counted}.values()  # both speakers share a control question
+    controls = [row["control_right"] for row in pages if row["control_right"] is not None]
+    caught = [row["correct"] for row in counted if row["catch"] and not row["swapped"]]
+    plain = [row["verdict"] for row in counted if not row["catch"] and not row["again"]]
+    rules = {
+        "finished": exclude.finished and judge.ended != "finished",
+        "controls": _below(controls, exclude.controls),
+        "catch": _below(caught, exclude.catch),
+        "one_sided": exclude.one_sided and len(plain) >= ENOUGH and len(set(plain)) == 1,
+        "native": exclude.native and personal.get("native_language") != "yes",
+    }
+    return [rule for rule, is_broken in rules.items() if is_broken]
 
 
 def _below(right: list[bool], share: float) -> bool:

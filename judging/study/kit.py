@@ -1,4 +1,4 @@
-"""The offline kit: a study's pages with the trials of some judges, in one HTML file for a machine without a network.
+"""The offline kit: a study's pages with the trials of its judges, in an HTML file for a machine without a network.
 
 `turinglike study kit` enlists the judges and puts into the file what they will be shown. The browser keeps the answers
 and saves them as a file with a checksum, which `turinglike study import` takes in. The file has the truth for practice
@@ -19,35 +19,35 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
-from judging.study.material import TrialMaterial
+from judging.study.events import ASKED, Judge
+from judging.study.materials import TYPES
 from judging.study.page_answers import BadAnswer
-from judging.study.pages import KINDS, STUDY_STATIC, media_of, phrases_sent, view
-from judging.study.state import ASKED, Judge
+from judging.study.pages import STUDY_STATIC, media_of, phrases_sent, view
 from judging.study.study import Study
 from serving.runs.atomic_files import replacing
 from serving.web.rendering import with_files_inside
 from serving.web.report import STATIC
 
 SCHEMA = "turinglike.kit/1"
-MOST_BYTES = 256 << 20  # of a file of answers
 POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
     "form-action 'none'"
 )
+Answers = list[dict[str, Any]]
 
 
 async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: Path) -> None:
     """Enlist ``number`` judges and write their kit. Raises InputError for participants, Refused, StorageError."""
-    if not isinstance(study.material, TrialMaterial):
+    if study.material.kind != "trial":
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     kit = secrets.token_hex(8)
     judges = [await study.enlist(kit) for _ in range(number)]
-    files = sorted(set[str]().union(*(media_of(study, judge) for judge in judges)))
+    files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
     about = {
         "kit": kit,
         **phrases_sent(study.settings, phrases),
         "judges": [_judge(study, judge) for judge in judges],
-        "files": {f"media/{name}": _data_address(study, name) for name in files},
+        "files": {f"media/{name}": _data_address(path) for name, path in sorted(files.items())},
     }
     page, hashes = with_files_inside((STUDY_STATIC / "study.html").read_text("utf-8"), [STUDY_STATIC, STATIC])
     meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(scripts=hashes)}">'
@@ -68,47 +68,42 @@ def _judge(study: Study, judge: Judge) -> dict[str, Any]:
     return {"judge": judge.code, "steps": steps, "end": end}
 
 
-def _data_address(study: Study, name: str) -> str:
-    kind = KINDS.get(name.rpartition(".")[2], "octet-stream")
-    return f"data:image/{kind};base64,{base64.b64encode(study.material.path(name).read_bytes()).decode()}"
+def _data_address(path: Path) -> str:
+    kind = TYPES.get(path.suffix[1:], "octet-stream")
+    return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
-    """Take files of answers in; by judge, how many were new. Answers that exist, and forgotten judges, are passed over.
+    """Take files of answers in, each in full or not at all; by judge, how many were new. Answers that exist, and
+    forgotten judges, are passed over.
 
-    Raises InputError, and takes nothing in, for a file that is damaged, of another study, with answers that no page
-    sends or that follow a refusal to take part, or that differ from those that exist or from another file.
+    Raises InputError at a file that is damaged, of another study, with answers that no page sends or that follow a
+    refusal to take part, or that differ from those that exist.
     """
-    longest: dict[str, list[dict[str, Any]]] = {}
-    kits, forgotten = {judge.kit for judge in study.state.judges.values()}, dict[str, int]()
+    added: dict[str, int] = {}
     for path in paths:
         kit, judges = _read(path)
-        for code, answers in judges.items():
-            judge = study.state.judges.get(code)
-            if judge is None and kit in kits:
-                forgotten[code] = 0
-                continue
-            if judge is None or judge.kit != kit:
-                raise InputError(f"{path}: judge {code} is not of a kit of this study")
-            _check(study, judge, answers, path)
-            former = longest.setdefault(code, [])
-            for answer, other in zip(answers, former, strict=False):
-                if answer["answer"] != other["answer"]:
-                    raise InputError(f"{path}: judge {code}, step {answer['step']}: differs between the files")
-            longest[code] = max(former, answers, key=len)
-    if study.state.closed and any(len(answers) > study.state.judges[code].step for code, answers in longest.items()):
-        raise InputError(f"{study.folder} is closed: it takes no answers any more")
-    calls = [
-        study.answer(study.state.judges[code], answer["step"], answer["answer"], at=answer["at"])
-        for code, answers in longest.items()
-        for answer in answers
-    ]
-    before = {code: study.state.judges[code].step for code in longest}
-    await asyncio.gather(*calls)  # at once, that is in order and in one write
-    return {code: study.state.judges[code].step - step for code, step in before.items()} | forgotten
+        if not any(judge.kit == kit for judge in study.state.judges.values()):
+            raise InputError(f"{path}: is not of a kit of this study")
+        there = {code: study.state.judges[code] for code in judges if code in study.state.judges}
+        for code, judge in there.items():
+            _check(study, judge, judges[code], path)
+            if study.state.closed and len(judges[code]) > judge.step:
+                raise InputError(f"{study.folder} is closed: it takes no answers any more")
+        before = {code: judge.step for code, judge in there.items()}
+        calls = [
+            study.answer(judge, answer["step"], answer["answer"], at=answer["at"])
+            for code, judge in there.items()
+            for answer in judges[code]
+        ]
+        await asyncio.gather(*calls)  # at once, that is in order and in a single write
+        for code in judges:
+            new = there[code].step - before[code] if code in there else 0
+            added[code] = added.get(code, 0) + new
+    return added
 
 
-def _check(study: Study, judge: Judge, answers: Sequence[dict[str, Any]], path: Path) -> None:
+def _check(study: Study, judge: Judge, answers: Answers, path: Path) -> None:
     for step, answer in enumerate(answers):
         where = f"{path}: judge {judge.code}, step {step}"
         if step == len(judge.steps):
@@ -123,28 +118,22 @@ def _check(study: Study, judge: Judge, answers: Sequence[dict[str, Any]], path: 
             raise InputError(f"{where}: who does not agree answers nothing more")
 
 
-def _read(path: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+def _read(path: Path) -> tuple[str, dict[str, Answers]]:
     """The kit of a file, and the answers of each of its judges by code, steps from 0 on. Raises InputError."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path}: is too large to be a kit's answers")
         saved = orjson.loads(path.read_bytes())
         body = saved["body"]
         if saved["schema"] != SCHEMA or hashlib.sha256(body.encode()).hexdigest() != saved["sha256"]:
             raise InputError(f"{path}: is damaged: its checksum is another")
         content = orjson.loads(body)
-        if not isinstance(content["kit"], str):
-            raise ValueError("the kit lacks")
-        judges = {judge["judge"]: judge["answers"] for judge in content["judges"]}
-        for code, answers in judges.items():
-            if not isinstance(code, str) or not isinstance(answers, list):
-                raise ValueError("a judge lacks")
+        judges: dict[str, Answers] = {str(judge["judge"]): judge["answers"] for judge in content["judges"]}
+        for answers in judges.values():
             for number, answer in enumerate(answers):
                 if datetime.fromisoformat(answer["at"]).tzinfo is None:
                     raise ValueError(f"step {number}: its time has no zone")
                 if type(answer["step"]) is not int or answer["step"] != number or type(answer["answer"]) is not dict:
                     raise ValueError(f"step {number} lacks")
-        return content["kit"], judges
+        return str(content["kit"]), judges
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (KeyError, TypeError, AttributeError, ValueError) as error:

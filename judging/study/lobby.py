@@ -1,14 +1,10 @@
-"""The lobby: participants who converse, two people or a person and an agent, by turns or in a burst dialogue.
+"""The lobby: participants wait for each other, and converse, two people or a person and an agent.
 
 Who comes to a conversation waits until somebody else does. Then chance decides for both whether they converse with each
-other, or each with an agent that another server answers for (`turinglike serve`). So people and agents are waited for
-alike: neither how long they waited nor who came first tells anybody with whom they converse. Nor does time: an agent
-takes as long over a message as the delay that is drawn for it. What is said is on disk before the other one sees it.
-Who is not heard of for a while has left: the conversation is void then, and is no answer of anybody's; so it is where
-an agent does not answer in time.
-
-In a burst dialogue an agent is asked once the person has been quiet for a while, and sends its messages one by one;
-what it has not sent when the person writes is withdrawn (:mod:`serving.conversations.transcript`).
+other, or each with an agent of a `turinglike serve`. So neither waiting nor who came first tells with whom anybody
+converses. Nor does time: an agent takes as long over a message as
+:class:`serving.conversations.agent_part.AgentPart` lets it. What happens is on disk before anybody else sees it. A
+conversation that somebody leaves, or whose agent does not answer in time, is void.
 """
 
 from __future__ import annotations
@@ -17,153 +13,227 @@ import asyncio
 import random
 import secrets
 import time
-from dataclasses import dataclass, field
-from itertools import takewhile
-from typing import Any
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from itertools import groupby
+from typing import Any, Generic, Protocol, TypeVar
 
-from agents.answers import is_blank
+from agents.answers import Message, TurnAnswer, is_blank
+from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST, AgentClient, NoAnswerError, text_of, tidy
+from judging.study.events import Judge, State, Talk
+from judging.study.online.course import OnlineTest
 from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
-from judging.study.state import Judge, State, Talk
-from serving.conversations.pair_settings import DelaySettings
-from serving.conversations.scenario import speaker_name
-from serving.conversations.transcript import lines_of as messages_of
+from judging.study.settings import Tests as TestSettings
+from serving.conversations.agent_part import AgentPart
+from serving.conversations.scenario import SIDES, speaker_name
+from serving.conversations.transcript import Transcript, lines_of, no_instructions
 
-SIDES = ("A", "B")
 CHANCE = random.SystemRandom()  # nobody can draw it again
 LOOK = 0.25  # seconds after which it is looked again whether somebody came, said something or left
 HELD = 20.0  # seconds for which a question what is new is held open
+SWEEP = 1.0  # seconds after which it is looked again who has left
 TURN_SECONDS = 120.0  # within which an agent answers
+M = TypeVar("M", Talk, OnlineTest)
+View = dict[str, Any]
 
 
-@dataclass(slots=True)
-class Lobby:
-    """Who waits, and when each participant was last heard of. ``note`` takes events in at once, and returns when they
-    are on disk."""
+class Note(Protocol):
+    """Writes events; returns once they are on disk."""
 
-    study: AnswersSettings
-    stimuli: dict[str, ConversationStimulus]
-    state: State
-    note: Any
-    seen: dict[str, float] = field(default_factory=dict)
-    waiting: dict[str, float] = field(default_factory=dict)
-    answering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    client: AgentClient = field(default_factory=AgentClient)
-    closing: bool = False
+    def __call__(self, *events: dict[str, Any]) -> Awaitable[None]: ...
 
-    @property
-    def settings(self) -> TalkSettings:
-        return self.study.talk
 
-    @property
-    def delays(self) -> DelaySettings:
-        return self.study.delays
+class Lobby(ABC, Generic[M]):
+    """Who waits, and when each participant was last heard of; ``kind`` is of the steps in which they meet.
 
-    async def at(self, judge: Judge, after: int) -> dict[str, Any]:
-        """What is new for a participant since message ``after``; held open until something is, or for a while."""
+    ``written`` returns once all that has happened is on disk.
+    """
+
+    kind: str
+
+    def __init__(
+        self, state: State, note: Note, written: Callable[[], Awaitable[None]], waits: TalkSettings | TestSettings
+    ) -> None:
+        self.state, self.note, self.written, self.waits = state, note, written, waits
+        self.seen: dict[str, float] = {}
+        self.waiting: dict[str, float] = {}
+        self.tasks: dict[Any, asyncio.Task[None]] = {}  # of machines
+        self.client = AgentClient()
+        self.closing = False
+        self._swept = 0.0
+
+    async def at(self, judge: Judge, known: Any) -> View:
+        """What a participant sees; held open while that is no more than is ``known``, for as long as may be."""
         until = time.monotonic() + HELD
         await self._has_left(judge)
         while True:
             self.seen[judge.code] = time.monotonic()
-            found = await self._look(judge)
-            if found["state"] != "waiting" and (len(found["messages"]) > after or found["state"] != "open"):
-                return found
-            if self.closing or time.monotonic() > until or (found["state"] == "open" and after < 0):
-                return found
+            view = await self.look(judge)
+            if self.closing or time.monotonic() > until or self.is_news(view, known):
+                await self.written()
+                return view
             await asyncio.sleep(LOOK)
 
-    async def say(self, judge: Judge, turn: int, text: Any) -> str | None:
-        """Keep what a participant says as the message ``turn``, in a burst dialogue of their own; returns why it cannot
-        be, as a phrase's name."""
-        talk = self.state.talk_of(judge.code)
+    async def move(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
+        """Take what a participant does; returns why it cannot be, as a phrase's name. Sent twice it is done once."""
         if self.state.closed:
             return "closed"
         await self._has_left(judge)
-        if talk is None or talk.void:
-            return "partner_left"
-        mine = SIDES[talk.speakers.index(judge.code)]
-        is_burst = self._is_burst(talk)
-        known = sum(one["speaker"] == mine for one in talk.messages) if is_burst else len(talk.messages)
-        if turn < known:
-            return None  # it is there
-        if not isinstance(text, str) or is_blank(text) or len(text) > LONGEST:
-            return "incomplete"
-        if self._is_over(talk):
-            return "talk_over"
-        if turn > known or (not is_burst and self._next(talk) != mine):
-            return "not_your_turn"
-        await self._said(talk, judge.code, text)
-        return None
+        self.seen[judge.code] = time.monotonic()
+        return await self.moved(judge, body)
 
-    def result(self, judge: Judge) -> str | None:
-        """The id of the conversation that a participant may end now; None while it goes on."""
-        talk = self.state.talk_of(judge.code)
-        return talk.id if talk is not None and (talk.void or self._is_over(talk)) else None
-
-    async def close(self) -> None:
-        """No agent is asked any more."""
-        for task in self.answering.values():
-            task.cancel()
-        await asyncio.gather(*self.answering.values(), return_exceptions=True)
-        await self.client.close()
-
-    # what goes on
-
-    async def _look(self, judge: Judge) -> dict[str, Any]:
-        talk = self.state.talk_of(judge.code)
-        if talk is None:
+    async def look(self, judge: Judge) -> View:
+        if self.meeting_of(judge.code) is None:
             self.waiting.setdefault(judge.code, time.monotonic())
-            await self._pair(judge)
-            talk = self.state.talk_of(judge.code)
-        if talk is None:
-            if time.monotonic() - self.waiting[judge.code] <= self.settings.seconds_in_lobby:
+            await self._sweep()
+            await self.pair(judge)
+        meeting = self.meeting_of(judge.code)
+        if meeting is None:
+            is_late = time.monotonic() - self.waiting[judge.code] > self.waits.seconds_in_lobby
+            if not is_late and not self.is_enough():
                 return {"state": "waiting", "messages": []}
-            del self.waiting[judge.code]  # for the next conversation one waits anew
+            del self.waiting[judge.code]
             return {"state": "nobody", "messages": []}
         self.waiting.pop(judge.code, None)
-        await self._who_left(talk)
-        stimulus = self.stimuli[talk.stimulus]
-        mine = SIDES[talk.speakers.index(judge.code)]
-        is_over = self._is_over(talk)
-        if not talk.void and not is_over:
-            self._ask_agent(talk)
-        return {
-            "state": "void" if talk.void else "over" if is_over else "open",
-            "topic": stimulus.topic,
-            "mine": mine,
-            "burst": self._is_burst(talk),
-            "my_turn": not talk.void and not is_over and (self._is_burst(talk) or self._next(talk) == mine),
-            "left": max(0, stimulus.exchanges - len(talk.messages)),
-            "messages": [{"speaker": one["speaker"], "text": one["text"]} for one in talk.messages],
-        }
+        await self.end_if_left(meeting)
+        self.drive(meeting)
+        return self.view(meeting, judge.code)
 
-    async def _pair(self, judge: Judge) -> None:
-        """If another one waits, begin the conversations of both: one, or one of each with an agent."""
+    def absent(self, people: Iterable[str]) -> str | None:
+        """Which of the participants has left."""
         now = time.monotonic()
+        for code in people:
+            if code in self.state.judges and now - self.seen.setdefault(code, now) > self.waits.seconds_away:
+                return code
+        return None
+
+    def there(self) -> list[str]:
+        """Who waits, is still heard of and has not gone on, those first who have waited longest."""
+        now = time.monotonic()
+        steps = {code: self.state.judges[code].current for code in self.waiting}
         there = [
             code
-            for code in self.waiting
-            if code != judge.code and now - self.seen.get(code, 0) < HELD + 5 and self._can_talk(code)
+            for code, step in steps.items()
+            if step is not None and step["kind"] == self.kind and self.meeting_of(code) is None
+            if now - self.seen.get(code, 0.0) < self.waits.seconds_away
         ]
+        return sorted(there, key=lambda code: self.waiting[code])
+
+    async def _has_left(self, judge: Judge) -> None:
+        """Who comes back after they have left waits anew, and what they took part in is void."""
+        if time.monotonic() - self.seen.get(judge.code, 0.0) > self.waits.seconds_away:
+            self.waiting.pop(judge.code, None)
+            if (meeting := self.meeting_of(judge.code)) is not None:
+                await self.end_if_left(meeting)
+
+    async def _sweep(self) -> None:
+        # Nobody else looks whether somebody has left a machine.
+        if time.monotonic() - self._swept > SWEEP:
+            self._swept = time.monotonic()
+            for meeting in self.meetings():
+                await self.end_if_left(meeting)
+
+    def is_enough(self) -> bool:
+        """Whether nobody need come any more."""
+        return False
+
+    def is_news(self, view: View, known: Any) -> bool:
+        return bool(view["version"] != known)
+
+    def result(self, judge: Judge) -> str | None:
+        """The id of the meeting that a participant may end now; None while it goes on."""
+        meeting = self.meeting_of(judge.code)
+        return meeting.id if meeting is not None and (meeting.void is not None or self.is_over(meeting)) else None
+
+    def begin_task(self, key: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if key not in self.tasks or self.tasks[key].done():
+            self.tasks[key] = asyncio.create_task(work())
+
+    async def close(self) -> None:
+        """No machine is asked any more."""
+        for task in self.tasks.values():
+            task.cancel()
+        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        await self.client.close()
+
+    @abstractmethod
+    def meetings(self) -> list[M]:
+        """Those that are not void."""
+
+    @abstractmethod
+    def meeting_of(self, code: str) -> M | None: ...
+
+    @abstractmethod
+    def is_over(self, meeting: M) -> bool: ...
+
+    @abstractmethod
+    async def pair(self, judge: Judge) -> None:
+        """Begin the meetings for which there are people enough."""
+
+    @abstractmethod
+    async def end_if_left(self, meeting: M) -> None:
+        """Make a meeting void that somebody has left."""
+
+    @abstractmethod
+    def drive(self, meeting: M) -> None:
+        """Ask the machines whose move it is, each once."""
+
+    @abstractmethod
+    def view(self, meeting: M, code: str) -> View: ...
+
+    @abstractmethod
+    async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None: ...
+
+
+class TalkLobby(Lobby[Talk]):
+    """The lobby of conversations. Each has a :class:`Transcript`, which says whose turn it is; an agent takes part."""
+
+    kind = "talk"
+
+    def __init__(
+        self,
+        settings: AnswersSettings,
+        stimuli: Mapping[str, ConversationStimulus],
+        state: State,
+        note: Note,
+        written: Callable[[], Awaitable[None]],
+    ) -> None:
+        super().__init__(state, note, written, settings.talk)
+        self.settings, self.delays, self.stimuli = settings.talk, settings.delays, stimuli
+        self.parts: dict[str, AgentPart] = {}
+
+    def meetings(self) -> list[Talk]:
+        return [talk for talk in self.state.talks.values() if talk.void is None]
+
+    def meeting_of(self, code: str) -> Talk | None:
+        return self.state.talk_of(code)
+
+    def is_over(self, talk: Talk) -> bool:
+        return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
+
+    def is_news(self, view: View, known: Any) -> bool:
+        is_more = view["state"] != "open" or len(view["messages"]) > known
+        return bool(view["state"] != "waiting" and is_more)
+
+    async def pair(self, judge: Judge) -> None:
+        others = [code for code in self.there() if code != judge.code]
         agent, machines = self.settings.agent, self.settings.machines
         if machines == 1:  # all know who it is
             await self._begin([[judge.code, agent]])
-        elif there:
-            both = [min(there, key=lambda code: self.waiting[code]), judge.code]
+        elif others:
+            both = [others[0], judge.code]
             with_agents = bool(agent) and CHANCE.random() < machines
             await self._begin([[code, agent] for code in both] if with_agents else [both])
-
-    def _can_talk(self, code: str) -> bool:
-        """Whether who waits has not gone on without a conversation."""
-        step = self.state.judges[code].current
-        return step is not None and step["kind"] == "talk"
 
     async def _begin(self, pairs: list[list[str]]) -> None:
         """Begin conversations, all at the same time."""
         events = list[dict[str, Any]]()
-        used = self.state.talks_by_stimulus()
+        used = Counter(talk.stimulus for talk in self.meetings())
         for speakers in pairs:
             CHANCE.shuffle(speakers)
             stimulus = min(self.stimuli, key=lambda name: (used[name], CHANCE.random()))
@@ -172,107 +242,121 @@ class Lobby:
             for code in speakers:
                 self.waiting.pop(code, None)
         await self.note(*events)
-        for talk in list(self.state.talks.values()):
-            await self._who_left(talk)  # nobody else looks whether somebody has left an agent
 
-    async def _has_left(self, judge: Judge) -> None:
-        """Make the conversation void of who comes back after they have left it."""
-        talk = self.state.talk_of(judge.code)
-        if talk is not None:
-            await self._who_left(talk)
+    async def end_if_left(self, talk: Talk) -> None:
+        if talk.void is None and not self.is_over(talk) and (code := self.absent(talk.speakers)) is not None:
+            if talk.id in self.tasks:
+                self.tasks[talk.id].cancel()
+            await self.note({"event": "void", "talk": talk.id, "why": f"{code} left"})
 
-    async def _who_left(self, talk: Talk) -> None:
-        if talk.void or self._is_over(talk):
-            return
-        now = time.monotonic()
-        for code in talk.speakers:
-            if code in self.state.judges and now - self.seen.setdefault(code, now) > self.settings.seconds_away:
-                await self.note({"event": "void", "talk": talk.id, "why": f"{code} left"})
-                return
+    def view(self, talk: Talk, code: str) -> View:
+        stimulus, transcript = self.stimuli[talk.stimulus], self._part(talk).transcript
+        side, is_open = talk.speakers.index(code), talk.void is None and not self.is_over(talk)
+        return {
+            "state": "void" if talk.void else "open" if is_open else "over",
+            "topic": stimulus.topic,
+            "mine": SIDES[side],
+            "burst": transcript.is_burst,
+            "my_turn": is_open and (transcript.is_burst or transcript.unread[side] is not None),
+            "left": max(0, stimulus.exchanges - len(talk.messages)),
+            "messages": [{"speaker": message["speaker"], "text": message["text"]} for message in talk.messages],
+        }
 
-    def _is_burst(self, talk: Talk) -> bool:
-        return self.stimuli[talk.stimulus].mode == "burst"
-
-    def _next(self, talk: Talk) -> str:
-        first = self.stimuli[talk.stimulus].who_starts or "A"
-        return first if len(talk.messages) % 2 == 0 else "BA"[SIDES.index(first)]
-
-    def _is_over(self, talk: Talk) -> bool:
-        return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
-
-    async def _said(self, talk: Talk, code: str, text: str) -> None:
-        speaker = SIDES[talk.speakers.index(code)]
-        about = {"turn": len(talk.messages), "speaker": speaker, "text": tidy(text)}  # of people and agents alike
-        await self.note({"event": "said", "talk": talk.id, **about})
+    async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
+        """Keep the message number ``turn``, in a burst dialogue of the participant's."""
+        talk, turn, text = self.state.talk_of(judge.code), body["turn"], body.get("text")
+        if talk is None or talk.void:
+            return "partner_left"
+        part, side = self._part(talk), talk.speakers.index(judge.code)
+        is_burst = part.transcript.is_burst
+        known = sum(message["speaker"] == SIDES[side] or not is_burst for message in talk.messages)
+        if turn < known:
+            return None  # it is there
+        if not isinstance(text, str) or is_blank(text) or len(text) > LONGEST:
+            return "incomplete"
+        if self.is_over(talk):
+            return "talk_over"
+        if turn > known or (not is_burst and part.transcript.unread[side] is None):
+            return "not_your_turn"
+        part.transcript.call(side)
+        part.transcript.say(side, TurnAnswer(text=tidy(text)), part.clock())
+        await self._publish(talk)
+        part.wake()  # who answers only what is on disk
+        return None
 
     # agents
 
-    def _ask_agent(self, talk: Talk) -> None:
-        agent = next((code for code in talk.speakers if code not in self.state.judges), None)
-        if agent is None or not self._awaits(talk, agent):
-            return
-        if talk.id not in self.answering or self.answering[talk.id].done():
-            says = self._agent_says_a_burst if self._is_burst(talk) else self._agent_says
-            self.answering[talk.id] = asyncio.create_task(says(talk, agent))
+    def drive(self, talk: Talk) -> None:
+        is_open = talk.void is None and not self.is_over(talk)
+        if is_open and self._part(talk).transcript.agents:
+            self.begin_task(talk.id, partial(self._take_part, talk))
 
-    def _awaits(self, talk: Talk, agent: str) -> bool:
-        """Whether the agent is to say something, now or after a while."""
-        side = SIDES[talk.speakers.index(agent)]
-        if talk.messages and self._is_burst(talk):
-            return bool(talk.messages[-1]["speaker"] != side)
-        return self._next(talk) == side
+    def _part(self, talk: Talk) -> AgentPart:
+        """The conversation's transcript, and its agent's part, if there is an agent."""
+        if talk.id in self.parts:
+            return self.parts[talk.id]
+        stimulus = self.stimuli[talk.stimulus]
+        transcript = Transcript(
+            stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"}),
+            (talk.speakers[0], talk.speakers[1]),
+            (no_instructions, no_instructions),
+            MEASURE,
+            THRESHOLDS,
+            seed=talk.id,
+            delays=self.delays,
+            quiet_s=self.settings.quiet_s,
+            agents=tuple(side for side, code in enumerate(talk.speakers) if code not in self.state.judges),
+        )
+        for message in talk.messages:  # of a server before this process
+            side = SIDES.index(message["speaker"])
+            transcript.call(side)
+            transcript.say(side, TurnAnswer(text=message["text"]), 0.0)
+        begun = time.monotonic()
 
-    async def _agent_says(self, talk: Talk, agent: str) -> None:
-        asked = time.monotonic()
-        text = await self._answer(talk, agent)
-        if text is not None:
-            await self._typed(talk, text, asked, sum(len(one["text"]) for one in talk.messages[-1:]))
-            if talk.void is None:
-                await self._said(talk, agent, text)
+        async def ask(side: int) -> TurnAnswer:
+            return TurnAnswer(text=await self._answer(talk, talk.speakers[side]))
 
-    async def _agent_says_a_burst(self, talk: Talk, agent: str) -> None:
-        """Wait until the person is quiet, then say what there is to say as long as nothing else is said."""
-        known = -1
-        while known < len(talk.messages):
-            known = len(talk.messages)
-            await asyncio.sleep(self.settings.quiet_s if known else 0)
-        asked = time.monotonic()
-        text = await self._answer(talk, agent)
-        side = SIDES[talk.speakers.index(agent)]
-        read = takewhile(lambda one: one["speaker"] != side, reversed(talk.messages[:known]))
-        letters = sum(len(one["text"]) for one in read)
-        left = messages_of(text or "")
-        while left and len(talk.messages) == known and not self._is_over(talk) and talk.void is None:
-            await self._typed(talk, left[0], asked, letters)
-            if len(talk.messages) == known and talk.void is None:
-                await self._said(talk, agent, left.pop(0))
-                asked, letters, known = time.monotonic(), 0, known + 1
-        if left and talk.void is None:
-            about = {"turn": len(talk.messages), "speaker": side, "texts": left}
-            await self.note({"event": "withdrawn", "talk": talk.id, **about})
+        async def send(side: int) -> Message:
+            message = transcript.send(side)
+            await self._publish(talk)
+            return message
 
-    async def _typed(self, talk: Talk, text: str, asked: float, read: int) -> None:
-        """Wait until the agent, asked at ``asked``, has read so many letters and typed the message."""
-        numbers = random.Random(f"{talk.id} {len(talk.messages)}")
-        await asyncio.sleep(max(0.0, asked + self.delays.draw(len(text), read, numbers) - time.monotonic()))
+        self.parts[talk.id] = AgentPart(transcript, lambda: time.monotonic() - begun, ask, send)
+        return self.parts[talk.id]
 
-    async def _answer(self, talk: Talk, agent: str) -> str | None:
-        """What the agent says next; None where it could not be had, and the conversation is void."""
-        row = as_dict(self.stimuli[talk.stimulus]) | {"id": f"{talk.stimulus}/{talk.id}"}
-        names = self.stimuli[talk.stimulus].names
-        row["history"] = [
-            {"speaker": speaker_name(one["speaker"], names), "text": one["text"]} for one in talk.messages
+    async def _take_part(self, talk: Talk) -> None:
+        try:
+            await self._part(talk).run()
+        except NoAnswerError as error:
+            await self.note({"event": "void", "talk": talk.id, "why": str(error)})
+
+    async def _publish(self, talk: Talk) -> None:
+        """Note what the transcript has and the events have not."""
+        transcript = self._part(talk).transcript
+        events = [
+            {"event": "said", "talk": talk.id, "turn": message.turn, "speaker": message.speaker, "text": message.text}
+            for message in transcript.messages[len(talk.messages) :]
         ]
-        server, is_burst = self.settings.server, self._is_burst(talk)
+        for (turn, speaker), group in groupby(transcript.withdrawn, lambda message: (message.turn, message.speaker)):
+            texts = [message.text for message in group]
+            events.append({"event": "withdrawn", "talk": talk.id, "turn": turn, "speaker": speaker, "texts": texts})
+        transcript.withdrawn.clear()
+        await self.note(*events)
+
+    async def _answer(self, talk: Talk, agent: str) -> str:
+        """The agent's reply. Raises NoAnswerError."""
+        stimulus = self.stimuli[talk.stimulus]
+        history = [
+            {"speaker": speaker_name(message["speaker"], stimulus.names), "text": message["text"]}
+            for message in talk.messages
+        ]
+        row = as_dict(stimulus) | {"id": f"{talk.stimulus}/{talk.id}", "history": history}
+        is_burst = stimulus.mode == "burst"
 
         def read(answer: Any) -> str:
             text = text_of(answer)
-            if any(len(one) > LONGEST for one in (messages_of(text) if is_burst else [text])):
+            if any(len(message) > LONGEST for message in (lines_of(text) if is_burst else [text])):
                 raise ValueError("its message is too long")
-            return text
+            return text if is_burst else tidy(text)
 
-        try:
-            return await self.client.answer(server, agent, row, read, seconds=TURN_SECONDS)
-        except NoAnswerError as error:
-            await self.note({"event": "void", "talk": talk.id, "why": str(error)})
-            return None
+        return await self.client.answer(self.settings.server, agent, row, read, seconds=TURN_SECONDS)

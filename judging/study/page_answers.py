@@ -34,28 +34,20 @@ class BadAnswer(Exception):
 def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, control: Control | None) -> dict[str, Any]:
     """What is kept of a trial's answer. Raises BadAnswer.
 
-    ``verdicts`` has one for each trial of the page; ``rt`` is in ms from when all was on the screen, or None; ``away``:
-    the page was hidden meanwhile; ``key``: given by the keyboard; also ``confidence`` from 0 to 1, ``reason``,
+    ``verdicts`` has a verdict on each trial of the page; ``rt`` is in ms from when all was on the screen, or None;
+    ``away``: the page was hidden meanwhile; ``key``: by the keyboard; also ``confidence`` from 0 to 1, ``reason``,
     ``control`` and whether it is ``right``.
     """
-    if not answer.keys() <= {"verdicts", "rt", "away", "key", "confidence", "reason", "control"}:
-        raise BadAnswer("has parts that no page sends")
-    verdicts = answer.get("verdicts")
-    if (
-        not isinstance(verdicts, list)
-        or len(verdicts) != speakers
-        or any(verdict not in VERDICTS for verdict in verdicts)
-    ):
+    check_parts(answer, {"verdicts", "rt", "away", "key", "confidence", "reason", "control"})
+    verdicts, reason = answer.get("verdicts"), answer.get("reason", "")
+    is_list = isinstance(verdicts, list) and len(verdicts) == speakers
+    if not is_list or any(verdict not in VERDICTS for verdict in verdicts or ()):
         raise BadAnswer(f"verdicts: must be {speakers} of human and machine")
-    kept: dict[str, Any] = {"verdicts": verdicts, "rt": read_ms(answer.get("rt"))}
-    for name in ("away", "key"):
-        if not isinstance(answer.get(name, False), bool):
-            raise BadAnswer(f"{name}: must be true or false")
-        kept[name] = answer.get(name, False)
+    kept = {"verdicts": verdicts, "rt": read_ms(answer), "away": read_flag(answer, "away")}
+    kept["key"] = read_flag(answer, "key")
     if settings.confidence:
         kept["confidence"] = _number(answer.get("confidence"), 1.0, "confidence")
     if settings.reason:
-        reason = answer.get("reason", "")
         if not isinstance(reason, str) or len(reason) > LONGEST_REASON:
             raise BadAnswer(f"reason: must be text of at most {LONGEST_REASON:,} letters")
         kept["reason"] = writable(reason)
@@ -64,6 +56,12 @@ def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, contro
             raise BadAnswer("control: must be one of the options")
         kept |= {"control": answer["control"], "right": answer["control"] == control.right}
     return kept
+
+
+def check_parts(answer: Mapping[str, Any], known: Sequence[str] | set[str]) -> None:
+    """Raises BadAnswer for an answer with other parts."""
+    if not answer.keys() <= set(known):
+        raise BadAnswer("has parts that no page sends")
 
 
 def writable(text: str) -> str:
@@ -77,29 +75,35 @@ def fastest_of(rt: float | None, since: float) -> float:
     return min((ms for ms in (rt, since) if ms is not None and ms >= 0), default=inf)
 
 
-def read_ms(value: Any) -> float | None:
-    """A time in ms, None where it is unknown. Raises BadAnswer."""
+def read_ms(answer: Mapping[str, Any]) -> float | None:
+    """The answer's ``rt`` in ms, None where it is unknown. Raises BadAnswer."""
+    value = answer.get("rt")
     return None if value is None else _number(value, LONGEST_RT, "rt")
 
 
+def read_flag(answer: Mapping[str, Any], name: str) -> bool:
+    """A truth that may lack. Raises BadAnswer."""
+    value = answer.get(name, False)
+    if not isinstance(value, bool):
+        raise BadAnswer(f"{name}: must be true or false")
+    return value
+
+
 def _number(value: Any, most: float, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadAnswer(f"{name}: must be a number")
-    if not 0 <= value <= most:  # which nan is not, either
-        raise BadAnswer(f"{name}: must be from 0 to {most:g}")
+    # No number is nan, which is not between the two.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+        raise BadAnswer(f"{name}: must be a number from 0 to {most:g}")
     return round(float(value), 3)
 
 
-def read_questions(fields: Sequence[str], answer: Any) -> dict[str, str]:
+def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str, str]:
     """The answers to ``fields``, without what was left out; nobody must answer. Raises BadAnswer."""
-    if not isinstance(answer, dict) or not answer.keys() <= set(fields):
-        raise BadAnswer("answers to other questions")
+    check_parts(answer, fields)
     kept = {}
     for name, value in answer.items():
         if value in (None, ""):
             continue
-        options = OPTIONS.get(name)
-        if not isinstance(value, str) or (options is not None and value not in options):
+        if not isinstance(value, str) or value not in OPTIONS.get(name, (value,)):
             raise BadAnswer(f"{name}: no such answer")
         if len(value) > LONGEST.get(name, 100):
             raise BadAnswer(f"{name}: too long")
@@ -108,14 +112,8 @@ def read_questions(fields: Sequence[str], answer: Any) -> dict[str, str]:
 
 
 def panel_id(worker: str | None, parameter: str) -> str:
-    """The id that a panel put into the address's ``parameter``; "" where there is none or it was not filled in.
-
-    Not filled in: "{{%PROLIFIC_PID%}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "undefined", the parameter's name.
-    """
+    """The id that a panel put into the address's ``parameter``; "" where there is none or it was not filled in, as in
+    "{{%PROLIFIC_PID%}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "undefined", or the parameter's name."""
     worker = (worker or "").strip()[:200]
-    is_unfilled = not parameter or UNFILLED.fullmatch(worker) or _letters(worker) == _letters(parameter)
-    return "" if is_unfilled else worker
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
+    is_name = re.sub(r"\W|_", "", worker.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
+    return "" if not parameter or is_name or UNFILLED.fullmatch(worker) else worker

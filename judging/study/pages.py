@@ -10,35 +10,31 @@ from typing import Any
 from urllib.parse import quote
 
 from agents.errors import InputError, Problem
+from judging.study.events import ASKED, Judge
 from judging.study.page_answers import OPTIONS
 from judging.study.settings import StudySettings
-from judging.study.state import ASKED, Judge
 from judging.study.study import Study
 
 STUDY_STATIC = Path(__file__).with_name("static")
-KINDS = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
 AHEAD = 3  # trials whose pictures are got before they are shown
 
 
 def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
-    """The pages' phrases by name, of the study's file or in English. Raises InputError for a file that lacks some."""
+    """The pages' phrases by name, of the study's file or in English. Raises InputError for a file that lacks any."""
     english = tomllib.loads(resources.files("judging.study").joinpath("phrases.toml").read_text("utf-8"))
     if not settings.phrases:
         return english
     path = study / settings.phrases
     try:
         phrases = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
-    problems = [Problem(str(path), None, name, "lacks") for name in english.keys() - phrases.keys()]
-    problems += [Problem(str(path), None, name, "no page uses this") for name in phrases.keys() - english.keys()]
-    problems += [
-        Problem(str(path), None, name, "must be text") for name, text in phrases.items() if not isinstance(text, str)
-    ]
-    if problems:
-        raise InputError(f"{path}: the phrases are not those that the pages use", sorted(problems, key=str))
+    faults = [(name, "lacks") for name in english.keys() - phrases.keys()]
+    faults += [(name, "no page uses this") for name in phrases.keys() - english.keys()]
+    faults += [(name, "must be text") for name, text in phrases.items() if not isinstance(text, str)]
+    if faults:
+        problems = [Problem(str(path), None, name, why) for name, why in sorted(faults)]
+        raise InputError(f"{path}: the phrases are not those that the pages use", problems)
     return phrases
 
 
@@ -58,39 +54,32 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
     settings = study.settings
     match step["kind"]:
         case "consent":
-            page["text"] = settings.texts.consent
+            return page | {"text": settings.texts.consent}
         case "questions":
-            page["fields"] = list(settings.questions.before)
+            return page | {"fields": list(settings.questions.before)}
         case "after":
-            page["fields"] = list(settings.questions.after)
+            return page | {"fields": list(settings.questions.after)}
         case "instructions":
             page |= {"text": settings.texts.instructions, **study.material.instructions(judge)}
-            page["ahead"] = _ahead(study, judge, at)
         case _:
             page |= {**study.material.show(judge, step), "number": judge.counted(at) + 1, "of": judge.counted()}
-            page["ahead"] = _ahead(study, judge, at + 1)
-    return page
+    following = [step for step in judge.steps[at + 1 :] if step["kind"] in ASKED][:AHEAD]
+    return page | {"ahead": [f"media/{name}" for step in following for name in study.material.files(step)]}
 
 
-def media_of(study: Study, judge: Judge) -> set[str]:
-    """The names of files that a judge may have: those of their trials, and of the samples."""
-    names = (name for step in judge.steps if step["kind"] in ASKED for name in study.material.files(step))
-    return {*names, *study.material.common_files()}
-
-
-def _ahead(study: Study, judge: Judge, begin: int) -> list[str]:
-    following = [step for step in judge.steps[begin:] if step["kind"] in ASKED][:AHEAD]
-    return [f"media/{name}" for step in following for name in study.material.files(step)]
+def media_of(study: Study, judge: Judge) -> dict[str, Path]:
+    """The files that a judge may have: those of their trials, and of the samples."""
+    files = dict(study.material.files(None))
+    for step in judge.steps:
+        if step["kind"] in ASKED:
+            files |= study.material.files(step)
+    return files
 
 
 def _end(study: Study, judge: Judge) -> dict[str, Any]:
     if judge.ended != "finished":
         return {"kind": judge.ended or "closed"}
     code, worker = quote(judge.end_code, safe=""), quote(study.worker(judge.code), safe="")
-    address = study.settings.end.redirect
-    return {
-        "kind": "end",
-        "text": study.settings.texts.thanks,
-        "code": judge.end_code,
-        "redirect": address.replace("{code}", code).replace("{worker}", worker) or None,
-    }
+    address = study.settings.end.redirect.replace("{code}", code).replace("{worker}", worker)
+    about = {"text": study.settings.texts.thanks, "code": judge.end_code, "redirect": address or None}
+    return {"kind": "end", **about}

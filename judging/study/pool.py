@@ -7,7 +7,6 @@ conversations beside each other the pages are equally of each agent and place.
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
@@ -27,6 +26,7 @@ from judging.verdicts import check_trials, read_key
 from serving.runs.display_text import count
 
 Phase = Literal["practice", "feedback", "test"]
+Seen = Mapping[tuple[str, ...], int]  # by the trials of a page, the judges who had it
 HOW_TO_CATCH = "`turinglike generate SET --agents catch` and make the trials again with this run, too"
 CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
 
@@ -81,14 +81,14 @@ class TrialPool:
                 if trial.asked == settings.task and rows.get(trial.id, {}).get("repeat_of") is None:
                     self.trials[trial.id] = trial
         check_trials(source, lines, rows, key)
-        self.key: dict[str, dict[str, Any]] = {name: rows[name] for name in self.trials}
-        self.of_pairs = any(trial.beside is not None for trial in self.trials.values())
         if not self.trials:
             raise InputError(f"{source} has no trials of {settings.task}")
-        self.pages = self._pages()
-        self.sample = self._sample()
+        self.key: dict[str, dict[str, Any]] = {name: rows[name] for name in self.trials}
+        self.of_pairs = any(trial.beside is not None for trial in self.trials.values())
+        pages = self._pages()
+        self.sample = self._sample(pages)
         kept = set[str]().union(*(page.known_by() for page in self.sample))
-        self.drawable = [page for page in self.pages if kept.isdisjoint(page.known_by())] or self.pages
+        self.drawable = [page for page in pages if kept.isdisjoint(page.known_by())] or pages
         self.cells: dict[str, list[Page]] = defaultdict(list)
         for page in self.drawable:
             self.cells[page.cell].append(page)
@@ -108,103 +108,82 @@ class TrialPool:
             machines = tuple(
                 key[f"{side}agent"] for key in keys for side in ("", "beside_") if key[f"{side}truth"] == "machine"
             )
-            cell = machines[0] if machines else "human"
-            if together or self.of_pairs:
-                cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
-            is_catch, people = any(key["catch"] for key in keys), keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
+            is_catch, cell = any(key["catch"] for key in keys), machines[0] if machines else "human"
             if is_catch:
                 cell = CATCH[any(key["swapped"] for key in keys)]
+            elif together or self.of_pairs:
+                cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
+            people = keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
             pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
         if not pages:
             raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
         return pages
 
-    def _sample(self) -> list[Page]:
+    def _sample(self, pages: list[Page]) -> list[Page]:
         """A person's page and a machine's that the instructions show with the truth, and nobody judges."""
-        if not self.settings.trials.sample:
-            return []
         chance = random.Random(f"sample {self.folder.name}")
-        plain = [page for page in self.pages if not page.catch]
         sample: list[Page] = []
-        for is_machine in (False, True):
+        for is_machine in (False, True) if self.settings.trials.sample else ():
             stimuli = {page.stimulus for page in sample}
-            pages = [page for page in plain if bool(page.agents) == is_machine and page.stimulus not in stimuli]
-            if pages:
-                sample.append(chance.choice(pages))
+            fit = [
+                page
+                for page in pages
+                if not page.catch and bool(page.agents) == is_machine and page.stimulus not in stimuli
+            ]
+            if fit:
+                sample.append(chance.choice(fit))
         return sample
 
     def problems(self) -> list[str]:
         """Why judges cannot get what the settings ask for, in sentences."""
         wanted, problems = self.settings.trials, []
         plain = [page for page in self.drawable if not page.catch]
-        need = wanted.number + wanted.practice
-        unit, room = self.room()
-        if room < need:
-            problems.append(
-                f"trials.number, trials.practice: a judge sees no {unit} twice, and there are {room:,} for "
-                f"{need:,} trials ({wanted.number:,} and {wanted.practice:,} of practice)"
-            )
-        kinds = {"human": 0, "machine": 0}
-        for page in plain:
-            kinds["machine" if page.agents else "human"] += 1
-        if self.of_pairs:
-            kinds = {}
-        if wanted.choices == "one":
-            problems += [f"trials: there are none of {kind}s" for kind, number in kinds.items() if not number]
+        kinds = {"human": any(not page.agents for page in plain), "machine": any(page.agents for page in plain)}
+        if wanted.choices == "one" and not self.of_pairs:
+            problems += [f"trials: there are none of {kind}s" for kind, is_there in kinds.items() if not is_there]
         if wanted.choices == "four" and not self.of_pairs:
-            cells = {page.cell for page in plain}
-            lacking = [f"{first} {second}" for first in kinds for second in kinds if f"{first} {second}" not in cells]
-            if lacking:
+            pairs = [f"{first} {second}" for first in kinds for second in kinds]
+            if lacking := [pair for pair in pairs if pair not in self.cells]:
                 problems.append(f"trials: there are no pairs of {', '.join(lacking)}")
         pictures = {image.name for trial in self.trials.values() for image in trial.images_by_field().values()}
-        gone = sorted(name for name in pictures if not (self.folder / name).is_file())
-        if gone:
-            names = ", ".join(gone[:3]) + (", …" if len(gone) > 3 else "")
-            problems.append(f"trials: {count(len(gone), 'file')} {'is' if len(gone) == 1 else 'are'} gone ({names})")
+        if gone := sorted(name for name in pictures if not (self.folder / name).is_file()):
+            problems.append(f"trials: of the pictures {count(len(gone), 'file')} cannot be found, such as {gone[0]}")
         if wanted.catch and not self.has_catch():
             problems.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
-        return problems + self._lacking_catch(room - need)
+        if few := self.lacking():
+            problems.append(
+                "trials.number, trials.practice, trials.catch: a judge sees no stimulus and no conversation of people "
+                f"twice: {count(few, 'trial')} of the wanted cannot be drawn; take fewer"
+            )
+        return problems
 
-    def _lacking_catch(self, left: int) -> list[str]:
-        """Why a judge cannot get the catch trials, with ``left`` stimuli beside their other trials."""
-        caught, kinds = round(self.settings.trials.catch * self.settings.trials.number), self._kinds_of_catch()
-        if not caught or not kinds or left < 0:
-            return []
-        of_kinds = [{page.stimulus for page in self.cells[name]} for name in kinds]
-        plain = {page.stimulus for page in self.drawable if not page.catch}
-        shared = len(plain & set[str]().union(*of_kinds))
-        if min(map(len, of_kinds)) >= math.ceil(caught / len(kinds)) and left >= min(caught, shared):
-            return []
-        return [
-            f"trials.catch: a judge sees no stimulus twice, and {left:,} are left beside the other trials for "
-            f"{count(caught, 'catch trial')}, of which the set has {min(map(len, of_kinds)):,}: take fewer trials"
-        ]
+    def lacking(self) -> int:
+        """How many of the wanted trials a judge may not get."""
+        wanted = self.settings.trials
+        caught = round(wanted.catch * wanted.number) if self.has_catch() else 0
+        drawn = min(sum(not turn.again for turn in self.draw({}, random.Random(seed))) for seed in range(3))
+        return wanted.number + wanted.practice + caught - drawn
 
-    def _kinds_of_catch(self) -> list[str]:
-        return [name for name in CATCH if name in self.cells]
+    def fit(self) -> dict[str, Any]:
+        """Make the settings ask for no more than the set has; returns the choices of ``trials`` that changed."""
+        changed: dict[str, Any] = {} if self.has_catch() or not self.settings.trials.catch else {"catch": 0.0}
+        while (trials := self.settings.trials).number > 1 and self.lacking():
+            changed["number"] = trials.number - 1
+            self.settings = self.settings.model_copy(update={"trials": trials.model_copy(update=changed)})
+        return changed
 
     def has_catch(self) -> bool:
-        return bool(self._kinds_of_catch())
+        return any(name in self.cells for name in CATCH)
 
-    def room(self) -> tuple[str, int]:
-        """What a judge may not see twice, and its number: so many trials a judge can have."""
-        plain = [page for page in self.drawable if not page.catch]
-        kinds = {"stimulus": len({page.stimulus for page in plain})}
-        if self.of_pairs and all(page.people is not None for page in plain):
-            kinds["conversation of people"] = len({page.people for page in plain})
-        return min(kinds.items(), key=lambda kind: kind[1])
-
-    def draw(
-        self, seen: Mapping[tuple[str, ...], int], chance: random.Random, known: Collection[str] = ()
-    ) -> list[Turn]:
-        """A judge's list. ``seen`` counts the judges who had a page, by its trials; the judge has seen ``known``."""
+    def draw(self, seen: Seen, chance: random.Random, known: Collection[str] = ()) -> list[Turn]:
+        """A judge's list. ``seen`` counts the judges who had a page; the judge has seen ``known``."""
         wanted = self.settings.trials
         used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
         for page in self.drawable:
             for agent in page.agents:
                 used[agent] += seen.get(page.trials, 0)
         stimuli = set(known)
-        kinds = self._kinds_of_catch()
+        kinds = [name for name in CATCH if name in self.cells]
         quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
         caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others
         practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
@@ -222,10 +201,8 @@ class TrialPool:
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
         """The number of pages of each cell."""
         cells = [name for name in self.cells if name not in CATCH]
-        if self.of_pairs or self.settings.trials.choices != "one":
-            return shares(number, sorted(cells), chance)
         agents = [name for name in cells if name != "human"]
-        if "human" not in cells or not agents:
+        if self.of_pairs or self.settings.trials.choices != "one" or "human" not in cells or not agents:
             return shares(number, sorted(cells), chance)
         people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
         each, remainder = divmod(number - people, len(agents))
@@ -233,12 +210,7 @@ class TrialPool:
         return {"human": people, **{name: each + (at < remainder) for at, name in enumerate(ranked)}}
 
     def _take(
-        self,
-        quota: Mapping[str, int],
-        seen: Mapping[tuple[str, ...], int],
-        used: Counter[str],
-        stimuli: set[str],
-        chance: random.Random,
+        self, quota: Mapping[str, int], seen: Seen, used: Counter[str], stimuli: set[str], chance: random.Random
     ) -> list[Page]:
         """Pages by quota, about stimuli that the judge has not seen, those first that fewer judges had.
 
@@ -252,9 +224,7 @@ class TrialPool:
                 key=lambda page: (seen.get(page.trials, 0), sum(used[agent] for agent in page.agents), chance.random()),
             )
             for page in ranked:
-                if not left:
-                    break
-                if stimuli.isdisjoint(page.known_by()):
+                if left and stimuli.isdisjoint(page.known_by()):
                     stimuli |= page.known_by()
                     used.update(page.agents)
                     taken.append(page)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agents.stimuli import Asked
-from judging.study.settings import Trials
+from judging.study.settings import Exclude, Trials
 from judging.trials import PRESETS
 
 PICTURED: Mapping[Asked, str] = {
@@ -25,31 +24,14 @@ PICTURED: Mapping[Asked, str] = {
 QUESTION = "Some were given by people, others by machines. Your task is to tell which."
 PAIR = "two conversations beside each other, or their beginnings"
 QUESTION_OF_PAIR = "In one of them a machine speaks, in the other one people alone. Your task is to tell in which."
-TITLES: Mapping[Asked, str] = {
-    "color_estimation": "Name the color",
-    "object_detection": "Name what you see",
-    "image_captioning": "Describe what you see",
-    "word_association": "Tell us what comes to your mind",
-    "attention_prediction": "",
-    "conversation": "A conversation",
+FORMS: Mapping[Asked, tuple[str, int]] = {
+    "color_estimation": ("Name the color", 25),
+    "object_detection": ("Name what you see", 25),
+    "image_captioning": ("Describe what you see", 10),
+    "word_association": ("Tell us what comes to your mind", 50),
+    "conversation": ("A conversation", 1),
 }
-NUMBERS: Mapping[Asked, int] = {
-    "color_estimation": 25,
-    "object_detection": 25,
-    "image_captioning": 10,
-    "word_association": 50,
-    "attention_prediction": 0,
-    "conversation": 1,
-}
-"""Objects: 25 pictures for each worker, words: 50 cues (2022 paper); captions: 2,290 of 229 people (2025 paper)."""
-TRIALS: Mapping[str, Any] = {
-    "number": 0, "practice": 0, "feedback": 0, "catch": 0.0, "repeats": 0.0, "choices": "one", "seconds_before": 0.0,
-    "play_once": False, "control": "", "prior_told": False, "confidence": False, "reason": False, "sample": True,
-}  # fmt: skip
-EXCLUDE: Mapping[str, Any] = {
-    "finished": True, "controls": 0.0, "catch": 0.0, "one_sided": False, "native": False, "fastest": 0.0,
-    "wrong_control": False,
-}  # fmt: skip
+"""Title and stimuli of a participant: 25 pictures, 50 cues (2022 paper); captions: 2,290 of 229 people (2025 paper)."""
 Tables = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -85,11 +67,12 @@ def study_of_judges(
 ) -> str:
     """The text of ``study.toml`` where people judge trials; ``of_pairs``: of conversations beside each other.
 
-    ``changed`` are choices of trials that replace the preset's, as :func:`fitting` has them.
+    ``changed`` are choices of trials that replace the preset's.
     """
     trials, exclude = ({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
-    if changed and changed.get("catch") == 0 and "catch" in exclude:
-        exclude["catch"] = 0.0
+    trials |= changed or {}
+    if trials.get("catch") == 0:
+        exclude.pop("catch", None)
     return _render(
         "judges.toml",
         preset=name,
@@ -101,29 +84,20 @@ def study_of_judges(
         people="judges",
         wanted=50,
         most=60,
-        trials={key: _toml(value) for key, value in {**TRIALS, **trials, **(changed or {})}.items()},
-        exclude={key: _toml(value) for key, value in {**EXCLUDE, **exclude}.items()},
+        trials={key: _toml(value) for key, value in {**Trials(number=1).model_dump(), **trials}.items()},
+        exclude={key: _toml(value) for key, value in {**Exclude().model_dump(), **exclude}.items()},
     )
-
-
-def fitting(room: int, trials: Trials, *, has_catch: bool) -> dict[str, Any]:
-    """The choices of ``trials`` that must change where a judge can have ``room`` trials."""
-    changed: dict[str, Any] = {} if has_catch or not trials.catch else {"catch": 0.0}
-    catch = trials.catch if has_catch else 0.0
-    if 0 < room < trials.number + trials.practice + round(catch * trials.number):
-        practice = min(trials.practice, room // 5)
-        changed |= {"number": min(trials.number, int((room - practice) / (1 + catch))), "practice": practice}
-    return changed
 
 
 def study_of_participants(stimulus_set: str, task: Asked, most: int) -> str:
     """The text of ``study.toml`` where people answer a stimulus set, each at ``most`` so many stimuli."""
+    title, number = FORMS.get(task, ("", 0))
     return _render(
         "participants.toml",
         stimulus_set=_toml(stimulus_set),
         task=task,
-        title=_toml(TITLES[task]),
-        number=min(NUMBERS[task], most),
+        title=_toml(title),
+        number=min(number, most),
         people="participants",
         wanted=50,
         most=60,
@@ -142,12 +116,7 @@ def _toml(value: Any) -> str:
 
 
 def _render(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(values)
-
-
-@cache
-def _environment() -> Environment:
-    loader = PackageLoader("judging.study")
-    return Environment(
-        loader=loader, autoescape=False, undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
+    environment = Environment(
+        loader=PackageLoader("judging.study"), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
+    return environment.get_template(template).render(values)

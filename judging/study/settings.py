@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from agents.errors import InputError, Problem
@@ -15,28 +15,25 @@ from judging.study.controls import OBJECT, OBJECT_TASKS, TOPIC
 from serving.conversations.pair_settings import QUIET_S, DelaySettings
 from serving.runs.row_problems import as_problems
 
-SCHEMA = "turinglike.study/1"
 FILE = "study.toml"
-FIELDS = ("age", "gender", "education", "country", "native_language", "ai_experience")
-CLOSING = ("engaging", "difficult", "comments")
+Before = Literal["age", "gender", "education", "country", "native_language", "ai_experience"]
+After = Literal["engaging", "difficult", "comments"]
+FIELDS: tuple[str, ...] = get_args(Before)
+CLOSING: tuple[str, ...] = get_args(After)
 Text = Annotated[str, Field(max_length=20_000)]
 Count = Annotated[int, Field(ge=0, le=10_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=3600)]
-Choices = Literal["one", "both", "four"]
+Number = Annotated[int, Field(ge=1, le=1000)]
+Exchanges = Annotated[int, Field(ge=1, le=100)]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
 Name = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
 Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
 
 
-def _no_rule(value: float) -> float:
-    if value:
-        raise PydanticCustomError(
-            "right",
-            "is no rule: it keeps judges by the very verdicts that are scored, so that mere chance looks like skill; "
-            "ask a control question instead (trials.control, exclude.controls)",
-        )
-    return value
+def _refuse(is_broken: bool, why: str) -> None:
+    if is_broken:
+        raise PydanticCustomError("choices", "{why}", {"why": why})
 
 
 class _Table(BaseModel):
@@ -55,8 +52,8 @@ class Texts(_Table):
 class People(_Table):
     """Who may take part: ``wanted`` are to finish, ``most`` may have finished or be at it.
 
-    After ``hours`` the trials of a judge who has not finished go to others. ``entry``: everybody, or by personal links.
-    ``reload``: a judge who loads the page again goes on, begins anew, or is shut out. ``worker``: a panel's parameter.
+    After ``hours`` the trials of an absent judge go to others. ``reload``: who loads the page again goes on, begins
+    anew, or is shut out. ``worker``: a panel's parameter.
     """
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
@@ -68,27 +65,25 @@ class People(_Table):
 
 
 class Questions(_Table):
-    """Questions to judges about themselves, before and after; nobody must answer."""
+    """Questions to judges about themselves, before and after."""
 
-    before: list[Literal["age", "gender", "education", "country", "native_language", "ai_experience"]] = Field(
-        default_factory=list
-    )
-    after: list[Literal["engaging", "difficult", "comments"]] = Field(default_factory=list)
+    before: list[Before] = Field(default_factory=list)
+    after: list[After] = Field(default_factory=list)
 
 
 class Trials(_Table):
     """The trials of a judge: ``number`` are drawn, after ``practice`` that does not count.
 
-    Of the ``number`` the first ``feedback`` reveal what was right. ``catch`` and ``repeats`` are added, as shares of
-    ``number``. ``choices`` of conversations: one speaker a page, both, or which of four pairs.
+    The first ``feedback`` reveal what was right. ``catch`` and ``repeats`` are added, as shares of ``number``.
+    ``choices`` of conversations: one speaker a page, both, or which of four pairs.
     """
 
-    number: Annotated[int, Field(ge=1, le=1000)]
+    number: Number
     practice: Count = 0
     feedback: Count = 0
     catch: Share = 0.0
     repeats: Share = 0.0
-    choices: Choices = "one"
+    choices: Literal["one", "both", "four"] = "one"
     prior_told: bool = False
     confidence: bool = False
     reason: bool = False
@@ -96,20 +91,17 @@ class Trials(_Table):
     play_once: bool = False
     control: Annotated[str, Field(max_length=1000)] = ""
     sample: bool = True
-    keys: Annotated[list[Key], Field(min_length=2, max_length=2)] = Field(default_factory=lambda: ["f", "j"])
+    keys: list[Key] = Field(default_factory=lambda: ["f", "j"], min_length=2, max_length=2)
 
     @model_validator(mode="after")
     def _can_be(self) -> Trials:
-        if self.keys[0] == self.keys[1]:
-            raise PydanticCustomError("keys", "keys: must be two different ones")
-        if self.feedback > self.number:
-            raise PydanticCustomError("feedback", "feedback: there are only {number} trials", {"number": self.number})
+        _refuse(self.keys[0] == self.keys[1], "keys: must be two different ones")
+        _refuse(self.feedback > self.number, f"feedback: there are only {self.number} trials")
         return self
 
 
 class End(_Table):
-    """A ``code``, the same for all or (empty) a random one, and an address, where ``{code}`` and ``{worker}`` are
-    filled in."""
+    """A ``code`` (empty: a random code for each) and an address, where ``{code}`` and ``{worker}`` are filled in."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     redirect: Annotated[str, Field(pattern=r"^(https?://\S+)?$", max_length=2000)] = ""
@@ -126,7 +118,7 @@ class Exclude(_Table):
     finished: bool = True
     controls: Share = 0.0
     catch: Share = 0.0
-    right: Annotated[float, AfterValidator(_no_rule)] = Field(0.0, exclude=True)
+    right: Annotated[float, Field(ge=0, le=0, exclude=True)] = 0.0
     one_sided: bool = False
     native: bool = False
     fastest: Seconds = 0.0
@@ -137,16 +129,12 @@ class Answers(_Table):
     """``number`` stimuli for each participant. ``checks``: what the papers' form rejects is to be answered anew
     (``tell``), or kept with a flag (``note``)."""
 
-    number: Annotated[int, Field(ge=1, le=1000)]
+    number: Number
     checks: Literal["tell", "note"] = "tell"
 
 
 class Talk(_Table):
-    """Conversations: ``machines`` is the probability with which two who wait get ``agent`` each, of ``server``.
-
-    In a burst dialogue the agent is asked after ``quiet_s`` seconds without a message. ``guess`` asks afterwards
-    whether the partner was a machine.
-    """
+    """Conversations: ``machines`` is the probability with which two who wait get ``agent`` each, of ``server``."""
 
     agent: Name = ""
     server: Server = "http://127.0.0.1:8001/"
@@ -171,8 +159,7 @@ class _Study(_Table):
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:
-        if self.judges.most < self.judges.wanted:
-            raise PydanticCustomError("most", "most: must not be below wanted")
+        _refuse(self.judges.most < self.judges.wanted, "most: must not be below wanted")
         return self
 
 
@@ -185,19 +172,15 @@ class JudgesSettings(_Study):
 
     @model_validator(mode="after")
     def _fits_the_task(self) -> Self:
-        if self.trials.choices != "one" and self.task != "conversation":
-            raise PydanticCustomError("choices", "trials.choices: {value} is for conversations", {
-                "value": self.trials.choices,
-            })  # fmt: skip
-        if self.trials.play_once and self.task != "attention_prediction":
-            raise PydanticCustomError("play", "trials.play_once: only scanpaths are played")
-        control = self.trials.control
-        if (control == TOPIC and self.task != "conversation") or (control == OBJECT and self.task not in OBJECT_TASKS):
-            raise PydanticCustomError("control", "trials.control: {value} is not for {task}", {
-                "value": control, "task": self.task,
-            })  # fmt: skip
-        if (self.exclude.controls or self.exclude.wrong_control) and not control:
-            raise PydanticCustomError("controls", "exclude: there are no control questions; see trials.control")
+        trials, control = self.trials, self.trials.control
+        special: dict[str, tuple[Asked, ...]] = {TOPIC: ("conversation",), OBJECT: OBJECT_TASKS}
+        tasks = special.get(control, (self.task,))
+        needs_control = self.exclude.controls > 0 or self.exclude.wrong_control
+        is_talk, is_path = self.task == "conversation", self.task == "attention_prediction"
+        _refuse(trials.choices != "one" and not is_talk, f"trials.choices: {trials.choices} is for conversations")
+        _refuse(trials.play_once and not is_path, "trials.play_once: only scanpaths are played")
+        _refuse(self.task not in tasks, f"trials.control: {control} is not for {self.task}")
+        _refuse(needs_control and not control, "exclude: there are no control questions; see trials.control")
         return self
 
 
@@ -212,10 +195,9 @@ class AnswersSettings(_Study):
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
-        if self.talk.machines and not self.talk.agent:
-            raise PydanticCustomError("agent", "talk.agent: name the agent that a share of conversations is with")
-        if self.task == "attention_prediction":
-            raise PydanticCustomError("task", "task: people's answers to {task} are imported", {"task": self.task})
+        is_lacking = self.talk.machines > 0 and not self.talk.agent
+        _refuse(is_lacking, "talk.agent: name the agent that a share of conversations is with")
+        _refuse(self.task == "attention_prediction", f"task: people's answers to {self.task} are imported")
         return self
 
 
@@ -230,16 +212,13 @@ class Roles(_Table):
 class Tests(_Table):
     """Online tests: ``wanted`` are to be held to their end, a participant may take part in ``each`` of them.
 
-    Each number of ``exchanges`` is equally frequent. ``person_deceives`` is the share in which the person poses as a
-    machine; in the others the machine poses as a person. In ``two_machines`` and ``two_people`` both agents are of one
-    kind. Answers have fewer than ``words_below`` words. ``verdicts``: after ``each`` exchange, or at the ``end``.
+    ``person_deceives`` is the share in which the person poses as a machine; in the others the machine poses as a
+    person. In ``two_machines`` and ``two_people`` both agents are of the same kind.
     """
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
-    each: Annotated[int, Field(ge=1, le=100)] = 1
-    exchanges: Annotated[list[Annotated[int, Field(ge=1, le=100)]], Field(min_length=1, max_length=20)] = Field(
-        default_factory=lambda: [1, 5, 10, 20]
-    )
+    each: Exchanges = 1
+    exchanges: list[Exchanges] = Field(default_factory=lambda: [1, 5, 10, 20], min_length=1, max_length=20)
     person_deceives: Share = 0.5
     two_machines: Share = 0.0
     two_people: Share = 0.0
@@ -252,10 +231,9 @@ class Tests(_Table):
 
     @model_validator(mode="after")
     def _can_be_drawn(self) -> Tests:
-        if len(set(self.exchanges)) < len(self.exchanges):
-            raise PydanticCustomError("exchanges", "exchanges: has a number twice")
-        if self.two_machines + self.two_people > 1:
-            raise PydanticCustomError("shares", "two_machines, two_people: are more than all tests together")
+        _refuse(len(set(self.exchanges)) < len(self.exchanges), "exchanges: has a number twice")
+        alike = self.two_machines + self.two_people
+        _refuse(alike > 1, "two_machines, two_people: are more than all tests together")
         return self
 
 
@@ -291,10 +269,8 @@ class OnlineSettings(_Study):
 
     @model_validator(mode="after")
     def _goes_on(self) -> OnlineSettings:
-        if self.judges.reload == "restart":
-            raise PydanticCustomError(
-                "reload", "participants.reload: what others have seen of a test cannot begin anew"
-            )
+        is_restart = self.judges.reload == "restart"
+        _refuse(is_restart, "participants.reload: what others have seen of a test cannot begin anew")
         return self
 
 
@@ -305,28 +281,23 @@ def read_settings(folder: Path) -> StudySettings:
     """The settings of the study in ``folder``. Raises InputError with everything that is wrong."""
     path = folder / FILE
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        tables = tomllib.loads(text)
     except FileNotFoundError:
         raise InputError(f"{folder} is no study: it has no {FILE}; `turinglike study new` makes one") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
+    kind = OnlineSettings if "tests" in tables else AnswersSettings if "stimulus_set" in tables else JudgesSettings
     try:
-        kind = OnlineSettings if "tests" in tables else AnswersSettings if "stimulus_set" in tables else JudgesSettings
         return kind.model_validate(tables)
     except ValidationError as error:
-        raise InputError(f"{path} cannot be used", _problems(error, path)) from None
-
-
-def _problems(error: ValidationError, path: Path) -> list[Problem]:
-    names = [line.split("=")[0].strip() for line in path.read_text("utf-8").splitlines()]
-    problems = []
-    for problem in as_problems(error, str(path)):
-        name = (problem.field or "").rpartition(".")[2]
-        line = names.index(name) + 1 if name in names and name else None
-        problems.append(Problem(problem.where, line, problem.field, problem.message))
-    return problems
+        names = [line.split("=")[0].strip() for line in text.splitlines()]
+        problems = []
+        for problem in as_problems(error, str(path)):
+            name = (problem.field or "none").rpartition(".")[2]
+            line = names.index(name) + 1 if name in names else None
+            problems.append(Problem(problem.where, line, problem.field, problem.message))
+        raise InputError(f"{path} cannot be used", problems) from None
 
 
 def source_of(folder: Path, settings: StudySettings) -> Path:

@@ -1,6 +1,6 @@
 """A study while it is served: judges join, see a step, answer it. An answer is on disk before its page goes on.
 
-Nothing here knows HTTP. All of it runs in one event loop; an event is taken into the state and given to the store at
+Nothing here knows HTTP. All of it runs in an event loop; an event is taken into the state and given to the store at
 once, so that two tabs that answer the same step give a single verdict, the first.
 """
 
@@ -12,6 +12,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Collection
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,7 @@ import orjson
 
 from agents.errors import InputError
 from agents.stimuli import ConversationStimulus
-from judging.study.asking import StimulusMaterial
-from judging.study.lobby import Lobby
-from judging.study.material import Material, ToldError, TrialMaterial
-from judging.study.online.lobby import OnlineLobby
-from judging.study.online.material import OnlineMaterial
-from judging.study.online.tests import HeldTests
-from judging.study.page_answers import BadAnswer, panel_id, read_questions
-from judging.study.pool import TrialPool
-from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings, kept_settings
-from judging.study.state import (
+from judging.study.events import (
     ASKED,
     EVENTS,
     PERSONAL,
@@ -40,11 +32,24 @@ from judging.study.state import (
     read_personal,
     read_state,
 )
+from judging.study.lobby import Lobby, TalkLobby
+from judging.study.materials import AskMaterial, Material, OnlineMaterial, ToldError, TrialMaterial, read_stimuli
+from judging.study.online.lobby_of_tests import OnlineLobby
+from judging.study.page_answers import BadAnswer, panel_id, read_questions
+from judging.study.pool import TrialPool
+from judging.study.settings import (
+    AnswersSettings,
+    JudgesSettings,
+    OnlineSettings,
+    kept_settings,
+    read_settings,
+    source_of,
+)
 from serving.runs.store import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
-INTERVAL = 0.01  # seconds in which verdicts are collected into one write
+INTERVAL = 0.01  # seconds in which verdicts are collected into a single write
 EARLY = 0.1  # seconds by which a browser's clock may be ahead in a trial
 CHECKED_EVERY = 60.0  # seconds between two looks at who has stayed away
 
@@ -57,13 +62,21 @@ class Refused(Exception):
         self.why = why
 
 
-def material_of(folder: Path, settings: StudySettings, source: Path) -> Material:
+def material_of(folder: Path) -> Material:
     """What the study in ``folder`` shows. Raises InputError."""
-    if isinstance(settings, AnswersSettings):
-        return StimulusMaterial(source, settings)
+    settings = read_settings(folder)
+    source = source_of(folder, settings)
     if isinstance(settings, OnlineSettings):
-        return OnlineMaterial(settings)
-    return TrialMaterial(TrialPool(source, settings), folder)
+        return OnlineMaterial(settings, source)
+    if isinstance(settings, JudgesSettings):
+        return TrialMaterial(TrialPool(source, settings), folder)
+    stimuli, digest = read_stimuli(source, settings.task)
+    if settings.task != "conversation":
+        return AskMaterial(settings, source, stimuli, digest)
+    page = {"asked": "conversation", "guess": settings.talk.guess}
+    material = Material(settings, digest, "talk", settings.answers.number, page, source)
+    material.stimuli = stimuli
+    return material
 
 
 class Study:
@@ -82,9 +95,9 @@ class Study:
         self._workers: dict[str, str] = {code: said["worker"] for code, said in known if "worker" in said}
         self._by_worker = {worker: code for code, worker in self._workers.items() if code in self.state.judges}
         self._released: set[str] = set()
-        self._seen = count_pages(list(self.state.judges.values()), self._released)
-        self._checked = 0.0
-        self._turned: dict[str, float] = {}  # when each judge's step became the next one, as far as this server knows
+        self._seen = count_pages(self.state.judges.values(), self._released)
+        self._checked: float | None = None
+        self._turned: dict[str, float] = {}  # when each judge's step became the next, as far as this server knows
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(
@@ -92,19 +105,21 @@ class Study:
             )
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
-        self.lobby: Lobby | None = None
-        self.online: OnlineLobby | None = None
-        if isinstance(material, OnlineMaterial):
-            held = HeldTests(material.settings, self.state, self._talked)
-            self.online = OnlineLobby(held, self._written)
-        if isinstance(material, StimulusMaterial):
-            talks = {name: row for name, row in material.stimuli.items() if isinstance(row, ConversationStimulus)}
-            if talks:
-                self.lobby = Lobby(material.settings, talks, self.state, self._talked)
+        self.lobby = self._lobby()
         kept = kept_settings(self.settings)
         self._begin = {"event": "settings", "at": now(), "settings": kept, "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
+
+    def _lobby(self) -> Lobby[Any] | None:
+        """Where participants meet, in studies in which they do."""
+        if isinstance(self.settings, OnlineSettings):
+            return OnlineLobby(self.settings, self.state, self._happened, self._written)
+        if isinstance(self.settings, AnswersSettings) and self.material.kind == "talk":
+            stimuli = self.material.stimuli.items()
+            talks = {name: stimulus for name, stimulus in stimuli if isinstance(stimulus, ConversationStimulus)}
+            return TalkLobby(self.settings, talks, self.state, self._happened, self._written)
+        return None
 
     def start(self) -> asyncio.Task[None]:
         """Begin to write; the task ends with StorageError where nothing can be written."""
@@ -116,9 +131,8 @@ class Study:
         return self._writer
 
     async def close(self) -> None:
-        for lobby in (self.lobby, self.online):
-            if lobby is not None:
-                await lobby.close()
+        if self.lobby is not None:
+            await self.lobby.close()
         if self._writer is not None:
             await self.store.finish(self._writer)
 
@@ -154,10 +168,11 @@ class Study:
             return judge, token
         self._release()
         finished = sum(map(self.state.has_finished, self.state.judges.values()))
-        enough = finished >= settings.wanted or (self.online is not None and self.online.is_enough())
-        if self.state.closed or enough:
+        is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
+        if self.state.closed or is_enough:
             raise Refused("closed")
-        if self._open() >= settings.most:
+        at_it = [one for one in self.state.judges.values() if one.ended is None and one.code not in self._released]
+        if finished + len(at_it) >= settings.most:
             raise Refused("full")
         judge = self._enlist(hashed(token), link=personal)
         if worker:
@@ -182,7 +197,7 @@ class Study:
             "link": link, "kit": kit,
             # Counterbalanced: the first is for "human". Of pairs the left key is the first conversation's, "machine".
             "keys": keys if number % 2 and not of_pairs else keys[::-1],
-            "steps": self._steps(random.Random(secrets.token_bytes(16))),
+            "steps": self._steps(),
             "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
         }  # fmt: skip
         self._note(event)
@@ -199,7 +214,8 @@ class Study:
         if policy == "block" and at_it:
             self._note({"event": "blocked", "judge": judge.code, "at": now()})
         elif policy == "restart" and at_it:
-            steps = self._steps(random.Random(secrets.token_bytes(16)), self._had(judge))
+            had = [step for steps, answers in judge.attempts() for step in steps[: len(answers) + 1]]
+            steps = self._steps({self.material.stimulus_of(step) for step in had if step["kind"] in ASKED})
             kinds = [step["kind"] for step in judge.steps]
             if [step["kind"] for step in steps] == kinds:
                 first = next(at for at, kind in enumerate(kinds) if kind in ASKED)
@@ -207,7 +223,7 @@ class Study:
         await self._written()
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
-        """Keep the answer to a step, given now or ``at`` a time; returns whether it is new. On return it is on disk.
+        """Keep the answer to a step, now or as of ``at``; returns whether it is new. On return it is on disk.
 
         Raises Refused where it is not this step's turn, BadAnswer, and ToldError (which is kept) where it is to be
         given anew.
@@ -227,12 +243,12 @@ class Study:
         event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
         try:
             kept, personal = self.checked(judge, current, answer)
-            self._personal(judge.code, personal)
-            self._note(event | kept)
         except ToldError as error:
             self._note(event | {"event": "told", "said": error.said, "flags": error.flags})
             await self._written()
             raise
+        self._personal(judge.code, personal)
+        self._note(event | kept)
         self._turned[judge.code] = time.monotonic()
         await self._written()
         return True
@@ -246,30 +262,23 @@ class Study:
                 if not isinstance(answer.get("agree"), bool):
                     raise BadAnswer("agree: must be true or false")
                 return {"agree": answer["agree"]}, {}
-            case "questions" | "after":
-                questions = self.settings.questions
-                return {}, read_questions(questions.before if step["kind"] == "questions" else questions.after, answer)
+            case "questions":
+                return {}, read_questions(self.settings.questions.before, answer)
+            case "after":
+                return {}, read_questions(self.settings.questions.after, answer)
             case "instructions":
                 return {}, {}
-            case "talk":
-                talk = self.lobby.result(judge) if self.lobby is not None else None
-                return self._left(judge, step, talk, self.state.talk_of(judge.code) is not None, answer), {}
-            case "test":
-                test = self.online.result(judge) if self.online is not None else None
-                return self._left(judge, step, test, self.state.tests.test_of(judge.code) is not None, answer), {}
+            case "talk" | "test":  # its end, or that of the time in the lobby where nobody came
+                assert self.lobby is not None
+                result, is_alone = self.lobby.result(judge), self.lobby.meeting_of(judge.code) is None
+                if result is None and not (is_alone and answer.get("nobody") is True):
+                    raise Refused("not_yet")
+                about = {name: value for name, value in answer.items() if name != "nobody"}
+                return {step["kind"]: result, **self.material.read(judge, step, about)}, {}
         return self.material.read(judge, step, answer), {}
 
-    def _left(
-        self, judge: Judge, step: Step, result: str | None, takes_part: bool, answer: dict[str, Any]
-    ) -> dict[str, Any]:
-        """The end of a talk or test, or of the time in the lobby where nobody came."""
-        if result is None and (takes_part or answer.get("nobody") is not True):
-            raise Refused("not_yet")
-        about = {name: value for name, value in answer.items() if name != "nobody"}
-        return {step["kind"]: result, **self.material.read(judge, step, about)}
-
     def worker(self, code: str) -> str:
-        """A panel's id of the judge; "" without one."""
+        """A panel's id of the judge; "" without any."""
         return self._workers.get(code, "")
 
     # what is written
@@ -277,12 +286,11 @@ class Study:
     def _note(self, event: dict[str, Any]) -> None:
         line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)  # what cannot be written never happened
         self.state.apply(event)
-        judge = self.state.judges.get(event.get("judge", ""))
-        if event["event"] in ("joined", "restarted") and judge is not None:
-            self._seen.update(judge.pages())
+        if event["event"] in ("joined", "restarted"):
+            self._seen.update(self.state.judges[event["judge"]].pages())
         self.store.put(self.folder / EVENTS, line)
 
-    async def _talked(self, *events: dict[str, Any]) -> None:
+    async def _happened(self, *events: dict[str, Any]) -> None:
         for event in events:
             self._note({**event, "at": now()})
         await self._written()
@@ -297,35 +305,22 @@ class Study:
 
     # lists
 
-    def _steps(self, chance: random.Random, known: Collection[str] = ()) -> list[Step]:
-        settings = self.settings
+    def _steps(self, known: Collection[str] = ()) -> list[Step]:
+        settings, chance = self.settings, random.Random(secrets.token_bytes(16))
         before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
         before += [{"kind": "questions"}] if settings.questions.before else []
         after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
         return [*before, {"kind": "instructions"}, *self.material.steps(self._seen, chance, known), *after]
 
-    def _had(self, judge: Judge) -> set[str]:
-        lists = [*judge.former, (judge.steps, judge.answers)]
-        shown = [step for steps, answers in lists for step in steps[: len(answers) + 1]]
-        return {self.material.stimulus_of(step) for step in shown if step["kind"] in ASKED}
-
-    def _open(self) -> int:
-        return sum(
-            1
-            for judge in self.state.judges.values()
-            if self.state.has_finished(judge) or (judge.ended is None and judge.code not in self._released)
-        )
-
     def _release(self) -> None:
         # The trials of judges who have stayed away go to others.
-        if time.monotonic() - self._checked < CHECKED_EVERY and self._checked:
+        if self._checked is not None and time.monotonic() - self._checked < CHECKED_EVERY:
             return
         self._checked = time.monotonic()
-        oldest = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 3600 * self.settings.judges.hours))
-        judges = list(self.state.judges.values())
-        self._released = {
-            judge.code for judge in judges if judge.ended is None and judge.kit is None and judge.at < oldest
-        }
+        oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
+        judges = self.state.judges.values()
+        away = [judge for judge in judges if judge.ended is None and judge.kit is None]
+        self._released = {judge.code for judge in away if datetime.fromisoformat(judge.at) < oldest}
         self._seen = count_pages(judges, self._released)
 
 

@@ -13,9 +13,8 @@ from serving.conversations.transcript import Transcript
 class AgentPart:
     """Use :meth:`run` as a task, and :meth:`wake` after each message of a person.
 
-    ``clock`` returns the seconds since the conversation's start. ``ask`` returns the reply of the agent on a side; None
-    if it has failed, and it is asked again when a person writes. ``send`` takes what a side has typed out of the
-    transcript and publishes it.
+    ``clock`` returns the seconds since the conversation's start. ``ask`` returns the reply of a side's agent; None
+    if it has failed, and is asked again when a person writes. ``send`` publishes what a side has typed.
     """
 
     def __init__(
@@ -40,11 +39,10 @@ class AgentPart:
             event = transcript.next_event
             if event is not None and event.what == "call" and self._has_failed:
                 event = None
-            left = None if event is None else event.at - self.clock()
             if event is None or event.at > self.clock():
                 self._woken.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), left)
+                    await asyncio.wait_for(self._woken.wait(), None if event is None else event.at - self.clock())
             elif event.what == "call":
                 await self._call(event.side)
 

@@ -1,9 +1,9 @@
-"""A conversation of two agents through the scheduler, on the conversation's own clock: it waits for answers alone.
+"""A conversation of two agents through the scheduler, on the conversation's clock: it waits for answers alone.
 
 Every accepted turn goes into the run's journal, and a conversation that is resumed replays its turns from there. A
-filter's finding may mean that a turn, or the conversation, is sampled again (:mod:`agents.language.filters`). The first
-attempt of a turn has number 0, further ones count on; those in attempt c at the conversation (from 0) begin at
-:data:`STRIDE` c. Topic, names, personas and who starts are drawn from the seed of that attempt.
+filter's finding may mean that a turn, or the conversation, is sampled again (:mod:`agents.language.filters`). The
+attempts of a turn in attempt c at the conversation (from 0) begin at :data:`STRIDE` c. Topic, names, personas and who
+starts are drawn from the seed of that attempt.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from serving.conversations.journal import Turn, Turns, add_costs, turn_line
 from serving.conversations.pair_settings import PairSettings
 from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, draw_scenario
-from serving.conversations.transcript import Instructions, Transcript, blank_fault_of, fault_of, no_instructions
+from serving.conversations.transcript import Instructions, Transcript, fault_of, no_instructions
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 
 STRIDE = 10_000
+Options = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class Conversation:
     """A conversation of the pair ``name``, whose agents are ``pair``, about the stimulus of ``row``.
 
-    ``instructions`` are the agents' :meth:`agents.contract.Agent.instructions`, ``writers`` which of them write
-    pseudo-dialogues. ``journalled`` turns are replayed; ``on_turn`` gets each new turn's journal line.
-    ``failed_before`` is the code of the failure that is tried again.
+    ``writers``: which of them write pseudo-dialogues. ``journalled`` turns are replayed; ``on_turn`` gets each new
+    turn's journal line. ``failed_before`` is the code of the failure that is tried again.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Conversation:
             side = transcript.side
             options = {"speaker": SIDES[side], "turn": len(transcript.messages)}
             request = await self._ask(scheduler, transcript, side, transcript.number, options, first_attempt)
-            if request.status == "ok" and (why := fault_of(request.answer)) is not None:
+            if request.status == "ok" and (why := fault_of(request.answer, may_be_blank=True)) is not None:
                 request.status, request.error = "failed", ("bad_turn", why)
             request.attempts = [*earlier, *request.attempts]
             if request.status != "ok":
@@ -129,7 +129,7 @@ class Conversation:
             judgements = transcript.judge_next(TurnAnswer.model_validate_json(request.answer or b"").text)
             bad = [judgement for judgement in judgements if judgement.action == "resample_turn"]
             if not bad or attempt == self.settings.attempts:
-                why = blank_fault_of(request.answer)
+                why = fault_of(request.answer)
                 if why is not None and not any(judgement.rejected for judgement in judgements):
                     request.status, request.error = "failed", ("bad_turn", why)
                 break
@@ -142,7 +142,7 @@ class Conversation:
         """Whether the pseudo-dialogue was written; if not, ``result`` says why."""
         side = self.writers.index(True)
 
-        async def ask(number: int, options: Mapping[str, Any]) -> Turn:
+        async def ask(number: int, options: Options) -> Turn:
             turn = self._known(result.attempt, number)
             if turn is None:
                 request = await self._ask(scheduler, transcript, side, number, options, STRIDE * result.attempt)
@@ -154,9 +154,7 @@ class Conversation:
         try:
             failed = await write_pseudo_dialogue(transcript, side, ask, self.settings.attempts)
         except NothingWritten:
-            result.fail(
-                "no_pseudo_dialogue", f"{self.pair[side]} wrote nothing that could be read, however often asked"
-            )
+            result.fail("no_pseudo_dialogue", f"{self.pair[side]} wrote nothing that could be read")
             return False
         if failed is not None:
             result.status, result.error = failed["status"], failed["error"] and tuple(failed["error"])
@@ -177,26 +175,12 @@ class Conversation:
         return known
 
     async def _ask(
-        self,
-        scheduler: Scheduler,
-        transcript: Transcript,
-        side: int,
-        turn: int,
-        options: Mapping[str, Any],
-        first_attempt: int,
+        self, scheduler: Scheduler, transcript: Transcript, side: int, turn: int, options: Options, first_attempt: int
     ) -> AgentRequest:
         return await scheduler.answer(
-            self.pair[side],
-            transcript.shown(),
-            self.sample,
-            seed=self.run_seed,
-            turn=turn,
-            options=options,
-            name=self.name,
-            order=self.order,
-            first_attempt=first_attempt,
-            failed_before=self.failed_before,
-        )
+            self.pair[side], transcript.shown(), self.sample, seed=self.run_seed, turn=turn, options=options,
+            name=self.name, order=self.order, first_attempt=first_attempt, failed_before=self.failed_before,
+        )  # fmt: skip
 
 
 def _verdicts(judgements: list[Judgement]) -> list[dict[str, Any]]:

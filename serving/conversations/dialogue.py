@@ -38,7 +38,7 @@ from serving.conversations.journal import Turn, add_costs, turn_line
 from serving.conversations.pair_settings import QUIET_S, DelaySettings
 from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, draw_scenario
-from serving.conversations.transcript import Transcript, blank_fault_of, lines_of, no_instructions
+from serving.conversations.transcript import Transcript, fault_of, lines_of, no_instructions
 from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
@@ -94,6 +94,8 @@ class Dialogue:
             raise InputError(f"agent {agent} does not converse; its tasks are {', '.join(dispatcher.agent.tasks)}")
         if PERSON.fullmatch(who) is None:
             raise InputError(f'who: a person is called "human" or "human:NAME", not {who!r}')
+        if stimulus.pseudo is not None and not dispatcher.agent.writes_dialogues:
+            raise InputError(f"agent {agent} writes no pseudo-dialogues")
         self.person = SIDES.index(person)
         self.agent = agent
         self.speakers = (who, agent) if self.person == 0 else (agent, who)
@@ -101,8 +103,6 @@ class Dialogue:
         self._row, self._id, self._sample = stimuli.canonical(stimulus), stimulus.id, sample
         self._seed = scheduler.run_seed if seed is None else seed
         self._order = scheduler.next_order()
-        if stimulus.pseudo is not None and not dispatcher.agent.writes_dialogues:
-            raise InputError(f"agent {agent} writes no pseudo-dialogues")
         prompts = dispatcher.agent.instructions
         drawn_seed = self._result().draw_seed()
         self._transcript = Transcript(
@@ -172,10 +172,10 @@ class Dialogue:
         """End what goes on by itself, if anything does."""
 
     async def record(self, header: RecordHeader) -> bytes:
-        """The record of the messages so far: one line of JSON with its newline. ``header`` is the agent's.
+        """The record of the messages so far: a line of JSON with its newline. ``header`` is the agent's.
 
         Its ``raw`` has what was drawn, the person's side and what came beside the agent's turns (null for the
-        person's). ``ended_early``: exchanges are left. A long conversation is judged in a thread.
+        person's). A long conversation is judged in a thread.
         """
         transcript, turns = self._transcript, list(self._turns)
         judgements = await asyncio.to_thread(transcript.judge_all) if self._flagged else []
@@ -196,9 +196,7 @@ class Dialogue:
 
     def _check_not_ended(self) -> None:
         if self.ended:
-            raise DialogueError(
-                "ended", f"the conversation is over: all {self.stimulus.exchanges} messages have been said"
-            )
+            raise DialogueError("ended", f"the conversation is over: all {self.stimulus.exchanges} messages are there")
 
     def _lacks_pseudo(self) -> bool:
         return self.stimulus.pseudo is not None and not self._transcript.pseudo
@@ -207,15 +205,12 @@ class Dialogue:
         """Have the agent write the pseudo-dialogue: all of it, or nothing. Each request has the deadline."""
         if not self._lacks_pseudo():
             return
-        draft = self._transcript.copy()
-        turns: list[Turn] = []
+        draft, turns = self._transcript.copy(), list[Turn]()
 
         async def ask(number: int, options: Mapping[str, Any]) -> Turn:
-            request = await self._request(draft, deadline, number, options)
-            self._usable(request, is_turn=False)
-            self._next_attempt = 0
-            turns.append(orjson.loads(turn_line(request, 0)))
-            return turns[-1]
+            _, turn = await self._reply(draft, deadline, number, options, may_be_blank=True)
+            turns.append(turn)
+            return turn
 
         try:
             await write_pseudo_dialogue(draft, 1 - self.person, ask, PSEUDO_TRIES)
@@ -223,14 +218,13 @@ class Dialogue:
             raise AnswerError("no_pseudo_dialogue", f"{self.agent} wrote nothing that could be read") from None
         self._transcript = draft
         self._turns += turns
-        self._next_attempt = 0
 
     async def _exchange(self, message: TurnAnswer | None, deadline: float | None) -> list[FlaggedMessage]:
         """Add the ``message``, if any, and the agent's answer if it is due then: both or nothing."""
         draft = self._transcript.copy()
         fresh = [] if message is None else [_add(draft, message, None)]
         if not draft.ended and draft.side != self.person:
-            answer, raw = await self._reply(draft, deadline)
+            answer, raw = await self._turn(draft, deadline)
             fresh.append(_add(draft, answer, raw))
         self._transcript = draft
         self._flagged += fresh
@@ -248,48 +242,44 @@ class Dialogue:
         finally:
             self._is_busy = False
 
-    async def _reply(self, draft: Transcript, deadline: float | None) -> tuple[TurnAnswer, Any]:
+    async def _turn(self, draft: Transcript, deadline: float | None) -> tuple[TurnAnswer, Any]:
         """The agent's next turn, and what came beside it. Raises AnswerError."""
         options = {"speaker": SIDES[1 - self.person], "turn": len(draft.messages)}
-        request = await self._request(draft, deadline, draft.number, options)
-        turn = orjson.loads(turn_line(request, 0))
-        self._turns.append(turn)
-        answer = self._usable(request)
-        self._next_attempt = 0
+        answer, turn = await self._reply(draft, deadline, draft.number, options)
         return answer, turn["raw"]
 
-    async def _request(
-        self, draft: Transcript, deadline: float | None, turn: int, options: Mapping[str, Any]
-    ) -> AgentRequest:
-        return await self._scheduler.answer(
-            self.agent,
-            draft.shown(),
-            self._sample,
-            seed=self._seed,
-            turn=turn,
-            options=options,
-            name=self.name,
-            order=self._order,
-            first_attempt=self._next_attempt,
-            deadline=deadline,
-        )
-
-    def _usable(self, request: AgentRequest, is_turn: bool = True) -> TurnAnswer:
-        """The agent's reply. Raises AnswerError; a reply in vain is not drawn again."""
-        why = blank_fault_of(request.answer) if is_turn and request.status == "ok" else None
+    async def _reply(
+        self,
+        draft: Transcript,
+        deadline: float | None,
+        number: int,
+        options: Mapping[str, Any],
+        *,
+        may_be_blank: bool = False,
+    ) -> tuple[TurnAnswer, Turn]:
+        """The agent's reply, and the turn as a journal has it. Raises AnswerError; a reply in vain is not drawn
+        again."""
+        request = await self._scheduler.answer(
+            self.agent, draft.shown(), self._sample, seed=self._seed, turn=number, options=options, name=self.name,
+            order=self._order, first_attempt=self._next_attempt, deadline=deadline,
+        )  # fmt: skip
+        turn: Turn = orjson.loads(turn_line(request, 0))
+        if not may_be_blank:
+            self._turns.append(turn)
+        why = fault_of(request.answer) if request.status == "ok" and not may_be_blank else None
         in_vain = request.status == "rejected" or why is not None or (request.error or ("",))[0] == "no_text"
         self._next_attempt = request.first_attempt + request.attempt + in_vain
         if request.status == "rejected":
             verdicts: list[dict[str, Any]] = request.attempts[-1]["verdicts"]
-            reasons = "; ".join(
-                f"{verdict['filter']}: {verdict['found']}" for verdict in verdicts if verdict["rejected"]
-            )
+            rejected = [verdict for verdict in verdicts if verdict["rejected"]]
+            reasons = "; ".join(f"{verdict['filter']}: {verdict['found']}" for verdict in rejected)
             raise AnswerError("rejected", f"{self.agent} said nothing that its filters let pass: {reasons}")
         if request.status != "ok":
             raise AnswerError(*(request.error or ("failed", f"{self.agent} gave no answer")))
         if why is not None:
             raise AnswerError("bad_turn", why)
-        return TurnAnswer.model_validate_json(request.answer or b"")
+        self._next_attempt = 0
+        return TurnAnswer.model_validate_json(request.answer or b""), turn
 
 
 class BurstDialogue(Dialogue):
@@ -325,8 +315,7 @@ class BurstDialogue(Dialogue):
             raise DialogueError("not_open", "open the conversation")
         await self._part.send_due()
         self._check_not_ended()
-        answer, self._deadline = TurnAnswer(text=_checked(text)), deadline
-        self._failure = None
+        answer, self._deadline, self._failure = TurnAnswer(text=_checked(text)), deadline, None
         self._say(self.person, answer, self._part.clock())
         self._part.wake()
 
@@ -357,7 +346,7 @@ class BurstDialogue(Dialogue):
     async def _ask_agent(self, side: int) -> TurnAnswer | None:
         try:
             with self._at_work():
-                answer, raw = await self._reply(self._transcript, self._deadline)
+                answer, raw = await self._turn(self._transcript, self._deadline)
         except (AnswerError, AgentStoppedError) as error:
             self._failure = error
             self._notify()

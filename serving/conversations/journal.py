@@ -21,22 +21,20 @@ Turns = Mapping[tuple[int, int], Turn]  # by (attempt at the conversation, turn)
 
 def turn_line(request: AgentRequest, conversation_attempt: int) -> bytes:
     """The journal's line of an answered turn."""
-    return orjson.dumps(
-        {
-            "stimulus": request.stimulus,
-            "sample": request.sample,
-            "conversation_attempt": conversation_attempt,
-            "turn": request.turn,
-            "status": request.status,
-            "error": request.error,
-            "answer": None if request.answer is None else orjson.Fragment(request.answer),
-            "raw": None if request.raw is None else orjson.Fragment(request.raw),
-            "attempts": request.attempts,
-            "timing": [request.waiting, request.preparing, request.responding],
-            "worker": request.worker,
-        },
-        option=orjson.OPT_APPEND_NEWLINE,
-    )
+    line = {
+        "stimulus": request.stimulus,
+        "sample": request.sample,
+        "conversation_attempt": conversation_attempt,
+        "turn": request.turn,
+        "status": request.status,
+        "error": request.error,
+        "answer": None if request.answer is None else orjson.Fragment(request.answer),
+        "raw": None if request.raw is None else orjson.Fragment(request.raw),
+        "attempts": request.attempts,
+        "timing": [request.waiting, request.preparing, request.responding],
+        "worker": request.worker,
+    }
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def add_costs(conversation: AgentRequest, turns: Sequence[Turn]) -> None:
@@ -92,9 +90,8 @@ def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[s
             try:
                 line = _Line.model_validate_json(text)
             except ValidationError:
-                raise InputError(
-                    f"{path}:{number} is not a turn of a conversation; take the line out, then resume"
-                ) from None
+                why = "is not a turn of a conversation; take the line out, then resume"
+                raise InputError(f"{path}:{number} {why}") from None
             if wanted(line.stimulus, line.sample):
                 turns = conversations.setdefault((line.stimulus, line.sample), {})
                 key = line.conversation_attempt, line.turn

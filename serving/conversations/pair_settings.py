@@ -17,11 +17,11 @@ QUIET_S = 5.0  # X-Turing's t1 is not in the texts that are known here: a guess
 
 
 class DelaySettings(Settings):
-    """The constants of the delay before a message, in seconds and seconds per letter; one model for all speakers.
+    """The constants of the delay before a message, in seconds and seconds per letter.
 
-    Form and constants are those of Jones and Bergen (2023, "Does GPT-4 pass the Turing test?"), as remembered and not
-    checked against their program: base + N(type_mean, type_sd) x letters written + N(read_mean, read_sd) x letters read
-    + Gamma(think_shape, think_scale).
+    Form and constants follow Jones and Bergen (2023, "Does GPT-4 pass the Turing test?"), not checked against their
+    program: base + N(type_mean, type_sd) x letters written + N(read_mean, read_sd) x letters read + Gamma(think_shape,
+    think_scale).
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True, strict=True)

@@ -1,8 +1,7 @@
 """Pseudo-dialogue: lines that an agent writes before a conversation, for both speakers, as if they had been sent.
 
-X-Turing (ACL 2025, arXiv 2408.09853) makes long dialogues of it: the model names n topics and writes m turns about
-each. If it writes fewer it is asked to go on; what it writes beyond m is cut. The first of the two agents that can
-writes it, and both have it before them, after the stimulus's own history.
+X-Turing (ACL 2025, arXiv 2408.09853): the model names n topics and writes m turns about each. If it writes fewer it is
+asked to go on; what it writes beyond m is cut. Both speakers have it before them, after the stimulus's history.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who converses about what: what a stimulus leaves open is drawn from the conversation's seed, before anyone speaks.
 
-Topics are those that people had in the papers (2025: food too, which GPT-4o's program leaves out); names and personas
-are the two lists of the papers' programs, of which each speaker has one.
+Topics are those that people had in the papers; names and personas are the two lists of the papers' programs, a list for
+each speaker.
 """
 
 from __future__ import annotations
@@ -15,17 +15,9 @@ from agents.stimuli import ConversationStimulus, parse_row
 from serving.scheduling.request import AgentRequest
 
 TOPICS = (
-    "fashion",
-    "politics",
-    "books",
-    "sports",
-    "general entertainment",
-    "music",
-    "science",
-    "technology",
-    "movies",
+    "fashion", "politics", "books", "sports", "general entertainment", "music", "science", "technology", "movies",
     "food",
-)
+)  # fmt: skip
 PERSONAS = (
     ("logical and skeptical", "excitable and passionate", "sarcastic and witty", "serious and intellectual"),
     ("curious and open-minded", "pragmatic and reserved", "opinionated and strong-willed", "friendly and cheerful"),
@@ -40,11 +32,8 @@ SIDES = ("A", "B")
 
 
 def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
-    """The stimulus with topic, names, personas and who starts filled in from ``seed``; what it brings itself stays.
-
-    Each of the four has its own draw, so that bringing one changes no other. Speakers that the history calls "A" and
-    "B" get their names there too.
-    """
+    """The stimulus with topic, names, personas and who starts filled in from ``seed``; what it brings itself stays, and
+    changes none of the others. Speakers that the history calls "A" and "B" get their names there too."""
     numbers = random.Random(seed)
     drawn = {
         "topic": numbers.choice(TOPICS),
@@ -82,8 +71,6 @@ def as_conversation(request: AgentRequest) -> ConversationAnswer:
     """The answered message, in the form that a record has of conversations."""
     stimulus = parse_row(request.row)
     assert isinstance(stimulus, ConversationStimulus)
-    turn_answer = TurnAnswer.model_validate_json(request.answer or b"")
+    fields = TurnAnswer.model_validate_json(request.answer or b"").model_dump()
     speaker, turn = (stimulus.names or SIDES)[next_side(stimulus)], len(stimulus.history)
-    return ConversationAnswer(
-        messages=[Message(turn=turn, speaker=speaker, agent=request.agent, **turn_answer.model_dump())]
-    )
+    return ConversationAnswer(messages=[Message(turn=turn, speaker=speaker, agent=request.agent, **fields)])

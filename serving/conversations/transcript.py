@@ -1,14 +1,10 @@
 """The state of a conversation: its messages, who writes next and when, what is being typed, what was withdrawn.
 
 No clock runs here; times are seconds from the conversation's start. Sides are 0 for A and 1 for B. Burst dialogue
-follows X-Turing (ACL 2025, arXiv 2408.09853), whose three parts are rules about events:
-
-- Listener: who hears a message waits for more until the other speaker has been quiet for ``quiet_s``.
-- Caller: then the agent is asked, with all messages so far; each line of its reply is a message.
-- Sender: each message goes out once it is typed. What is not sent when the other one writes is withdrawn.
-
-An agent is asked only after a message was sent, so every dialogue ends. By turns (ping-pong) the same rules hold: a
-reply is one message, and nobody waits for quiet.
+follows X-Turing (ACL 2025, arXiv 2408.09853): who hears a message waits for more until the other speaker has been quiet
+for ``quiet_s``; then the agent is asked, with all messages so far; each line of its reply is a message, which goes out
+once it is typed. What is not sent when the other speaker writes is withdrawn. By turns (ping-pong) the same rules hold:
+a reply is a message, and nobody waits for quiet.
 """
 
 from __future__ import annotations
@@ -54,9 +50,9 @@ class _Typed(NamedTuple):
 class Transcript:
     """A conversation about ``stimulus``, which has names and who starts (see ``scenario.draw_scenario``).
 
-    ``speakers`` are the names of A and B in records, ``instructions`` their agents'. Delays are drawn from ``seed``,
-    the conversation's. ``agents`` are the sides that :attr:`next_event` asks. ``raws`` holds what came beside the text
-    of each reply; ``unread`` the letters that each side has heard since it was asked, None where nothing is due.
+    ``speakers`` are the names of A and B in records, ``agents`` the sides that :attr:`next_event` asks. ``raws`` holds
+    what came beside the text of each reply; ``unread`` the letters that each side has heard since it was asked, None
+    where nothing is due.
     """
 
     stimulus: ConversationStimulus
@@ -89,17 +85,9 @@ class Transcript:
 
     def copy(self) -> Transcript:
         """A draft of what comes next; the original does not change with it."""
-        first, second = self.typing
-        return replace(
-            self,
-            messages=[*self.messages],
-            raws=[*self.raws],
-            pseudo=[*self.pseudo],
-            withdrawn=[*self.withdrawn],
-            typing=(deque(first), deque(second)),
-            heard_at=[*self.heard_at],
-            unread=[*self.unread],
-        )
+        names = ("messages", "raws", "pseudo", "withdrawn", "heard_at", "unread")
+        lists: dict[str, Any] = {name: [*getattr(self, name)] for name in names}
+        return replace(self, typing=(deque(self.typing[0]), deque(self.typing[1])), **lists)
 
     @property
     def is_burst(self) -> bool:
@@ -117,10 +105,9 @@ class Transcript:
 
     @property
     def side(self) -> int:
-        """The side whose agent is due now."""
-        event = self.next_event
-        assert event is not None
-        return event.side
+        """The side that is due now."""
+        assert self.next_event is not None
+        return self.next_event.side
 
     @property
     def number(self) -> int:
@@ -137,13 +124,10 @@ class Transcript:
         """None once the conversation is over. Of two at one time a message is sent first, and A's before B's."""
         if self.ended:
             return None
-        sent = [Event(typed[0].at, "send", side) for side, typed in enumerate(self.typing) if typed]
-        calls = [
-            Event(self.heard_at[side] + self.quiet_s, "call", side)
-            for side in self.agents
-            if self.unread[side] is not None
-        ]
-        return min([*sent, *calls], key=lambda event: event.at, default=None)
+        events = [Event(typed[0].at, "send", side) for side, typed in enumerate(self.typing) if typed]
+        due = [side for side in self.agents if self.unread[side] is not None]
+        events += [Event(self.heard_at[side] + self.quiet_s, "call", side) for side in due]
+        return min(events, key=lambda event: event.at, default=None)
 
     def shown(self) -> ConversationStimulus:
         """The stimulus as the next speaker sees it: with pseudo-dialogue and messages in its history."""
@@ -161,10 +145,8 @@ class Transcript:
         return TurnAnswer(text=text, finish="opener")
 
     def add(self, answer: TurnAnswer) -> Message | None:
-        """The reply of the speaker who is due; the clock goes on to the next call, or to the end.
-
-        Returns the last message that was sent. By turns the delay that the reply brings counts, if it brings one.
-        """
+        """The reply of the speaker who is due; the clock goes on to the next call, or to the end. Returns the last
+        message that was sent. By turns the delay that the reply brings counts, if it brings any."""
         event = self.next_event
         assert event is not None
         self.now = max(self.now, event.at)
@@ -201,8 +183,7 @@ class Transcript:
         return self.say(side, typed.answer, typed.at)
 
     def say(self, side: int, answer: TurnAnswer, at: float) -> Message:
-        """A message of ``side`` goes out at ``at``, and the other side hears it. Its delay is the time since the last
-        message, whoever's."""
+        """A message of ``side`` goes out at ``at``, and the other side hears it. Its delay is since the last."""
         self.now, at = at, round(at, 3)
         before = (self.messages[-1].at if self.messages else None) or 0.0
         fields = {**answer.model_dump(), "delay_s": round(max(at - before, 0.0), 3)}
@@ -258,13 +239,11 @@ class Transcript:
         return self.instructions[side](self.shown(), Draw(0, self.sample, options={"speaker": SIDES[side]}))
 
     def _labelled_messages(self) -> list[tuple[str, str]]:
-        before = [(line.speaker, line.text) for line in self.stimulus.history]
+        lines = [(line.speaker, line.text) for line in self.stimulus.history]
         raws = self.raws if len(self.raws) == len(self.messages) else [None] * len(self.messages)  # not so in bursts
-        sent = [
-            (message.speaker, self._labelled(message.speaker, message.text, raw))
-            for message, raw in zip(self.messages, raws, strict=True)
-        ]
-        return before + sent
+        for message, raw in zip(self.messages, raws, strict=True):
+            lines.append((message.speaker, self._labelled(message.speaker, message.text, raw)))
+        return lines
 
     def _labelled(self, speaker: str, text: str, raw: Any) -> str:
         """A message to a person, after the label of another speaker that was cut from it, if one was."""
@@ -274,8 +253,6 @@ class Transcript:
                 if label is not None and label.whose != "own" and not text.startswith(label.written):
                     return f"{label.written}{text}"
         return text
-
-    # the record
 
     def answer(self) -> ConversationAnswer:
         """The record's answer."""
@@ -295,18 +272,10 @@ def lines_of(text: str) -> list[str]:
     return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
 
 
-def fault_of(answer: bytes | None) -> str | None:
-    """Why a reply is no message, or None."""
+def fault_of(answer: bytes | None, *, may_be_blank: bool = False) -> str | None:
+    """Why a reply cannot be sent to the other speaker, or None."""
     try:
-        Utterance(speaker="A", text=TurnAnswer.model_validate_json(answer or b"").text)
+        text = Utterance(speaker="A", text=TurnAnswer.model_validate_json(answer or b"").text).text
     except ValidationError as error:
         return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
-    return None
-
-
-def blank_fault_of(answer: bytes | None) -> str | None:
-    """Why a reply cannot be sent to the other speaker, or None: as :func:`fault_of`, and a blank one neither."""
-    why = fault_of(answer)
-    if why is None and is_blank(TurnAnswer.model_validate_json(answer or b"").text):
-        why = "no message has any text"
-    return why
+    return "no message has any text" if is_blank(text) and not may_be_blank else None

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, Union, get_
 import orjson
 from pydantic import BaseModel
 
-from agents.errors import UnavailableError
+from agents.errors import InputError, UnavailableError
 from serving.export.registry import FileFormat, FormatOptions
-from serving.export.selection import Selection, misfit
+from serving.export.selection import Selection
 from serving.export.tables import Column, Pair, columns_told, export_columns, plain_cell, rows, selected
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 CHUNK = 10_000  # rows
 PARTS = {"answer.fixations": ("x", "y"), "answer.boxes": ("x", "y", "width", "height")}  # of what is a list of numbers
-Converter = Callable[[Any], Any]
 
 
 def write_parquet(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
@@ -71,25 +70,41 @@ def _filled(columns: list[Column], pairs: Iterator[Pair]) -> list[Column]:
 
 
 def _tables(pa: Any, columns: list[Column], pairs: Iterator[Pair]) -> Iterator[pyarrow.Table]:
-    converters = {column.name: _converter(column) for column in columns}
-    read = rows(pairs, columns, lambda column, record, stimulus: _cell(column, converters, record, stimulus))
+    names = [column.name for column in columns]
+    types = [_type(pa, column) for column in columns]
+    read = rows(pairs, columns, _cell)
     while chunk := list(islice(read, CHUNK)):
-        values = zip(*chunk, strict=True)
-        arrays = [pa.array(cells, type=_type(pa, column)) for column, cells in zip(columns, values, strict=True)]
-        yield pa.table(arrays, names=[column.name for column in columns])
+        arrays = []
+        for name, type_, cells in zip(names, types, zip(*chunk, strict=True), strict=True):
+            try:
+                arrays.append(pa.array(cells, type=type_))
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise InputError(f"{name}: a value is not of the column's type: {error}") from None
+        yield pa.table(arrays, names=names)
 
 
-def _cell(column: Column, converters: dict[str, Converter | None], record: dict[str, Any], stimulus: Any) -> Any:
+def _cell(column: Column, record: dict[str, Any], stimulus: Any) -> Any:
     """The value of a column, as Arrow takes it. Raises InputError if it is none of the column's type."""
-    convert = converters[column.name]
-    if convert is None:
+    if column.shape is None:
         value = plain_cell(column, record, stimulus)
         return datetime.fromisoformat(value) if column.type == "time" and value is not None else value
     value = column.value(record, stimulus)
-    try:
-        return None if value is None else convert(value)
-    except (TypeError, ValueError, KeyError, AttributeError):
-        raise misfit(record, column.name, f"{value!r:.200} is not of the column's type") from None
+    if value is not None and column.name in PARTS:
+        return [dict(zip(PARTS[column.name], numbers, strict=True)) for numbers in value]
+    return _with_texts(column.shape, value)
+
+
+def _with_texts(shape: Any, value: Any) -> Any:
+    """The value with JSON text for every part that may be anything."""
+    inner = _inner(shape)
+    if value is None:
+        return None
+    if get_origin(inner) in (list, tuple):
+        return [_with_texts(get_args(inner)[0], item) for item in value]
+    if isinstance(inner, type) and issubclass(inner, BaseModel):
+        fields = {field.alias or name: field.annotation for name, field in inner.model_fields.items()}
+        return {name: _with_texts(annotation, value[name]) for name, annotation in fields.items()}
+    return value if inner in (int, float, bool, str) else orjson.dumps(value).decode()
 
 
 def _type(pa: Any, column: Column) -> Any:
@@ -110,37 +125,6 @@ def _nested(pa: Any, shape: Any) -> Any:
         fields = inner.model_fields.items()
         return pa.struct([(field.alias or name, _nested(pa, field.annotation)) for name, field in fields])
     return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}.get(inner, pa.string())
-
-
-def _converter(column: Column) -> Converter | None:
-    """What makes a value of a nested column what Arrow takes for it; None for a plain one."""
-    if column.shape is None:
-        return None
-    names = PARTS.get(column.name)
-    if names is None:
-        return _convert(column.shape)
-    return lambda value: [dict(zip(names, map(float, numbers), strict=True)) for numbers in value]
-
-
-def _convert(shape: Any) -> Converter:
-    inner = _inner(shape)
-    if get_origin(inner) in (list, tuple):
-        each = _convert(get_args(inner)[0])
-        return lambda value: [None if item is None else each(item) for item in _checked(value, list)]
-    if isinstance(inner, type) and issubclass(inner, BaseModel):
-        parts = {field.alias or name: _convert(field.annotation) for name, field in inner.model_fields.items()}
-        return lambda value: {name: None if value[name] is None else part(value[name]) for name, part in parts.items()}
-    if inner is float:
-        return lambda value: float(_checked(value, int, float))
-    if inner in (int, bool, str):
-        return lambda value: _checked(value, inner)
-    return lambda value: orjson.dumps(value).decode()
-
-
-def _checked(value: Any, *types: type) -> Any:
-    if type(value) not in types:
-        raise TypeError
-    return value
 
 
 def _inner(shape: Any) -> Any:

@@ -13,11 +13,11 @@ from starlette.exceptions import HTTPException
 
 from agents import __version__
 from agents.contract import is_installed
-from serving.http import conversations, native, openai_routes, page
+from serving.http import chat_completions, conversations, native, page
 from serving.http.bodies import Body, ResponseRequest, StreamRequest
+from serving.http.chat_requests import ChatRequest
 from serving.http.errors import EVERYWHERE, on_bad_query, on_fault, on_http_error
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
-from serving.http.openai_requests import ChatRequest, CompletionRequest
 from serving.http.service import Service
 
 if not is_installed(page.SWAGGER[0]):  # which is not imported: its files are served
@@ -27,7 +27,6 @@ BODIES: tuple[type[Body], ...] = (
     ResponseRequest,
     StreamRequest,
     ChatRequest,
-    CompletionRequest,
     conversations.OpenRequest,
     conversations.MessageRequest,
 )
@@ -69,7 +68,7 @@ def create_app(
         },
     )
     app.include_router(native.router(service))
-    app.include_router(openai_routes.router(service))
+    app.include_router(chat_completions.router(service))
     app.include_router(conversations.router(service, kept or conversations.OpenConversations()))
     app.include_router(page.router())
 

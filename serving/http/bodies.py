@@ -1,8 +1,8 @@
 """Bodies of requests: how they are read, the models of the native routes, and how a request becomes a stimulus.
 
-Images travel in the request, as base64 or as parts of a multipart body, under the name of the stimulus's field that
-they fill; a stimulus in a request names no path and no address. Large bodies are read in a thread of their own, one at
-a time, so that no body keeps others waiting.
+Images travel in the request as base64, under the name of the stimulus's field that they fill; a stimulus in a request
+names no path and no address. Large bodies are read in a thread of their own, one at a time, so that no body keeps
+others waiting.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, from_json
 
 from agents.stimuli import ADAPTER, ALL_TASKS, WHOLE, Stimulus, parse_row
-from serving.http.errors import ApiError, invalid, listed, unreadable, wrong
+from serving.http.errors import ApiError, invalid, listed, unreadable
 
 ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
@@ -155,20 +155,18 @@ def body_of(model: type[M]) -> Any:
     return Depends(dependency)
 
 
-def documented_body(model: type[BaseModel], **forms: Any) -> dict[str, Any]:
-    """``openapi_extra`` of a route that takes such a body, or other ``forms`` by their types."""
-    content = {JSON: {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}, **forms}
+def documented_body(model: type[BaseModel]) -> dict[str, Any]:
+    """``openapi_extra`` of a route that takes such a body."""
+    content = {JSON: {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def stimulus_of(
-    item: StimulusRequest, files: Mapping[str, bytes] | None = None
-) -> tuple[Stimulus, Mapping[str, bytes] | None]:
+def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
     """The stimulus and the bytes of its images by their names. Raises ApiError."""
     named = [name for name in IMAGES if name in item.stimulus]
     if named:
         raise invalid([(f"stimulus.{name}", "images travel under images, not in the stimulus") for name in named])
-    images: dict[str, bytes] = {**item.images, **(files or {})}  # type: ignore[dict-item]
+    images: dict[str, bytes] = {**item.images}
     return checked_stimulus(item.stimulus | {name: name for name in images}, images), images or None
 
 
@@ -184,7 +182,7 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     except orjson.JSONEncodeError:
         raise invalid([("stimulus", "has a whole number beyond 64 bits")]) from None
     except ValidationError as error:
-        raise wrong(error, [_problem(problem) for problem in listed(error)]) from None
+        raise invalid([_problem(problem) for problem in listed(error)]) from None
 
 
 def _has_no_number(value: Any) -> bool:

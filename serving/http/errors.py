@@ -19,7 +19,6 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 MOST_PROBLEMS = 20  # in one error
-MOST_LISTED = 1000  # problems that are looked at one by one
 TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 # what FastAPI raises by itself: 400 is a body that is no JSON
 FRAMEWORK_ERRORS = {
@@ -107,18 +106,12 @@ def invalid(problems: Sequence[tuple[str, str]]) -> ApiError:
 
 def unreadable(error: ValidationError) -> ApiError:
     """The error for pydantic's problems of a body."""
-    return wrong(error, [(".".join(map(str, problem["loc"])) or "body", problem["msg"]) for problem in listed(error)])
+    return invalid([(".".join(map(str, problem["loc"])) or "body", problem["msg"]) for problem in listed(error)])
 
 
 def listed(error: ValidationError) -> list[Any]:
-    """Pydantic's problems, without the values; none of so many that listing them would take long."""
-    few = error.error_count() <= MOST_LISTED
-    return list(error.errors(include_url=False, include_input=False, include_context=False)) if few else []
-
-
-def wrong(error: ValidationError, problems: list[tuple[str, str]]) -> ApiError:
-    """The error for the problems that were listed, or for so many that they were not."""
-    return invalid(problems or [("body", f"{error.error_count():,} fields are wrong")])
+    """Pydantic's problems, without the values."""
+    return list(error.errors(include_url=False, include_input=False, include_context=False))
 
 
 def agent_failed(agent: str, why: str) -> ApiError:

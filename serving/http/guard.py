@@ -7,7 +7,6 @@ mean this machine. So the Host and the Origin must be ours, and a POST must be w
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import logging
 import re
@@ -31,16 +30,12 @@ T = TypeVar("T")
 
 MIB = 1024 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-CUSTOM = b"x-turinglike"  # a header that no form can set
 OPEN = frozenset({"/health", "/", "/docs"})  # without a key; they hold no data
 OPEN_FOLDER = "/static/"
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII)
-ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", CUSTOM)
+ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
 PORTS = {"http": ":80", "https": ":443"}
 CLOSE = {"connection": "close"}
-# A client that writes first hears of a refusal only if the rest of its body is taken: so much of it, for so long.
-MOST_DISCARDED = 256 * MIB
-DISCARD_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +94,6 @@ class Guard:
                 status = message["status"]
                 added = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
                 message = {**message, "headers": [*message.get("headers", ()), *added]}
-            elif not message.get("more_body", False) and body.is_left(status):
-                await send({**message, "more_body": True})
-                await body.discard()
-                message = {"type": "http.response.body"}
             await send(message)
 
         try:
@@ -163,20 +154,6 @@ class _Body:
         self._until = asyncio.get_running_loop().time() + guard.rules.receive_seconds
         self._is_whole = scope["method"] in ("GET", "HEAD")
 
-    def is_left(self, status: int) -> bool:
-        """Whether a client with this status may still be writing, and is worth waiting for."""
-        return not self._is_whole and status not in (408, 499, 503)
-
-    async def discard(self) -> None:
-        """Read the rest of the body, within bounds."""
-        left = MOST_DISCARDED
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DISCARD_SECONDS):
-                while left > 0 and not self._is_whole:
-                    message = await self._receive()
-                    left -= len(message.get("body", b""))
-                    self._is_whole = not message.get("more_body", False)
-
     async def receive(self) -> Message:
         """The next message. Raises ApiError, and ClientGone before the body is whole."""
         if self._is_whole:
@@ -232,19 +209,9 @@ async def check_type(request: Request) -> None:
 
     A coroutine, because FastAPI asks a plain function in a thread.
     """
-    if request.method != "POST":
-        return
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # Nor can a form, or a script of another page, send such an Authorization.
-    has_bearer = request.headers.get("authorization", "").lower().startswith("bearer ")
-    if kind == "multipart/form-data" and CUSTOM.decode() not in request.headers and not has_bearer:
-        raise ApiError(
-            403,
-            "header_missing",
-            "multipart needs the header X-Turinglike, with any value, or a key",
-        )
-    if kind not in ("application/json", "multipart/form-data"):
-        raise ApiError(415, "unsupported_type", "the body must be application/json or multipart/form-data")
+    if request.method == "POST" and kind != "application/json":
+        raise ApiError(415, "unsupported_type", "the body must be application/json")
 
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:

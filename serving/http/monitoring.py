@@ -1,42 +1,38 @@
-"""A server's log on stderr (words on a terminal, JSON lines elsewhere) and its metrics in Prometheus's form."""
+"""A server's log on stderr and its metrics in Prometheus's form."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from agents.errors import printable
 from serving.http.guard import FinishedRequest
 from serving.scheduling.request import AgentRequest
-from serving.timestamps import now
 
 HEALTH_ROUTES = ("/health", "/metrics", "/ready")  # requested again and again
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
-WEIGHT = 0.1  # of the newest answer in the running mean of seconds per answer
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """``quiet``: errors and the address alone; ``verbose``: also where agents are placed, and why."""
+    """Lines on stderr. ``quiet``: errors and the address alone; ``verbose``: also where agents are placed, and why."""
 
-    as_json: bool
     quiet: bool = False
     verbose: bool = False
 
     def start(self) -> None:
         """Handle the log records; of uvicorn errors alone."""
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(_Formatter(self))
+        handler.setFormatter(_Formatter())
         levels = {"turinglike": logging.ERROR if self.quiet else logging.INFO, "uvicorn": logging.ERROR}
         if self.verbose:
             levels["turinglike.scheduling"] = logging.DEBUG
@@ -48,8 +44,7 @@ class ServerLog:
 
     def say(self, sentence: str) -> None:
         """Print a sentence of the command."""
-        line = self.line("info", "server", {"message": sentence}) if self.as_json else printable(sentence)
-        print(line, file=sys.stderr, flush=True)
+        print(printable(sentence), file=sys.stderr, flush=True)
 
     def progress(self, sentence: str) -> None:
         """Print a sentence that ``quiet`` leaves out."""
@@ -60,38 +55,22 @@ class ServerLog:
         """Write a line about a request, unless it is a health check that went well."""
         if (request.route in HEALTH_ROUTES and request.status == 200) or (self.quiet and request.status < 500):
             return
-        about = {
-            "request_id": request.request_id,
-            "method": request.method[:16],
-            "route": request.route,
-            "status": request.status,
-            "ms": round(request.seconds * 1000, 2),
-        }
+        what = f"{request.status} {request.method[:16]} {request.route or '-'} in {1000 * request.seconds:.0f} ms"
         # Not through logging, which takes longer to find out who calls than to write the line.
-        sys.stderr.write(self.line("info", "request", about) + "\n")
+        sys.stderr.write(_stamped(f"{what} [{request.request_id}]") + "\n")
 
-    def line(self, level: str, event: str, about: Mapping[str, Any]) -> str:
-        if self.as_json:
-            return orjson.dumps({"time": now(), "level": level, "event": event, **about}).decode()
-        if event == "request":
-            line = f"{about['status']} {about['method']} {about['route'] or '-'} in {about['ms']:.0f} ms"
-        elif about.keys() == {"message"}:
-            line = about["message"]
-        else:
-            line = f"{level}: " + ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in about.items())
-        return printable(f"{time.strftime('%H:%M:%S')} {line}")
+
+def _stamped(text: str) -> str:
+    return printable(f"{time.strftime('%H:%M:%S')} {text}")
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, log: ServerLog) -> None:
-        super().__init__()
-        self._log = log
-
     def format(self, record: logging.LogRecord) -> str:
-        event, about = record.getMessage(), getattr(record, "about", None)
+        about = getattr(record, "about", None)
         if about is None:  # a sentence of a library
-            event, about = record.name.rpartition(".")[2], {"message": event}
-        return self._log.line(record.levelname.lower(), event, about)
+            return _stamped(record.getMessage())
+        parts = ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in about.items())
+        return _stamped(f"{record.levelname.lower()}: {parts}")
 
 
 class Metrics:
@@ -112,8 +91,8 @@ class Metrics:
         self._waits = Histogram(
             "turinglike_device_wait_seconds", "Seconds that an answer waited for its device.", ["agent"], **timed
         )
-        self._seconds = dict.fromkeys(agents, 0.0)
-        for agent in self._seconds:  # so that a scrape knows every agent from the start
+        self._agents = tuple(agents)
+        for agent in self._agents:  # so that a scrape knows every agent from the start
             for status in ("ok", "rejected", "failed"):
                 self._answers.labels(agent, status)
             self._rejections.labels(agent)
@@ -123,7 +102,7 @@ class Metrics:
         """Add each agent's queue and readiness, by these functions, to what is read."""
         queue = Gauge("turinglike_queue", "Answers under way or waiting.", ["agent"], registry=self.registry)
         ready = Gauge("turinglike_agent_ready", "1 if the agent is loaded.", ["agent"], registry=self.registry)
-        for agent in self._seconds:
+        for agent in self._agents:
             queue.labels(agent).set_function(partial(waiting, agent))
             ready.labels(agent).set_function(partial(is_ready, agent))
 
@@ -140,10 +119,8 @@ class Metrics:
         rejected = sum(any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in item.attempts)
         if rejected:
             self._rejections.labels(agent).inc(rejected)
-        size = int(item.worker["batch_size"]) if item.worker else 1
-        self._sizes.labels(agent).observe(size)
+        self._sizes.labels(agent).observe(int(item.worker["batch_size"]) if item.worker else 1)
         self._waits.labels(agent).observe(item.waiting)
-        self._seconds[agent] += WEIGHT * (item.responding / max(size, 1) - self._seconds[agent])
 
     def unanswered(self, agent: str) -> None:
         """Count an answer that did not come in time, or not at all since its agent stopped."""
@@ -152,10 +129,6 @@ class Metrics:
     def refused(self, agent: str) -> None:
         """Count a request for which the queue was full."""
         self._refused.labels(agent).inc()
-
-    def seconds_per_answer(self, agent: str) -> float:
-        """The device's seconds for an answer, lately."""
-        return self._seconds[agent]
 
     def text(self) -> bytes:
         """All of it in the text form."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
-from starlette.datastructures import FormData
-from starlette.exceptions import HTTPException
 
 from agents import __version__
 from serving.http.bodies import (
-    IMAGES,
     JSON,
     MOST_ITEMS,
     ResponseRequest,
@@ -22,23 +19,14 @@ from serving.http.bodies import (
     aside,
     body_of,
     documented_body,
-    parse,
     stimulus_of,
 )
-from serving.http.errors import POSTED, ApiError
+from serving.http.errors import POSTED
 from serving.http.guard import unless_gone
 from serving.http.service import Service
 from serving.runs.records import Record
 
 NDJSON = "application/x-ndjson"
-FORM = {
-    "type": "object",
-    "required": ["request"],
-    "properties": {
-        "request": {"type": "string", "description": "The JSON body, without images."},
-        **{name: {"type": "string", "format": "binary"} for name in IMAGES},
-    },
-}
 
 
 def router(service: Service) -> APIRouter:
@@ -71,16 +59,11 @@ def router(service: Service) -> APIRouter:
         tags=["answers"],
         response_model=Record,
         responses=POSTED,
-        openapi_extra=documented_body(ResponseRequest, **{"multipart/form-data": {"schema": FORM}}),
+        openapi_extra=documented_body(ResponseRequest),
     )
-    async def respond(request: Request) -> Response:
+    async def respond(asking: Annotated[ResponseRequest, body_of(ResponseRequest)], request: Request) -> Response:
         """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
-        if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-            asking, parts = await _form(request)
-            stimulus, files = stimulus_of(asking, parts)
-        else:
-            asking = await aside(request, parse, ResponseRequest, await request.body())
-            stimulus, files = await aside(request, stimulus_of, asking)
+        stimulus, files = await aside(request, stimulus_of, asking)
         with service.queued(asking.agent):
             answer = service.answer(asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed)
             item = await unless_gone(request, answer)
@@ -123,34 +106,3 @@ def _about(service: Service, name: str) -> dict[str, Any]:
         "settings": agent.settings.model_dump(mode="json", exclude={"person"}),  # whose path may name somebody
         **service.states()[name],
     }
-
-
-async def _form(request: Request) -> tuple[ResponseRequest, Mapping[str, bytes]]:
-    """The request and the images of a multipart form. Raises ApiError."""
-    try:
-        form = await request.form(max_files=len(IMAGES), max_fields=1 + len(IMAGES))
-    except HTTPException as error:
-        if error.status_code != 400:  # too large or too slow
-            raise
-        message = f"the form cannot be read: it has one field, of at most 1 MiB, and at most {len(IMAGES)} files"
-        raise ApiError(400, "bad_request", message) from None
-    try:
-        return await _parts(form)
-    finally:
-        await form.close()
-
-
-async def _parts(form: FormData) -> tuple[ResponseRequest, Mapping[str, bytes]]:
-    text = form.get("request")
-    if not isinstance(text, str):
-        raise ApiError(422, "invalid_request", "the form needs a field request with the JSON, which is no file")
-    asking = parse(ResponseRequest, text)
-    files: dict[str, bytes] = {}
-    for name, part in form.multi_items():
-        if part is text:
-            continue
-        if name not in IMAGES or isinstance(part, str) or name in files:
-            message = f"beside one field request the form has files: {', '.join(IMAGES)}, each at most once"
-            raise ApiError(422, "invalid_request", message)
-        files[name] = await part.read()
-    return asking, files

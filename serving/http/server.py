@@ -26,7 +26,6 @@ from serving.scheduling.interrupts import started
 DRAIN_SECONDS = 20
 MOST_CONNECTIONS = 1024  # beyond which uvicorn answers 503
 IDLE_SECONDS = 30  # of a connection between two requests
-STALLED_SECONDS = 60  # in which a client takes nothing of what was written to it
 
 
 def check_key(host: str, key: str | None) -> None:
@@ -39,11 +38,8 @@ def check_key(host: str, key: str | None) -> None:
 
 
 @contextlib.contextmanager
-def bound_sockets(host: str, port: int, stalled_seconds: float = STALLED_SECONDS) -> Iterator[list[socket.socket]]:
-    """Sockets that listen; clients wait until somebody accepts. Raises InputError for an address that cannot be had.
-
-    The kernel cuts off a client who takes nothing of an answer for ``stalled_seconds``; uvicorn would wait for ever.
-    """
+def bound_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Sockets that listen; clients wait until somebody accepts. Raises InputError for an address that cannot be had."""
     where = f"cannot listen at {_address(host, port)}"
     with contextlib.ExitStack() as opened:
         try:
@@ -59,9 +55,6 @@ def bound_sockets(host: str, port: int, stalled_seconds: float = STALLED_SECONDS
                 raise InputError(f"{where}: something else does; --port chooses another") from None
             reason = os.strerror(error.errno or 0).lower()
             raise InputError(f"{where}: {reason}; see --host and --port") from None
-        for bound in sockets:
-            if hasattr(socket, "TCP_USER_TIMEOUT"):  # of Linux
-                bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * stalled_seconds))
         yield sockets
 
 
@@ -114,7 +107,8 @@ class UvicornServer(uvicorn.Server):
 def config(app: Any, most_connections: int = MOST_CONNECTIONS, idle_seconds: int = IDLE_SECONDS) -> uvicorn.Config:
     """uvicorn's settings for an application.
 
-    uvicorn limits neither a head's bytes nor the seconds in which it arrives: a proxy does, before the open net.
+    uvicorn limits neither a head's bytes nor the seconds in which it arrives, nor those in which an answer is taken: a
+    proxy does, before the open net.
     """
     return uvicorn.Config(
         app,

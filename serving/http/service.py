@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import secrets
 import tempfile
 from collections import Counter
@@ -224,9 +223,7 @@ class Service:
             raise agent_failed(name, "is not available")
         if self._queued[name] + count > self.options.queue:
             self.metrics.refused(name)
-            half = self._queued[name] * self.metrics.seconds_per_answer(name) / 2
-            later = {"retry-after": str(min(60, max(1, math.ceil(half))))}
-            raise ApiError(429, "queue_full", f"agent {name} has as much to do as it may", headers=later)
+            raise ApiError(429, "queue_full", f"agent {name} has as much to do as it may", headers={"retry-after": "5"})
 
     @contextmanager
     def queued(self, name: str, count: int = 1) -> Iterator[None]:

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathAnswer, plain
-from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.people_tables import JSPSYCH, Responses, add_jspsych, add_table
@@ -40,7 +39,7 @@ from serving.runs.published_benchmark import (
 from serving.runs.records import KEYS, problems
 from serving.runs.row_problems import as_problems, repeated_ids
 from serving.runs.run import PERSON
-from serving.runs.scanpath_sets import CocoPath, searched_for, sidecar
+from serving.runs.scanpath_sets import CocoPath, Size, searched_for, sidecar
 
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 # The keys of our records that an import keeps; whose the record is and where it came from is the import's to say.

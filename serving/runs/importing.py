@@ -15,7 +15,6 @@ from typing import Any
 
 import orjson
 
-from agents.attention.scanpath_comparison import Size
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, printable
 from serving.runs.atomic_files import lock, replacing, write_json
@@ -27,6 +26,7 @@ from serving.runs.published_benchmark import Source
 from serving.runs.records import schema_mismatch
 from serving.runs.run import Run
 from serving.runs.run_json import new_run_json
+from serving.runs.scanpath_sets import Size
 
 IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}

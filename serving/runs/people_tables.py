@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.answers import ScanpathAnswer, VerdictAnswer, plain
-from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from serving.runs.csv_tables import by_line, read_table
 from serving.runs.published_benchmark import Answered, Source, answer_to, person, refuse
 from serving.runs.row_problems import FieldProblem, strict_json
+from serving.runs.scanpath_sets import Size
 from serving.runs.set_rows import meant
 
 JSPSYCH = ("trial_type", "trial_index")  # columns that each of its rows has

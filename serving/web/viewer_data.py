@@ -29,7 +29,7 @@ from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.run import Damage, Run
 from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
 from serving.web.alarms import Alarms
-from serving.web.viewer_provenance import ERRORS, about_run
+from serving.web.viewer_provenance import about_run
 from serving.web.viewer_statistics import UNKNOWN, Statistics
 
 CHUNK = 300_000  # bytes of records in a chunk, from which on the next begins
@@ -253,9 +253,7 @@ class Gathered:
             "pictures": shown,
             **index.columns(),
             "counts": [[who, task, *tally.row()] for (who, task), tally in self._tallies.items()],
-            "failures": [
-                [agent, code, ERRORS.get(code), *about] for (agent, code), about in list(self._failures.items())[:200]
-            ],
+            "failures": [[agent, code, *about] for (agent, code), about in list(self._failures.items())[:200]],
             "alarms": self._alarms.summary(),
             "figures": statistics.figures(),
             "provenance": orjson.dumps([about_run(run) for run in self.runs]).decode(),

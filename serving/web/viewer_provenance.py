@@ -1,4 +1,4 @@
-"""What a run says of where its answers come from, and of their failures, in words."""
+"""What a run says of where its answers come from."""
 
 from __future__ import annotations
 
@@ -20,37 +20,6 @@ TASK_NAMES = {
     "judgement": "Judgement",
 }
 IN_PAPER = {"compared": "the papers' agent", "variant": "a variant of the papers' agent", "no": "not in the papers"}
-ERRORS = {
-    "missing_image": "The image file was not there when the agent asked for it.",
-    "bad_image": "The file is not an image whose pixels can be decoded.",
-    "image_too_large": "The image is larger than what is decoded.",
-    "invalid_stimulus": "The stimulus itself was wrong, and was passed over on request.",
-    "out_of_memory": "The device had not enough memory, even for this stimulus alone.",
-    "prepare_failed": "The agent raised an error while it prepared this stimulus.",
-    "respond_failed": "The agent raised an error while it answered this stimulus.",
-    "bad_target": "The target of the search could not be used.",
-    "no_target_image": "The agent looks for a picture, and the stimulus shows none.",
-    "bad_map": "The agent's saliency map had values that are no numbers.",
-    "bad_logits": "The model's output for this stimulus was no number, so that no text could be chosen.",
-    "bad_output": "The model's output for this stimulus was no number, so that no box could be chosen.",
-    "too_few_beams": "More answers to one stimulus were asked for than the beam search has beams.",
-    "image_too_narrow": "The image is so narrow that nothing would be left of it once it is resized.",
-    "unknown_cue": "The agent has no word of the cue.",
-    "unparsable": "The model's reply could not be read as an answer.",
-    "filtered": "The server's own filter withheld the reply.",
-    "no_absent_object": "A catch trial needs an object that is not in the picture, and the stimulus names none.",
-    "server_auth": "The server did not accept the key.",
-    "server_refused": "The server refused the request.",
-    "server_busy": "The server would not answer, though it was asked again.",
-    "server_timeout": "The server gave no reply in time, though it was asked again.",
-    "server_bad_reply": "The server's reply could not be read.",
-    "server_unreachable": "The server could not be reached, or the connection broke.",
-    "worker_failed": "The process that hosted the agent failed on this stimulus.",
-    "worker_died": "The process that hosted the agent died on this stimulus, again and again.",
-    "timeout": "The agent gave no answer in the time it had.",
-    "deadline": "There was no answer before the time was over.",
-    "bad_agent": "The agent broke its contract: it replied with something else than an answer to this task.",
-}
 
 
 def about_run(folder: Run) -> dict[str, Any]:

@@ -14,10 +14,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from agents.answer_numbers import cliffs_delta, in_widths, likeness, numbers, words_of
+from agents.answer_numbers import cliffs_delta, likeness, numbers, words_of
 from agents.vision.colors import WORDS
 
 PEOPLE = "people"
@@ -27,9 +26,6 @@ SAMPLES = 3  # of an agent, likewise
 LABELS = 25
 DRAWN = 40  # agents in a figure
 HELD = 200_000  # values of a number and agent that Cliff's delta is taken of
-LENGTHS = list(range(42))  # words of a caption; the last bin has all longer ones
-SECTORS = 16  # of directions
-MAP = (12, 16)  # cells of first fixations, down and across
 Z = 1.959964
 
 Row = list[float | int | None]
@@ -82,11 +78,8 @@ class Statistics:
         self.values: dict[tuple[str, str], dict[str, array[float]]] = defaultdict(lambda: defaultdict(doubles))
         self.alike: dict[tuple[str, str, str], Mean] = defaultdict(Mean)
         self.words: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self.confusion: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        self.histograms: dict[tuple[str, str], NDArray[np.int64]] = {}  # name, who answered -> counts
         self.rejections: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         self.records: Counter[tuple[str, str]] = Counter()
-        self.seconds: dict[tuple[str, str], array[float]] = defaultdict(doubles)
 
     def stimulus(self, number: int, records: Labelled, parsed: Labelled) -> float | None:
         """Take in a stimulus's ``records``, of which the ``parsed`` are well formed; returns their likeness, 0 to 1."""
@@ -97,11 +90,6 @@ class Statistics:
                 for verdict in attempt["verdicts"]:
                     if verdict["rejected"]:
                         self.rejections[record["task"]][of][verdict["filter"]] += 1
-            timing, worker = record["timing"], record["worker"]
-            if isinstance(timing, dict) and isinstance(timing.get("responding"), float | int):
-                size = worker.get("batch_size") if isinstance(worker, dict) and record["task"] != "conversation" else 1
-                share = size if isinstance(size, int) and size > 0 else 1
-                self.seconds[record["task"], of].append(float(timing["responding"]) / share)
         for agent, record in parsed:
             self._answer(number, PEOPLE if record["kind"] == "human" else agent, record["task"], record["answer"])
         return self._compare(number, parsed)
@@ -116,28 +104,8 @@ class Statistics:
             self.words[task, of].update({label.casefold()[:60] for label in answer["labels"]})
         elif task == "image_captioning":
             self.words[task, of].update(words_of(answer["text"]))
-            length = min(len(answer["text"].split()), len(LENGTHS) - 1)
-            self._count(("length", of), [length], len(LENGTHS))
         elif task == "word_association":
             self.words[task, of][answer["word"].casefold()[:60]] += 1
-        elif task == "attention_prediction":
-            self._path(of, answer)
-
-    def _path(self, of: str, answer: Mapping[str, Any]) -> None:
-        points = in_widths(answer)
-        across, up = np.diff(points, axis=0).T * [[1], [-1]]  # y points down in a picture
-        lengths = np.hypot(across, up)
-        self._count(("amplitude", of), np.minimum(lengths * 25, 24).astype(int), 25)
-        turns = np.round(np.arctan2(up, across)[lengths > 0] / (2 * np.pi) * SECTORS)
-        self._count(("direction", of), turns.astype(int) % SECTORS, SECTORS)
-        first = points[1:2] if answer.get("forced_first") else points[:1]
-        down, right = (first / [1, answer["frame"][1] / answer["frame"][0]] * [MAP[1], MAP[0]]).T[::-1]
-        inside = (down >= 0) & (down < MAP[0]) & (right >= 0) & (right < MAP[1])
-        cells = down[inside].astype(int) * MAP[1] + right[inside].astype(int)
-        self._count(("first", of), cells, MAP[0] * MAP[1])
-
-    def _count(self, key: tuple[str, str], cells: Sequence[int] | NDArray[np.integer], size: int) -> None:
-        self.histograms[key] = self.histograms.get(key, 0) + np.bincount(cells, minlength=size)
 
     def _compare(self, number: int, parsed: Labelled) -> float | None:
         """Compare the answers of each two agents or people; people count together as ``people``."""
@@ -158,12 +126,6 @@ class Statistics:
                     if value is not None:
                         self.alike[left["task"], first, second].add(number, value)
                         total, pairs = total + value, pairs + 1
-        if parsed and parsed[0][1]["task"] == "color_estimation" and persons:
-            colors = Counter(answers[of][0]["answer"]["color"] for of in persons if of in answers)
-            theirs = max(sorted(colors), key=lambda word: colors[word])
-            for agent, records in answers.items():
-                if agent not in persons:
-                    self.confusion[agent][theirs, records[0]["answer"]["color"]] += 1
         return total / pairs if pairs else None
 
     def figures(self) -> list[dict[str, Any]]:
@@ -175,24 +137,16 @@ class Statistics:
         return figures
 
     def _of_task(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
-        if task == "color_estimation":
-            yield from self._colors(task, ofs)
-        elif task == "attention_prediction":
-            yield from self._gaze(ofs)
-        else:
+        if task != "color_estimation":
             yield from self._numbers(task, ofs)
-        if task == "image_captioning":
-            axes: dict[str, Any] = {
-                "x": LENGTHS,
-                "across": f"words ({LENGTHS[-1]}: as many or more)",
-                "down": "share of captions",
-            }
-            yield from self._histograms("length", "lines", "Lengths of captions", ofs, "", **axes)
+        elif ofs:
+            columns = [*WORDS, "other words"]
+            values = [[self.means[task, f"share of {word}"][of].interval(share=True) for word in columns] for of in ofs]
+            yield _figure("stacks", "Colours named", ofs, columns=columns, values=values)
         if task in ("object_detection", "word_association", "image_captioning") and ofs:
             yield from self._frequencies(task, ofs)
         yield from self._agreement(task, ofs)
         yield from self._rejected(task)
-        yield from self._speed(task)
 
     def _numbers(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
         panels = []
@@ -212,42 +166,6 @@ class Statistics:
             note += "below it, from -1 to 1."
         if panels:
             yield _figure("panels", "The answers in numbers", ofs, note, panels=panels)
-
-    def _colors(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
-        names = [*(f"share of {word}" for word in WORDS), "share of other words"]
-        values = [[self.means[task, name][of].interval(share=True) for name in names] for of in ofs]
-        if ofs:
-            yield _figure("stacks", "Colours named", ofs, columns=[*WORDS, "other words"], values=values)
-        note = "Share of the pictures of a row, and their number. People's word is the one that most of them said."
-        for agent, pairs in self.confusion.items():
-            words = [word for word in WORDS if any(word in pair for pair in pairs)]
-            words += sorted({word for pair in pairs for word in pair} - set(WORDS))[:6]
-            rows = []
-            for theirs in words:
-                counts = [pairs[theirs, word] for word in words]
-                total = max(1, sum(counts))
-                rows.append([[number / total, None, None, number] if number else None for number in counts])
-            title = f"What {agent} says where people say …"
-            more = {"columns": words, "values": rows, "down": "most people say", "across": agent}
-            yield _figure("matrix", title, words, note, **more)
-
-    def _gaze(self, ofs: list[str]) -> Iterator[dict[str, Any]]:
-        yield from self._numbers("attention_prediction", ofs)
-        axes = {"x": (np.arange(25) / 25).tolist(), "across": "widths of the frame", "down": "share of saccades"}
-        yield from self._histograms("amplitude", "lines", "Saccade amplitudes", ofs, "", **axes)
-        note = "Share of saccades in each of 16 directions; right is right, up is up."
-        yield from self._histograms("direction", "roses", "Saccade directions", ofs, note)
-        note = "Share of paths, over the frame: the second fixation where the first is forced, else the first."
-        yield from self._histograms("first", "maps", "First fixations that were chosen", ofs, note, shape=MAP)
-
-    def _histograms(
-        self, name: str, kind: str, title: str, ofs: list[str], note: str, **more: Any
-    ) -> Iterator[dict[str, Any]]:
-        counts = {of: self.histograms[name, of] for of in ofs if self.histograms.get((name, of), np.zeros(1)).any()}
-        if counts:
-            more["values"] = [np.round(cells / cells.sum(), 6).tolist() for cells in counts.values()]
-            more["totals"] = [int(cells.sum()) for cells in counts.values()]
-            yield _figure(kind, title, list(counts), note, **more)
 
     def _frequencies(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
         first = next(iter(name for of_task, name in self.means if of_task == task))
@@ -269,13 +187,6 @@ class Statistics:
             values = [[share(word, of) for of in ofs] for word in words]
             note = "Share of answers that have it."
             yield _figure("matrix", f"{what} most used", words, note, columns=ofs, values=values)
-        least = min((sum(self.words[task, of].values()) for of in ofs), default=0)
-        if least >= 2:
-            rows = [[*rarefied(self.words[task, of], least), least] for of in ofs]
-            panel = {"title": f"different ones among {least:,}", "values": rows, "delta": []}
-            note = "As many uses are drawn at random of each, so that more answers make no larger vocabulary: the mean "
-            note += "over all draws, and where 95 % of them lie."
-            yield _figure("panels", "Vocabulary", ofs, note, panels=[panel])
 
     def _agreement(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
         cells: dict[tuple[str, str], Row] = {}
@@ -309,20 +220,6 @@ class Statistics:
             note = "Rejected attempts per record, and how many."
             yield _figure("matrix", "Rejections by filter", rows, note, columns=filters, values=values)
 
-    def _speed(self, task: str) -> Iterator[dict[str, Any]]:
-        rows = [of for (of_task, of), seconds in self.seconds.items() if of_task == task and max(seconds) > 0][:DRAWN]
-        values = []
-        for of in rows:
-            low, middle, high = np.percentile(self.seconds[task, of], (5, 50, 95)).tolist()
-            values.append([middle, low, high, len(self.seconds[task, of])])
-        if rows:
-            panel = {"title": "seconds in the model", "values": values, "delta": [], "log": True}
-            note = (
-                "Of one answer, its share of its batch's time (of a conversation, all of its turns): the median, and "
-            )
-            note += "where 90 % of the answers lie."
-            yield _figure("panels", "Speed", rows, note, panels=[panel])
-
 
 def _figure(kind: str, title: str, rows: list[str], note: str = "", **more: Any) -> dict[str, Any]:
     return {"kind": kind, "title": title, "rows": rows, "note": note, **more}
@@ -343,26 +240,3 @@ def wilson(share: float, units: int, number: int) -> Row:
     middle = (share + Z**2 / (2 * units)) / (1 + Z**2 / units)
     half = Z / (1 + Z**2 / units) * math.sqrt(share * (1 - share) / units + Z**2 / (4 * units**2))
     return [share, max(0.0, middle - half), min(1.0, middle + half), number]
-
-
-def rarefied(counts: Mapping[str, int], number: int) -> tuple[float, float, float]:
-    """How many different words ``number`` uses hold that are drawn without return: the mean over all draws (Hurlbert
-    1971) and, by its variance (Heck et al. 1975), the range of 95 % of the draws."""
-    total = sum(counts.values())
-    several = Counter(counts.values())  # how many words are used so often
-    logs = np.array([math.lgamma(uses + 1) for uses in range(total + 1)])
-
-    def absent(uses: int) -> float:
-        if total - uses < number:
-            return 0.0
-        return math.exp(logs[total - uses] - logs[total - uses - number] - logs[total] + logs[total - number])
-
-    gone = {uses: absent(uses) for uses in several}
-    mean = sum(words * (1 - gone[uses]) for uses, words in several.items())
-    variance = sum(words * gone[uses] * (1 - gone[uses]) for uses, words in several.items())
-    for (first, words), (second, others) in combinations(several.items(), 2):
-        variance += 2 * words * others * (absent(first + second) - gone[first] * gone[second])
-    for uses, words in several.items():
-        variance += words * (words - 1) * (absent(2 * uses) - gone[uses] ** 2)
-    half = Z * math.sqrt(max(variance, 0.0))
-    return mean, max(mean - half, 0.0), mean + half

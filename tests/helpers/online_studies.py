@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from study_folders import changed
 
-from judging.study.state import Judge
+from judging.study.events import Judge
 from judging.study.study import Study
 from serving.cli import main
 
@@ -21,23 +21,13 @@ BATCH = {f"batch_{name}": name for name in ("questions", "verdicts", "person_dec
 def made(folder: Path, **given: Any) -> Path:
     """A study of online tests with some lines of ``study.toml`` changed; none may lack."""
     assert main(["study", "new", "--preset", "online", "-o", str(folder / "study")]) == 0
-    path = folder / "study" / "study.toml"
-    lines, left = path.read_text().split("\n"), {"before": [], "after": [], "seed": 0, **AGENTS, **NO_DELAY, **given}
-    table = ""
-    for at, line in enumerate(lines):
-        table = line.split("]")[0][1:] if line.startswith("[") else table
-        name = line.partition(" = ")[0]
-        dotted = f"{table}_{name}" if table in ("batch", "roles") or f"{table}_{name}" in left else name
-        if dotted in left and "=" in line:
-            lines[at] = f"{name} = {json.dumps(left.pop(dotted))}"
-    assert not left
-    path.write_text("\n".join(lines))
-    return folder / "study"
+    values = {"before": [], "after": [], "seed": 0, **AGENTS, **NO_DELAY, **given}
+    return changed(folder / "study", **values)
 
 
 async def take_part(study: Study, judge: Judge, name: str, human: int = 1) -> list[dict[str, Any]]:
     """Do whatever is awaited until the test ends; returns all that was seen."""
-    lobby, seen, version = study.online, list[dict[str, Any]](), ""
+    lobby, seen, version = study.lobby, list[dict[str, Any]](), ""
     assert lobby is not None
     while True:
         found = await lobby.at(judge, version)
@@ -64,5 +54,5 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
 
     monkeypatch.setattr("judging.study.agent_server.AgentClient.record", post)
     served = {name: ["conversation", "judgement"] for name in (*AGENTS.values(), *BATCH.values())}
-    monkeypatch.setattr("judging.study.online.material.served_agents", lambda server: (served, ""))
+    monkeypatch.setattr("judging.study.materials.served_agents", lambda server: (served, ""))
     return asked

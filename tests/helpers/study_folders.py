@@ -14,9 +14,8 @@ from typing import Any
 from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
+from judging.study.events import Judge
 from judging.study.presets import study_of_judges
-from judging.study.settings import read_settings, source_of
-from judging.study.state import Judge
 from judging.study.study import Study, material_of
 from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 
@@ -119,23 +118,31 @@ def write_study(folder: Path, trials: Path, task: Any, **changes: Any) -> Path:
     text = study_of_judges(str(trials), task, "plain")
     begin, end = text.index('consent = """'), text.index("instructions = ")
     text = f"{text[:begin]}consent = {json.dumps(changes.pop('consent', ''))}\n{text[end:]}"
-    for name, value in {"before": [], "after": [], "catch": 0.0, "practice": 0, "sample": False, **changes}.items():
-        lines = text.split("\n")
-        places = [at for at, line in enumerate(lines) if line.startswith(f"{name} = ")]
-        assert places, name
-        lines[places[0]] = f"{name} = {json.dumps(value)}"
-        text = "\n".join(lines)
     folder.mkdir(parents=True)
     (folder / "study.toml").write_text(text)
-    return folder
+    return changed(folder, **{"before": [], "after": [], "catch": 0.0, "practice": 0, "sample": False, **changes})
+
+
+def changed(study: Path, **values: Any) -> Path:
+    """The study with lines of ``study.toml`` changed, by their key or by table and key (``batch_server``)."""
+    path, left, table = study / "study.toml", dict(values), ""
+    lines = path.read_text().split("\n")
+    for at, line in enumerate(lines):
+        table = line.split("]")[0][1:] if line.startswith("[") else table
+        name = line.partition(" = ")[0]
+        dotted = f"{table}_{name}" if table in ("batch", "roles") or f"{table}_{name}" in left else name
+        if dotted in left and " = " in line:
+            lines[at] = f"{name} = {json.dumps(left.pop(dotted))}"
+    assert not left
+    path.write_text("\n".join(lines))
+    return study
 
 
 def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
     """Do ``work`` with the study in ``folder``, opened here and closed after it."""
-    settings = read_settings(folder)
 
     async def inside() -> None:
-        study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
+        study = Study(folder, material_of(folder), lambda: None)
         study.start()
         await work(study)
         await study.close()
@@ -150,6 +157,16 @@ async def arrived(study: Study, kind: str) -> Judge:
         said = {"consent": {"agree": True}, "questions": {"country": "Iceland"}}
         await study.answer(judge, judge.step, said.get(judge.current["kind"], {}))
     return judge
+
+
+def begin_in(page: Any, url: str) -> Any:
+    """A browser's page, after consent and instructions."""
+    page.goto(url)
+    for name in ("Begin", "I agree"):
+        page.get_by_role("button", name=name).click()
+    page.get_by_role("heading", name="What to do").wait_for()
+    page.get_by_role("button", name="Continue").click()
+    return page
 
 
 class Visitor:

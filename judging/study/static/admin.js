@@ -4,52 +4,24 @@
 {
   const { byId, el, pairs } = Turinglike;
 
-  const share = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
-
   function table(names, rows) {
-    const cell = (value, at) => el("td", { role: "cell", "data-column": names[at] }, String(value));
-    const row = (values) => el("tr", { role: "row" }, ...values.map(cell));
-    const head = el("tr", null, ...names.map((name) => el("th", { scope: "col" }, name)));
-    return el("table", { role: "table" }, el("thead", null, head), el("tbody", null, ...rows.map(row)));
+    if (!rows.length) return "";
+    const cells = (tag, values) => values.map((value) => el(tag, null, String(value)));
+    const body = rows.map((values) => el("tr", null, ...cells("td", values)));
+    return el("table", null, el("thead", null, el("tr", null, ...cells("th", names))), el("tbody", null, ...body));
   }
 
-  function show(found) {
-    const { judges, verdicts } = found;
-    if (!verdicts) return byId("told").replaceChildren(...ofParticipants(found));
+  function show({ judges, excluded, agents, void: reasons, ...numbers }) {
+    const facts = Object.entries(judges);
+    for (const what of ["verdicts", "answers", "tests"])
+      for (const [name, number] of Object.entries(numbers[what] ?? {})) facts.push([`${what}: ${name.replace("_", " ")}`, number]);
+    const rows = (of, columns) => Object.entries(of ?? {}).map(([name, row]) => [name, ...columns.map((one) => row[one])]);
     byId("told").replaceChildren(
-      pairs([...Object.entries(judges), ["verdicts", verdicts.all], ["verdicts that count", verdicts.counted]]),
-      el("h2", null, "Excluded"),
-      table(
-        ["rule", "verdicts", "judges"],
-        Object.entries(found.excluded).map(([rule, about]) => [rule, about.verdicts, about.judges]),
-      ),
-      el("h2", null, "By day"),
-      table(
-        ["day", "count", "excluded"],
-        Object.entries(found.days).map(([day, about]) => [day, about.counted ?? 0, about.excluded ?? 0]),
-      ),
-      el("h2", null, "Answers said to be human"),
-      table(
-        ["answers of", "verdicts", "judges", "share", "± p(M|M)", "± detectability", "more judges"],
-        Object.entries(found.agents).map(([name, row]) => [
-          name,
-          row.verdicts,
-          row.judges,
-          share(row.said_human),
-          share(row.p_machine),
-          share(row.detectability),
-          row.needed ?? "–",
-        ]),
-      ),
+      pairs(facts),
+      table(["answers of", "verdicts", "share human"], rows(agents, ["verdicts", "said_human"])),
+      table(["excluded by", "verdicts", "judges"], rows(excluded, ["verdicts", "judges"])),
+      table(["void", "tests"], Object.entries(reasons ?? {})),
     );
-  }
-
-  /** Of participants who answer, or of online tests. */
-  function ofParticipants({ judges, answers, tests, right }) {
-    const numbers = pairs([...Object.entries(judges), ...Object.entries(answers ?? tests).map(([name, number]) => [`${answers ? "answers" : "tests"}: ${name.replace("_", " ")}`, number])]); // prettier-ignore
-    if (!tests) return [numbers];
-    const rows = right.map((row) => [row.by, row.value, row.verdicts, row.verdicts ? share(row.right / row.verdicts) : "–", row.void]);
-    return [numbers, el("h2", null, "Right"), table(["by", "is", "last verdicts", "share", "void"], rows)];
   }
 
   byId("form").addEventListener("submit", async (event) => {

@@ -1,9 +1,9 @@
-// What a judge is shown of a trial: the answer, and what it answers. Pictures are decoded before anything is on screen.
+// What a judge sees of a trial: the answer, and what it answers. Pictures are decoded before anything is on screen.
 "use strict";
 
 {
   const { chat, el, kit, said } = Turinglike;
-  const got = new Map(); // address -> Promise of its bytes
+  const files = new Map(); // address -> Promise of its bytes
 
   async function loaded(address) {
     const reply = await fetch(address);
@@ -13,12 +13,12 @@
 
   /** The bytes at `address`; got once, however early. */
   function file(address) {
-    if (!got.has(address)) {
+    if (!files.has(address)) {
       const promise = kit ? kit.file(address) : loaded(address);
-      promise.catch(() => got.delete(address));
-      got.set(address, promise);
+      promise.catch(() => files.delete(address));
+      files.set(address, promise);
     }
-    return got.get(address);
+    return files.get(address);
   }
 
   /** A picture that is ready to be shown. Each has a URL of its own, so that a clip begins at its beginning. */
@@ -34,28 +34,28 @@
   async function duration(address) {
     const bytes = new Uint8Array(await (await file(address)).arrayBuffer());
     if (String.fromCharCode(...bytes.slice(0, 3)) !== "GIF") return 0;
+    const colors = (flags) => (flags & 0x80 ? 3 << ((flags & 7) + 1) : 0);
     const blocks = (at) => {
       while (bytes[at]) at += bytes[at] + 1;
       return at + 1;
     };
-    let at = 13 + (bytes[10] & 0x80 ? 3 << ((bytes[10] & 7) + 1) : 0);
+    let at = 13 + colors(bytes[10]);
     let total = 0;
     while (at < bytes.length && bytes[at] !== 0x3b) {
-      if (bytes[at] === 0x21) {
-        if (bytes[at + 1] === 0xf9) total += 10 * (bytes[at + 4] | (bytes[at + 5] << 8));
-        at = blocks(at + 2);
-      } else {
-        const table = bytes[at + 9] & 0x80 ? 3 << ((bytes[at + 9] & 7) + 1) : 0;
-        at = blocks(at + 10 + table + 1);
-      }
+      const isExtension = bytes[at] === 0x21;
+      if (isExtension && bytes[at + 1] === 0xf9) total += 10 * (bytes[at + 4] | (bytes[at + 5] << 8));
+      at = blocks(isExtension ? at + 2 : at + 11 + colors(bytes[at + 9]));
     }
     return total;
   }
 
+  const named = (name, value) =>
+    el("p", { class: "given" }, el("span", { class: "name" }, name), " ", el("strong", null, said(value)));
+
   /** The elements of a trial, in order, all of them decoded. */
   async function shown(trial, phrases) {
-    const parts = [];
     if (trial.clip) return [await picture(trial.clip, phrases.clip_alt, "photograph clip")];
+    const parts = [];
     for (const name of ["target_image", "image"])
       if (trial[name]) parts.push(await picture(trial[name], phrases.picture_alt, "photograph"));
     const answer = trial.answer ?? {};
@@ -63,12 +63,8 @@
       for (const [cue, word] of trial.examples ?? []) parts.push(el("p", { class: "small" }, `${cue} – ${word}`));
       parts.push(named(phrases.cue, trial.cue), named(phrases.association, answer.word));
     } else if (trial.beside) {
-      const both = [
-        [phrases.first, answer],
-        [phrases.second, trial.beside],
-      ];
-      const sides = both.map(([name, one]) => el("section", null, el("h2", null, name), chat(one.messages)));
-      parts.push(el("div", { class: "pair" }, ...sides));
+      const side = (name, { messages }) => el("section", null, el("h2", null, name), chat(messages));
+      parts.push(el("div", { class: "pair" }, side(phrases.first, answer), side(phrases.second, trial.beside)));
     } else if (answer.messages) parts.push(chat(answer.messages));
     else if (answer.labels) {
       const rows = answer.labels.map((label) => el("li", null, said(label)));
@@ -77,9 +73,6 @@
     else if (answer.color !== undefined) parts.push(named(phrases.answer, answer.color));
     return parts;
   }
-
-  const named = (name, value) =>
-    el("p", { class: "given" }, el("span", { class: "name" }, name), " ", el("strong", null, said(value)));
 
   /** Get files that the next trials need. */
   function ahead(addresses) {

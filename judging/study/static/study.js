@@ -18,36 +18,24 @@
   const painted = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
 
   function notice(text) {
-    const node = byId("notice");
-    node.hidden = !text;
-    node.textContent = text ?? "";
+    byId("notice").hidden = !text;
+    byId("notice").textContent = text ?? "";
   }
 
   /** POST until it is answered: a lost connection, or a server that starts again, only takes time. */
   async function post(address, body) {
     if (kit) return kit.post(address, body);
+    const request = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
     for (let tries = 0; ; tries++) {
-      let reply;
-      try {
-        reply = await fetch(address, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify(body),
-        });
-      } catch {
-        notice(phrase("offline"));
-        await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
-        continue;
+      const reply = await fetch(address, request).catch(() => null);
+      const found = await reply?.json().catch(() => null); // a proxy says in its own words that we are away
+      if (found && (reply.status < 502 || found.error.code === "full")) {
+        notice(null);
+        if (!reply.ok) throw Object.assign(new Error(found.error.message), { code: found.error.code });
+        return found;
       }
-      const found = await reply.json().catch(() => null); // a proxy says in its own words that we are away
-      if (found === null || (reply.status >= 502 && found.error.code !== "full")) {
-        notice(phrase("offline"));
-        await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
-        continue;
-      }
-      notice(null);
-      if (!reply.ok) throw Object.assign(new Error(found.error.message), { code: found.error.code });
-      return found;
+      notice(phrase("offline"));
+      await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
     }
   }
 
@@ -63,8 +51,8 @@
   const paragraphs = (text) =>
     text
       .split(/\n\s*\n/)
-      .filter((one) => one.trim())
-      .map((one) => el("p", null, said(one.trim())));
+      .filter((part) => part.trim())
+      .map((part) => el("p", null, said(part.trim())));
 
   function button(name, press, quiet = false) {
     const made = el("button", { type: "button", class: quiet ? "quiet" : "" }, phrase(name));
@@ -76,8 +64,16 @@
 
   const actions = (...buttons) => el("div", { class: "actions" }, ...buttons);
   const off = (node, is = true) => node.setAttribute("aria-disabled", String(is));
+  const field = (id, text, input) => el("div", { class: "field" }, el("label", { for: id }, text), input);
+  const reasons = () => field("reason", phrase("reason"), el("textarea", { id: "reason", name: "reason", rows: 2, maxlength: 2000 })); // prettier-ignore
+  const alarm = () => el("p", { class: "bad", role: "alert" });
+  /** What a button does that answers a step. */
+  const go = (view, answer) => (pressed) => {
+    off(pressed);
+    send(view, answer);
+  };
 
-  /** Send the answer to a step; `after` shows what was right, if that is told, and then what comes next. */
+  /** Send the answer to a step; `after` shows what was right, if that is known, and then what comes next. */
   async function send(view, answer, after = (reply) => show(reply.next)) {
     onKey = null;
     try {
@@ -120,23 +116,15 @@
   }
 
   function consent(view) {
-    const choose = (agree) => (pressed) => {
-      off(pressed);
-      send(view, { agree });
-    };
-    const leave = () => // for good: a slip of the hand must not do it
-      put(
-        title,
-        el("p", null, phrase("leave_sure")),
-        actions(button("back", () => consent(view)), button("leave", choose(false), true)),
-      );
-    put(title, ...paragraphs(view.text), actions(button("agree", choose(true)), button("decline", leave, true)));
+    const back = button("back", () => consent(view));
+    const sure = actions(back, button("leave", go(view, { agree: false }), true));
+    const leave = () => put(title, el("p", null, phrase("leave_sure")), sure); // a slip of the hand must not do it
+    put(title, ...paragraphs(view.text), actions(button("agree", go(view, { agree: true })), button("decline", leave, true))); // prettier-ignore
   }
 
   function questions(view) {
-    const form = el("form", { autocomplete: "off", novalidate: true });
-    for (const name of view.fields) form.append(question(name));
-    form.append(el("div", { class: "actions" }, el("button", { type: "submit" }, phrase("next"))));
+    const form = el("form", { autocomplete: "off", novalidate: true }, ...view.fields.map(question));
+    form.append(actions(el("button", { type: "submit" }, phrase("next"))));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       send(view, Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== "")));
@@ -148,12 +136,11 @@
   function question(name) {
     const options = words.options[name];
     const id = `q-${name}`;
-    const rows = [["", phrase("prefer_not")], ...(options ?? []).map((one) => [one, optionText(one)])];
-    let input;
+    const rows = [["", phrase("prefer_not")], ...(options ?? []).map((value) => [value, optionText(value)])];
+    let input = el("input", { id, name, type: "text", maxlength: 60 });
     if (options) input = el("select", { id, name }, ...rows.map(([value, text]) => el("option", { value }, text)));
     else if (name === "comments") input = el("textarea", { id, name, rows: 4, maxlength: 4000 });
-    else input = el("input", { id, name, type: "text", maxlength: 60 });
-    return el("div", { class: "field" }, el("label", { for: id }, phrase(name)), input);
+    return field(id, phrase(name), input);
   }
 
   const asked = (trial) =>
@@ -161,50 +148,38 @@
   /** A verdict in words: of two conversations, in which of them the machine speaks. */
   const verdictText = (trial, verdict) =>
     phrase(trial.beside ? { machine: "first", human: "second" }[verdict] : verdict);
+  const truthText = (trial, truth) =>
+    truth.map((value, at) => (truth.length > 1 ? `${"AB"[at]}: ${phrase(value)}` : verdictText(trial, value))).join(", ");
   const optionText = (value) => words[`o_${value.replace(/\W/g, "_")}`] ?? value;
 
   async function instructions(view) {
     put(phrase("instructions_title"), el("p", null, phrase("loading")));
-    const samples = [];
+    const samples = view.samples.length ? [el("h2", null, phrase("sample_title"))] : [];
     for (const sample of view.samples) {
-      const parts = await shown(sample, words);
-      const truth = sample.truth.map((one, at) =>
-        sample.truth.length > 1 ? `${"AB"[at]}: ${phrase(one)}` : verdictText(sample, one),
-      );
+      const texts = view.four ? [phrase("four")] : asked(sample);
+      const truth = phrase(sample.beside ? "it_was" : "sample_was", { truth: truthText(sample, sample.truth) });
       samples.push(
         el(
           "div",
           { class: "sample" },
-          ...(view.four ? [phrase("four")] : asked(sample)).map((one) => el("p", { class: "small" }, one)),
-          ...parts,
-          el("p", { class: "truth" }, phrase(sample.beside ? "it_was" : "sample_was", { truth: truth.join(", ") })),
+          ...texts.map((text) => el("p", { class: "small" }, text)),
+          ...(await shown(sample, words)),
+          el("p", { class: "truth" }, truth),
         ),
       );
     }
     ahead(view.ahead);
-    const [human = "", machine = ""] = view.keys ?? [];
-    const [h, m] = [human.toUpperCase(), machine.toUpperCase()];
-    let keys = view.four ? "" : phrase("instructions_keys", { human: h, machine: m });
-    if (view.pairs) keys = phrase("keys_of_pairs", { first: m, second: h });
+    const [human, machine] = (view.keys ?? []).map((key) => key.toUpperCase());
+    const keys = view.pairs ? phrase("keys_of_pairs", { first: machine, second: human }) : phrase("instructions_keys", { human, machine }); // prettier-ignore
     const facts = [
       phrase(view.tests ? "instructions_tests" : "instructions_number", view),
-      view.practice ? phrase("instructions_practice", view) : "",
-      view.feedback ? phrase("instructions_feedback", view) : "",
-      view.prior_told && !view.pairs ? phrase("instructions_prior") : "",
-      keys,
-    ].filter((one) => one);
-    put(
-      phrase("instructions_title"),
-      ...paragraphs(view.text),
-      ...facts.map((one) => el("p", null, one)),
-      ...(samples.length ? [el("h2", null, phrase("sample_title")), ...samples] : []),
-      actions(
-        button("next", (pressed) => {
-          off(pressed);
-          send(view, {});
-        }),
-      ),
-    );
+      view.practice && phrase("instructions_practice", view),
+      view.feedback && phrase("instructions_feedback", view),
+      view.prior_told && !view.pairs && phrase("instructions_prior"),
+      !view.four && keys,
+    ].filter(Boolean);
+    const texts = [...paragraphs(view.text), ...facts.map((fact) => el("p", null, fact))];
+    put(phrase("instructions_title"), ...texts, ...samples, actions(button("next", go(view, {}))));
   }
 
   /** Whether a trial was on this browser's screen before, so that nobody knows how long it took. */
@@ -215,80 +190,21 @@
     return before;
   }
 
-  async function trial(view) {
-    const heading = view.practice ? phrase("practice") : phrase("trial", view);
-    put(heading, el("p", null, phrase("loading")));
-    let parts, closed; // for so many ms it may not be answered
-    try {
-      parts = await shown(view, words);
-      closed = await opening(view);
-    } catch {
-      notice(phrase("offline"));
-      await wait(2000);
-      return show(await post("now", { link }));
-    }
-    notice(null);
-    const before = wasShown(view);
-    const form = verdictForm(view);
-    const told = el("p", { class: "bad", role: "alert" });
-    const submit = el("button", { type: "submit" }, phrase("next"));
-    const top = el("div", { class: "top" }, el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
-    form.node.append(told, el("div", { class: "actions" }, submit));
-    put(heading, top, ...parts, form.node);
-    await painted();
-    const begin = performance.now(); // all is decoded and on the screen
-    let away = document.hidden;
-    const hide = () => (away ||= document.hidden);
-    document.addEventListener("visibilitychange", hide);
-    onKey = (event) => form.key(event);
-    if (closed > 0) form.lock(phrase(view.play_once ? "clip_wait" : "wait"));
-    form.begin(begin);
-    ahead(view.ahead);
-
-    let sent = false;
-    form.node.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const answer = form.answer();
-      if (sent || form.locked()) return;
-      if (answer === null) {
-        told.textContent = phrase("incomplete");
-        return;
-      }
-      sent = true;
-      off(submit);
-      document.removeEventListener("visibilitychange", hide);
-      send(view, { ...answer, rt: before ? null : answer.rt, away }, ({ truth, next }) => feedback(view, answer, truth, next));
-    });
-    await wait(Math.max(0, begin + closed - performance.now()));
-    if (form.node.isConnected) form.unlock();
-  }
-
-  function talk(view) {
-    return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show }).catch(failed);
-  }
-
-  function test(view) {
-    return Turinglike.test(view, { actions, again: test, button, failed, off, paragraphs, phrase, post, put, send }).catch(failed);
-  }
-
-  /** What a participant answers: a colour, three objects, a caption or a word. */
-  async function ask(view) {
-    const heading = phrase("answer_number", view);
+  /** Put a trial or a stimulus up once all of it is decoded, above its form. Returns when it was on the screen, and
+   * what tells `rt` from then and whether the page was hidden meanwhile; null where it cannot be had now. */
+  async function stage(view, heading, load, form) {
     put(heading, el("p", null, phrase("loading")));
     let parts;
     try {
-      parts = await shown({ ...view, cue: undefined }, words);
+      parts = await load();
     } catch {
       notice(phrase("offline"));
       await wait(2000);
-      return show(await post("now", { link }));
+      show(await post("now", { link }));
+      return null;
     }
     notice(null);
     const before = wasShown(view);
-    const told = el("p", { class: "bad", role: "alert" });
-    const submit = el("button", { type: "submit" }, phrase("next"));
-    const fields = el("fieldset", { class: "all", disabled: true }, ...askFields(view, phrase));
-    const form = el("form", { autocomplete: "off", novalidate: true }, fields, told, actions(submit));
     const top = el("div", { class: "top" }, el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
     put(heading, top, ...parts, form);
     await painted();
@@ -296,144 +212,167 @@
     let away = document.hidden;
     const hide = () => (away ||= document.hidden);
     document.addEventListener("visibilitychange", hide);
+    ahead(view.ahead);
+    const times = (at) => ({ rt: before || at === null ? null : Math.round((at - begin) * 10) / 10, away });
+    return { begin, times, end: () => document.removeEventListener("visibilitychange", hide) };
+  }
+
+  async function trial(view) {
+    const heading = view.practice ? phrase("practice") : phrase("trial", view);
+    const form = verdictForm(view);
+    const problem = alarm();
+    const submit = el("button", { type: "submit" }, phrase("next"));
+    form.node.append(problem, actions(submit));
+    let closed = 1000 * view.seconds_before; // for so many ms it may not be answered
+    const load = async () => {
+      const parts = await shown(view, words);
+      if (view.play_once && view.clip) closed = Math.max(closed, await duration(view.clip));
+      return parts;
+    };
+    const up = await stage(view, heading, load, form.node);
+    if (up === null) return;
+    onKey = form.key;
+    if (closed > 0) form.locked.textContent = phrase(view.play_once ? "clip_wait" : "wait");
+
+    let sent = false;
+    form.node.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (sent || form.fields.disabled) return;
+      const found = form.answer();
+      if (found === null) {
+        problem.textContent = phrase("incomplete");
+        return;
+      }
+      sent = true;
+      off(submit);
+      up.end();
+      const answer = { ...found.answer, ...up.times(found.at) };
+      send(view, answer, ({ truth, next }) => feedback(view, answer, truth, next));
+    });
+    await wait(Math.max(0, up.begin + closed - performance.now()));
+    form.fields.disabled = false;
+    form.locked.textContent = "";
+  }
+
+  function talk(view) {
+    return Turinglike.talk(view, { actions, button, go, phrase, post, put }).catch(failed);
+  }
+
+  function test(view) {
+    const tools = { actions, again: test, button, failed, go, off, paragraphs, phrase, post, put, reasons };
+    return Turinglike.test(view, tools).catch(failed);
+  }
+
+  /** What a participant answers: a colour, three objects, a caption or a word. */
+  async function ask(view) {
+    const problem = alarm();
+    const submit = el("button", { type: "submit" }, phrase("next"));
+    const fields = el("fieldset", { class: "all", disabled: true }, ...askFields(view, phrase));
+    const form = el("form", { autocomplete: "off", novalidate: true }, fields, problem, actions(submit));
+    const up = await stage(view, phrase("answer_number", view), () => shown({ ...view, cue: undefined }, words), form);
+    if (up === null) return;
     fields.disabled = false;
     fields.querySelector("input, select, textarea").focus({ preventScroll: true });
-    ahead(view.ahead);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (submit.getAttribute("aria-disabled") === "true") return;
-      const said = [...new FormData(form).values()].map((one) => one.trim());
-      if (said.some((one) => !one)) {
-        told.textContent = phrase("incomplete");
+      const texts = [...new FormData(form).values()].map((text) => text.trim());
+      if (texts.some((text) => !text)) {
+        problem.textContent = phrase("incomplete");
         return;
       }
       off(submit);
-      const rt = before ? null : Math.round((performance.now() - begin) * 10) / 10;
-      const answer = view.asked === "object_detection" ? said : said[0];
-      send(view, { answer, rt, away }, (reply) => {
+      const answer = view.asked === "object_detection" ? texts : texts[0];
+      send(view, { answer, ...up.times(performance.now()) }, (reply) => {
         if (reply.told.length && reply.next.step === view.step) {
-          told.textContent = reply.told.map((one) => phrase(`told_${one}`)).join(" ");
+          problem.textContent = reply.told.map((flag) => phrase(`told_${flag}`)).join(" ");
           off(submit, false);
           return;
         }
-        document.removeEventListener("visibilitychange", hide);
+        up.end();
         show(reply.next);
       });
     });
   }
 
-  /** The ms from when a trial is on the screen until it may be answered. */
-  async function opening(view) {
-    const played = view.play_once && view.clip ? await duration(view.clip) : 0;
-    return Math.max(1000 * view.seconds_before, played);
-  }
-
   function verdictForm(view) {
-    const node = el("form", { autocomplete: "off", novalidate: true });
-    let begin = null;
+    const fields = el("fieldset", { class: "all", disabled: true }); // until it can be timed
+    const locked = el("p", { class: "note", role: "status" });
+    const node = el("form", { autocomplete: "off", novalidate: true }, locked, fields);
+    const groups = [];
     let chosenAt = null;
     let byKey = false;
-    const groups = [];
-    const lockable = el("fieldset", { class: "all", disabled: true }); // until it can be timed
-    const locked = el("p", { class: "note", role: "status" });
 
-    function group(name, legend, options) {
-      const inputs = options.map(([value, text, key]) => {
-        const input = el("input", { type: "radio", name, value });
-        input.addEventListener("change", () => choose(false));
-        return el("label", null, input, ` ${text}`, key ? el("kbd", { "aria-hidden": "true" }, key.toUpperCase()) : null);
-      });
-      const made = el("fieldset", null, el("legend", null, legend), el("div", { class: "options" }, ...inputs));
-      groups.push({ name, options, node: made });
-      lockable.append(made);
-    }
     function choose(key) {
       chosenAt = performance.now();
       byKey = key;
     }
+    function group(name, legend, options) {
+      const inputs = options.map(([value, text, key]) => {
+        const input = el("input", { type: "radio", name, value, change: () => choose(false) });
+        return el("label", null, input, ` ${text}`, key ? el("kbd", { "aria-hidden": "true" }, key.toUpperCase()) : null);
+      });
+      const made = el("fieldset", null, el("legend", null, legend), el("div", { class: "options" }, ...inputs));
+      groups.push({ name, options, node: made });
+      fields.append(made);
+    }
 
     if (view.choices === "four" && view.speakers.length === 2) {
       const four = ["human human", "human machine", "machine human", "machine machine"];
-      group("four", phrase("four"), four.map((one, at) => [one, phrase(one.replace(" ", "_")), String(at + 1)])); // prettier-ignore
+      group("four", phrase("four"), four.map((pair, at) => [pair, phrase(pair.replace(" ", "_")), String(at + 1)])); // prettier-ignore
     } else {
-      asked(view).forEach((question, at) => {
-        group(`v${at}`, question, view.options.map(([value, key]) => [value, verdictText(view, value), key])); // prettier-ignore
-      });
+      const options = view.options.map(([value, key]) => [value, verdictText(view, value), key]);
+      asked(view).forEach((text, at) => group(`v${at}`, text, options));
     }
     const judged = groups.length;
     if (view.control) {
-      const { question, options, phrase: name, object } = view.control;
-      const isOwn = question || name === "clip_shows"; // words of the set's, which no page translates
-      group("control", question || phrase(name, { object }), options.map((one) => [one, isOwn ? one : optionText(one), null])); // prettier-ignore
+      const { question: text, options, phrase: name, object } = view.control;
+      const isOwn = text || name === "clip_shows"; // words of the set's, which no page translates
+      group("control", text || phrase(name, { object }), options.map((value) => [value, isOwn ? value : optionText(value), null])); // prettier-ignore
     }
-    const extra = [];
     if (view.confidence) {
-      const id = "confidence";
-      const range = el("input", { type: "range", id, name: id, min: 0, max: 100, value: 50 });
+      const range = el("input", { type: "range", id: "confidence", name: "confidence", min: 0, max: 100, value: 50 });
       const ends = el("div", { class: "line small" }, phrase("unsure"), range, phrase("sure"));
-      extra.push(el("div", { class: "field" }, el("label", { for: id }, phrase("confidence")), ends));
+      fields.append(field("confidence", phrase("confidence"), ends));
     }
-    if (view.reason) {
-      const area = el("textarea", { id: "reason", name: "reason", rows: 2, maxlength: 2000 });
-      extra.push(el("div", { class: "field" }, el("label", { for: "reason" }, phrase("reason")), area));
-    }
-    lockable.append(...extra);
-    node.append(locked, lockable);
+    if (view.reason) fields.append(reasons());
     const chosen = (name) => new FormData(node).get(name);
 
-    return {
-      node,
-      begin(at) {
-        begin = at;
-      },
-      lock(text) {
-        locked.textContent = text;
-      },
-      unlock() {
-        lockable.disabled = false;
-        locked.textContent = "";
-      },
-      locked: () => lockable.disabled,
-      key(event) {
-        if (lockable.disabled || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-        if (event.key === "Enter") {
-          event.preventDefault();
-          node.requestSubmit();
-          return;
-        }
-        const open = groups.slice(0, judged).find((one) => chosen(one.name) === null) ?? groups[judged - 1];
-        const hit = open.options.find(([, , key]) => key === event.key.toLowerCase());
-        if (!hit) return;
+    function key(event) {
+      if (fields.disabled || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "Enter") {
         event.preventDefault();
-        open.node.querySelectorAll("input")[open.options.indexOf(hit)].checked = true;
-        choose(true);
-      },
-      answer() {
-        const given = groups.map((one) => chosen(one.name));
-        if (given.includes(null)) return null;
-        const verdicts = given.slice(0, judged).flatMap((one) => one.split(" "));
-        const answer = { verdicts, rt: chosenAt === null ? null : Math.round((chosenAt - begin) * 10) / 10, key: byKey };
-        if (view.control) answer.control = given[judged];
-        if (view.confidence) answer.confidence = Number(chosen("confidence")) / 100;
-        if (view.reason) answer.reason = chosen("reason") ?? "";
-        return answer;
-      },
-    };
+        node.requestSubmit();
+        return;
+      }
+      const open = groups.slice(0, judged).find(({ name }) => chosen(name) === null) ?? groups[judged - 1];
+      const at = open.options.findIndex(([, , letter]) => letter === event.key.toLowerCase());
+      if (at < 0) return;
+      event.preventDefault();
+      open.node.querySelectorAll("input")[at].checked = true;
+      choose(true);
+    }
+
+    /** The answer, and when it was chosen; null while it is incomplete. */
+    function answer() {
+      const values = groups.map(({ name }) => chosen(name));
+      if (values.includes(null)) return null;
+      const found = { verdicts: values.slice(0, judged).flatMap((value) => value.split(" ")), key: byKey };
+      if (view.control) found.control = values[judged];
+      if (view.confidence) found.confidence = Number(chosen("confidence")) / 100;
+      if (view.reason) found.reason = chosen("reason") ?? "";
+      return { answer: found, at: chosenAt };
+    }
+
+    return { node, fields, locked, key, answer };
   }
 
   function feedback(view, answer, truth, next) {
     if (truth === null) return show(next);
-    const right = truth.every((one, at) => one === answer.verdicts[at]);
-    const told = truth.map((one, at) => (truth.length > 1 ? `${"AB"[at]}: ${phrase(one)}` : verdictText(view, one))).join(", ");
-    const on = button("next", () => {
-      onKey = null;
-      show(next);
-    });
-    const node = el(
-      "div",
-      { class: "truth", role: "status", tabindex: -1 },
-      `${phrase(right ? "right" : "wrong")} ${phrase("it_was", { truth: told })}`,
-    );
+    const right = truth.every((value, at) => value === answer.verdicts[at]);
+    const on = button("next", () => show(next));
+    const text = `${phrase(right ? "right" : "wrong")} ${phrase("it_was", { truth: truthText(view, truth) })}`;
+    const node = el("div", { class: "truth", role: "status", tabindex: -1 }, text);
     for (const fields of page.querySelectorAll("fieldset.all")) fields.disabled = true;
     page.querySelector("form .actions")?.remove();
     page.append(node, actions(on));

@@ -325,8 +325,12 @@
     const told = el("span", { role: "status", class: "small" });
     const button = el("button", { type: "button", class: "quiet" }, "Copy the record");
     button.addEventListener("click", async () => {
-      const copied = await copy(line);
-      told.textContent = copied ? "Copied, as one line." : "The browser does not allow it; select the text instead.";
+      try {
+        await navigator.clipboard.writeText(line);
+        told.textContent = "Copied, as one line.";
+      } catch {
+        told.textContent = "The browser does not allow it; select the text instead.";
+      }
     });
     return el(
       "section",
@@ -335,24 +339,6 @@
       el("div", { class: "line" }, button, told),
       block,
     );
-  }
-
-  async function copy(text) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      // without https browsers have no clipboard for a page that is not this machine's; the old way may do
-    }
-    const field = el("textarea", { class: "away", "aria-hidden": "true" });
-    field.value = text;
-    const focused = document.activeElement;
-    document.body.append(field);
-    field.select();
-    const copied = document.execCommand("copy");
-    field.remove();
-    focused?.focus();
-    return copied;
   }
 
   Object.assign(Turinglike, { TASKS, WORDS, answer, card, chat, hex, recorded, summary, swatch });

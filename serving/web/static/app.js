@@ -25,14 +25,6 @@
   } = Turinglike;
 
   const PICTURED = ["color_estimation", "object_detection", "attention_prediction", "image_captioning"];
-  const EXAMPLES = {
-    attention_prediction: '{"max_fixations": 10}',
-    color_estimation: '{"absent": ["dog"]}',
-    object_detection: '{"absent": ["zebra"]}',
-    conversation: '{"opener": "Hello!"}',
-    word_association: '{"meta": {"list": "a"}}',
-    image_captioning: '{"domain": "coco"}',
-  };
   const AGAIN = 2000; // milliseconds until agents that are being loaded are looked at again
 
   const state = { agents: [], asking: null, shown: null, talk: null, again: 0 };
@@ -141,7 +133,6 @@
   function hint() {
     const talks = task() === "conversation";
     byId("stimulus-id").placeholder = talks ? "a random one" : ownId();
-    byId("extra").placeholder = EXAMPLES[task()] ?? "{}";
   }
 
   // asking
@@ -376,11 +367,5 @@
   });
   byId("key-form").addEventListener("submit", useKey);
   byId("forget").addEventListener("click", () => wantKey("The key is forgotten."));
-  // A file that misses its place would replace the page.
-  for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
-  addEventListener("paste", (event) => {
-    const field = byId("target-field").contains(document.activeElement) ? fields.target : fields.image;
-    if (!byId("image-field").hidden && field.takeFrom(event.clipboardData)) event.preventDefault();
-  });
   load();
 }

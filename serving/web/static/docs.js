@@ -21,7 +21,7 @@
       tryItOutEnabled: true,
       validatorUrl: null, // which would be somebody else's
       requestInterceptor: (request) => {
-        Object.assign(request.headers, keyHeaders(), { "X-Turinglike": "1" });
+        Object.assign(request.headers, keyHeaders());
         return request;
       },
     });

@@ -1,10 +1,10 @@
-// A place for one picture: chosen, dropped or pasted, with a preview.
+// A place for one picture: with a preview.
 "use strict";
 
 {
   const { el } = Turinglike;
 
-  const NONE = "or drop or paste one here";
+  const NONE = "no picture yet";
 
   /** `changed` is called whenever the picture changes. */
   class ImageField {
@@ -34,33 +34,11 @@
         this.preview.hidden = true;
         this.tell("this browser cannot show it; an agent may read it all the same");
       });
-      this.listenToDrops();
-    }
-
-    listenToDrops() {
-      const over = (is) => this.zone.classList.toggle("over", is);
-      this.zone.addEventListener("dragover", () => over(true));
-      this.zone.addEventListener("dragleave", () => over(false));
-      this.zone.addEventListener("drop", (event) => {
-        over(false);
-        this.takeFrom(event.dataTransfer);
-      });
     }
 
     /** The picture's file, or null. */
     get file() {
       return this.input.files[0] ?? null;
-    }
-
-    /** Take the first file of what was dropped or pasted; whether there was one. */
-    takeFrom(transfer) {
-      const file = transfer?.files[0];
-      if (file === undefined) return false;
-      const one = new DataTransfer();
-      one.items.add(file);
-      this.input.files = one.files;
-      this.look();
-      return true;
     }
 
     clear() {

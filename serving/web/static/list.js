@@ -8,7 +8,6 @@
     colourOf,
     coordinate,
     count,
-    download,
     el,
     forList,
     forOne,
@@ -85,14 +84,6 @@
     for (const name of ["task", "agent", "status", "flag", "value", "only", "sort"])
       controls[name].addEventListener("change", () => go({ [name]: controls[name].value }));
     controls.column.addEventListener("change", () => go({ column: controls.column.value, value: "" }));
-    const told = el("span", { role: "status", class: "small" });
-    const save = (form_, text) => {
-      const button = el("button", { type: "button", class: "quiet" }, text);
-      button.addEventListener("click", () =>
-        download(form_, (how) => (told.textContent = how)).catch((error) => (told.textContent = error.message)),
-      );
-      return button;
-    };
     return el(
       "form",
       { role: "search", "aria-label": "Choose answers", class: "choices", submit: (event) => event.preventDefault() },
@@ -100,14 +91,6 @@
       ...fields
         .filter(([, , has]) => has)
         .map(([label, control]) => el("label", null, el("span", null, label), control)),
-      el(
-        "div",
-        { class: "line downloads" },
-        small("Download the selection"),
-        save("jsonl", "JSONL"),
-        save("csv", "CSV"),
-        told,
-      ),
     );
   }
 

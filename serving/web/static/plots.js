@@ -53,7 +53,7 @@
       const values = panel.values
         .filter((one) => one)
         .flatMap((one) => one.slice(0, 3).filter((value) => value !== null));
-      const scale = scaled(values, width, panel.log);
+      const scale = scaled(values, width);
       parts.push(named(x0, y0 + 14, panel.title, width + beside, { "font-weight": 600 }));
       for (const tick of scale.ticks) {
         const x = x0 + scale.at(tick);
@@ -119,17 +119,9 @@
   }
 
   /** Where values stand on so many pixels, with a few round ticks. */
-  function scaled(values, width, log) {
+  function scaled(values, width) {
     let [low, high] = [Math.min(...values), Math.max(...values)];
     if (!Number.isFinite(low)) [low, high] = [0, 1];
-    if (log) {
-      [low, high] = [Math.floor(Math.log10(Math.max(low, 1e-6))), Math.ceil(Math.log10(Math.max(high, 1e-6)))];
-      if (low === high) high += 1;
-      const step = Math.ceil((high - low) / 4);
-      const ticks = [];
-      for (let power = low; power <= high; power += step) ticks.push(10 ** power);
-      return { ticks, at: (value) => ((Math.log10(Math.max(value, 1e-6)) - low) / (high - low)) * width };
-    }
     if (low >= 0 && low < high * 0.5) low = 0;
     if (low === high)
       [low, high] = [low === 0 ? 0 : low - Math.abs(low) / 10, high === 0 ? 1 : high + Math.abs(high) / 10];
@@ -196,21 +188,14 @@
   }
 
   /** A table of shares, the larger the darker; a cell's title has its interval. */
-  function matrix({ rows, columns, values, down, across }) {
-    const left = Math.min(NAMED + 40, Math.max(...rows.map((name) => name.length)) * LETTER + 12) + (down ? 20 : 0);
+  function matrix({ rows, columns, values }) {
+    const left = Math.min(NAMED + 40, Math.max(...rows.map((name) => name.length)) * LETTER + 12);
     const side = Math.min(74, (WIDTH - left) / columns.length);
     const tall = 24;
     const steep = columns.some((name) => name.length * LETTER > side - 4);
     const longest = Math.min(110, Math.max(...columns.map((name) => name.length)) * LETTER);
-    const top = (steep ? longest * 0.75 + 14 : 20) + (across ? 18 : 0);
+    const top = steep ? longest * 0.75 + 14 : 20;
     const parts = [];
-    if (across) parts.push(text(left, 12, across, { "font-weight": 600 }));
-    if (down) {
-      const middle = top + (rows.length * tall) / 2;
-      parts.push(
-        text(12, middle, down, { "font-weight": 600, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }),
-      );
-    }
     columns.forEach((name, column) => {
       const [x, y] = [left + (column + 0.5) * side, top - 6];
       const way = steep ? { transform: `rotate(-45 ${x} ${y})` } : { "text-anchor": "middle" };
@@ -219,7 +204,7 @@
     const most = Math.max(0.01, ...values.flat().map((cell) => cell?.[0] ?? 0));
     rows.forEach((name, row) => {
       const y = top + row * tall;
-      parts.push(named(left - 8, y + 16, name, left - 12 - (down ? 20 : 0), { "text-anchor": "end" }));
+      parts.push(named(left - 8, y + 16, name, left - 12, { "text-anchor": "end" }));
       columns.forEach((_, column) => {
         const cell = values[row][column];
         if (!cell) return;
@@ -252,134 +237,7 @@
     return { parts, height: top + rows.length * tall + 6, table };
   }
 
-  function lines({ rows, values, x, totals, across, down }) {
-    const [left, top, width, height] = [52, 12, 470, 220];
-    const most = Math.max(...values.flat(), 1e-9);
-    const place = (at, share) => [left + (at / (x.length - 1)) * width, top + height - (share / most) * height];
-    const parts = [text(left + width / 2, top + height + 34, across, { "text-anchor": "middle" })];
-    parts.push(
-      text(14, top + height / 2, down, { "text-anchor": "middle", transform: `rotate(-90 14 ${top + height / 2})` }),
-    );
-    for (const tick of scaled([0, most], 1).ticks) {
-      const [, y] = place(0, tick);
-      parts.push(svg("line", { x1: left, x2: left + width, y1: y, y2: y, stroke: INK, "stroke-opacity": 0.15 }));
-      parts.push(text(left - 6, y + 4, short(tick), { "text-anchor": "end", "font-size": 11 }));
-    }
-    x.forEach((value, at) => {
-      if (at % 5 === 0)
-        parts.push(
-          text(place(at, 0)[0], top + height + 16, short(value), { "text-anchor": "middle", "font-size": 11 }),
-        );
-    });
-    const spot = (share, bin) =>
-      place(bin, share)
-        .map((one) => one.toFixed(1))
-        .join(",");
-    rows.forEach((name, at) => {
-      const colour = colourOf(rows, at);
-      const points = values[at].map(spot).join(" ");
-      const people = name === PEOPLE ? { "stroke-width": 3, "stroke-dasharray": "5 3" } : { "stroke-width": 1.8 };
-      parts.push(svg("polyline", { points, fill: "none", stroke: colour, ...people }));
-      const y = top + 10 + at * 18;
-      parts.push(
-        svg("line", { x1: left + width + 14, x2: left + width + 32, y1: y - 4, y2: y - 4, stroke: colour, ...people }),
-      );
-      parts.push(named(left + width + 38, y, `${name} (${short(totals[at])})`, WIDTH - left - width - 40));
-    });
-    const table = [
-      ["", ...rows],
-      ...x.map((value, bin) => [short(value), ...values.map((row) => percent(row[bin]))]),
-    ];
-    return { parts, height: Math.max(top + height + 44, top + rows.length * 18 + 20), table };
-  }
-
-  /** Small multiples: four beside each other, each with its name. */
-  function multiples(rows, totals, tall, draw) {
-    const side = WIDTH / 4;
-    const parts = rows.flatMap((name, at) => {
-      const [x, y] = [(at % 4) * side, Math.floor(at / 4) * (tall + 30)];
-      return [
-        named(x + side / 2, y + 14, `${name} (${short(totals[at])})`, side - 8, { "text-anchor": "middle" }),
-        ...draw(at, x, y + 22, side),
-      ];
-    });
-    return { parts, height: Math.ceil(rows.length / 4) * (tall + 30) };
-  }
-
-  function roses({ rows, values, totals }) {
-    const most = Math.max(...values.flat(), 1e-9);
-    const sectors = values[0].length;
-    const drawn = multiples(rows, totals, 150, (at, x, y, side) => {
-      const [cx, cy, radius] = [x + side / 2, y + 74, 70];
-      const parts = [1, 0.5].map((share) =>
-        svg("circle", { cx, cy, r: radius * share, fill: "none", stroke: INK, "stroke-opacity": 0.25 }),
-      );
-      values[at].forEach((share, sector) => {
-        const r = Math.sqrt(share / most) * radius; // the area stands for the share
-        const sides = [-0.5, 0.5].map((half) => ((sector + half) / sectors) * 2 * Math.PI);
-        const [a, b] = sides.map(
-          (angle) => `${(cx + r * Math.cos(angle)).toFixed(1)} ${(cy - r * Math.sin(angle)).toFixed(1)}`,
-        );
-        const wedge = svg("path", {
-          d: `M${cx} ${cy}L${a}A${r.toFixed(1)} ${r.toFixed(1)} 0 0 0 ${b}Z`,
-          fill: colourOf(rows, at),
-          "fill-opacity": 0.75,
-        });
-        wedge.append(svg("title", null, `${Math.round((sector / sectors) * 360)}°: ${percent(share)}`));
-        parts.push(wedge);
-      });
-      return parts;
-    });
-    const head = ["", ...values[0].map((_, sector) => `${(sector / sectors) * 360}°`)];
-    return {
-      ...drawn,
-      table: [head, ...rows.map((name, at) => [name, ...values[at].map(percent)])],
-    };
-  }
-
-  function maps({ rows, values, totals, shape: [down, across] }) {
-    const most = Math.max(...values.flat(), 1e-9);
-    const drawn = multiples(rows, totals, 126, (at, x, y, side) => {
-      const cell = (side - 16) / across;
-      const parts = [
-        svg("rect", {
-          x: x + 8,
-          y,
-          width: side - 16,
-          height: cell * down,
-          fill: "none",
-          stroke: INK,
-          "stroke-opacity": 0.4,
-        }),
-      ];
-      values[at].forEach((share, number) => {
-        if (share === 0) return;
-        const place = { x: x + 8 + (number % across) * cell, y: y + Math.floor(number / across) * cell };
-        const part = svg("rect", {
-          ...place,
-          width: cell,
-          height: cell,
-          fill: "#d55e00",
-          "fill-opacity": (0.1 + (0.9 * share) / most).toFixed(3),
-        });
-        part.append(svg("title", null, percent(share)));
-        parts.push(part);
-      });
-      return parts;
-    });
-    const table = [["", "cell with most, from the top left", "share"]];
-    rows.forEach((name, at) => {
-      const top = values[at].indexOf(Math.max(...values[at]));
-      table.push([
-        name,
-        `row ${Math.floor(top / across) + 1} of ${down}, column ${(top % across) + 1} of ${across}`,
-        percent(values[at][top]),
-      ]);
-    });
-    return { ...drawn, table };
-  }
-
-  const PLOTS = { panels, stacks, matrix, lines, roses, maps };
+  const PLOTS = { panels, stacks, matrix };
 
   Object.assign(Turinglike, { percent, PLOT_WIDTH: WIDTH, PLOTS });
 }

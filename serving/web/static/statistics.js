@@ -64,7 +64,7 @@
   function failures() {
     const { failures: found } = Turinglike.index;
     if (!found.length) return [];
-    const rows = found.map(([agent, error, plain, number, stimulus, message]) =>
+    const rows = found.map(([agent, error, number, stimulus, message]) =>
       el(
         "li",
         null,
@@ -73,7 +73,6 @@
         said(agent),
         ": ",
         code(error),
-        plain ? ` ${plain}` : "",
         el("br"),
         small("first: ", code(stimulus), ": ", said(message.slice(0, 400))),
       ),

@@ -2,9 +2,7 @@
 "use strict";
 
 {
-  const { badge, call, count, el, note, recorded, said, small } = Turinglike;
-
-  const MOST = 2000; // characters of a message that the server takes
+  const { badge, bubble, call, count, el, note, recorded, said, small, writer } = Turinglike;
 
   class Talk {
     /** `begun` is what the server said when the conversation was opened; `page` tells what happens. */
@@ -13,7 +11,6 @@
         agent: begun.agent,
         path: `conversations/${encodeURIComponent(begun.id)}`,
         page,
-        sending: false,
         isBurst: begun.mode === "burst",
         known: 0,
         listening: new AbortController(),
@@ -62,34 +59,18 @@
     }
 
     write() {
-      this.text = el("textarea", { id: "message", rows: 2, maxlength: MOST, "aria-describedby": "message-note" });
-      this.button = el("button", { type: "submit" }, "Send");
       const hint = el("span", { id: "message-note", class: "small" }, "Enter sends; Shift and Enter begin a new line.");
-      this.form = el(
-        "form",
-        { class: "write", autocomplete: "off" },
-        el("label", { for: "message" }, "Your message"),
-        this.text,
-        el("div", { class: "line" }, this.button, hint),
-      );
-      this.form.addEventListener("submit", (event) => {
-        event.preventDefault();
-        this.send();
-      });
-      this.text.addEventListener("keydown", (event) => {
-        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-        event.preventDefault();
-        this.send();
-      });
+      const about = { hint, rows: 2, "aria-describedby": "message-note" };
+      this.place = writer("Your message", "Send", (text) => this.send(text), about);
+      this.text = this.place.area;
+      this.form = this.place.form;
     }
 
     focus() {
       (this.form.hidden ? this.list : this.text).focus();
     }
 
-    async send() {
-      const text = this.text.value.trim();
-      if (text === "" || this.sending) return;
+    async send(text) {
       if (this.isBurst) return this.sendAtOnce(text);
       this.hold(true);
       this.page.tell("");
@@ -121,7 +102,7 @@
       try {
         await call(`${this.path}/messages`, { text });
       } catch (error) {
-        this.text.value = [text, this.text.value].filter(Boolean).join(" ");
+        this.place.restore(text);
         this.page.refused(error, "The message was not taken");
       }
       isSent();
@@ -161,22 +142,16 @@
     }
 
     bubble(speaker, text) {
-      const mine = speaker === this.mine;
-      const who = el("span", { class: "who" }, mine ? "you" : this.agent, " (", said(this.names[speaker]), ")");
-      const row = el(
-        "li",
-        { class: mine ? "right" : "left" },
-        who,
-        el("p", { class: "bubble", dir: "auto" }, said(text)),
-      );
+      const isMine = speaker === this.mine;
+      const who = [isMine ? "you" : this.agent, " (", said(this.names[speaker]), ")"];
+      const row = bubble("li", isMine, who, text);
       this.list.append(row);
       this.list.scrollTop = this.list.scrollHeight;
       return row;
     }
 
     hold(is) {
-      this.sending = is;
-      this.button.setAttribute("aria-disabled", String(is));
+      this.place.off(is);
       this.text.readOnly = is;
     }
 

@@ -17,10 +17,10 @@ from PIL import Image as PILImage
 from study_folders import arrived, run
 
 from agents.errors import InputError
-from judging.study.material import ToldError
+from judging.study.events import read_state
+from judging.study.materials import ToldError
 from judging.study.page_answers import BadAnswer
 from judging.study.settings import read_settings
-from judging.study.state import read_state
 from judging.study.study import Study
 from serving.cli import main
 from serving.runs.records import problems
@@ -70,7 +70,7 @@ def made(folder: Path, task: str, number: int = 3, checks: str = "tell") -> Path
 def test_what_the_form_refuses_is_told_or_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, said: Sequence[Any], flags: list[str], checks: str
 ) -> None:
-    monkeypatch.setattr("judging.study.asking.FASTEST", 0.0)
+    monkeypatch.setattr("judging.study.materials.FASTEST", 0.0)
 
     async def work(study: Study) -> None:
         judge = await arrived(study, "ask")

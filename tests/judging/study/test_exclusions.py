@@ -15,10 +15,10 @@ import pytest
 
 from agents.stimuli import TASKS
 from judging.study.controls import read_controls
+from judging.study.events import Judge, State
 from judging.study.exclusions import verdict_rows
 from judging.study.presets import study_of_judges
 from judging.study.settings import Exclude, JudgesSettings
-from judging.study.state import Judge, State
 
 RULES = sorted(set(Exclude.model_fields) - {"right"})
 NAMES = ("animal", "boat", "chair", "door", "engine", "fence")

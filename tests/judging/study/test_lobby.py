@@ -1,4 +1,4 @@
-"""Participants converse through the lobby: two people, one who leaves, an agent of a server."""
+"""Participants converse through the lobby: two people, somebody who leaves, an agent of a server."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ import misbehaving_server
 import pytest
 import scipy.stats
 import server_process
-from study_folders import Visitor, arrived, run
+from study_folders import Visitor, arrived, begin_in, changed, run
 
-from judging.study.state import Judge, read_state
+from judging.study.events import Judge, read_state
+from judging.study.lobby import TalkLobby
 from judging.study.study import Refused, Study
 from serving.cli import main
 from serving.runs.records import problems
@@ -29,127 +30,113 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 BAD = "<img src=x onerror=document.title='broken'>"
-
-
 AT_ONCE = {"base": 0, "type_mean": 0, "type_sd": 0, "read_mean": 0, "read_sd": 0, "think_scale": 0}
+ALONE = {"agent": "eliza", "machines": 1.0}
 
 
 def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any) -> Path:
     """A study of conversations; ``talk`` are settings, by which an agent answers at once if they do not say else."""
     row = {"id": "talk", "task": "conversation", "exchanges": exchanges, "topic": "music", "who_starts": "A"}
-    row |= {"mode": mode}
-    talk = {**AT_ONCE, **talk}
-    (folder / "set.jsonl").write_text(json.dumps(row) + "\n")
+    (folder / "set.jsonl").write_text(json.dumps(row | {"mode": mode}) + "\n")
     assert main(["study", "new", str(folder / "set.jsonl"), "-o", str(folder / "study")]) == 0
-    path = folder / "study" / "study.toml"
-    text = (
-        path.read_text()
-        .replace('before = ["age"', 'before = [] # ["age"')
-        .replace('after = ["eng', 'after = [] # ["eng')
-    )
-    for name, value in talk.items():
-        lines = [
-            line if not line.startswith(f"{name} = ") else f"{name} = {json.dumps(value)}" for line in text.split("\n")
-        ]
-        text = "\n".join(lines)
-    path.write_text(text)
+    changed(folder / "study", before=[], after=[], **{**AT_ONCE, **talk})
     assert main(["study", "check", str(folder / "study")]) == 0
     return folder / "study"
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, said: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
+def exported(study: Path) -> list[dict[str, Any]]:
+    assert main(["study", "export", str(study), "-o", str(study.parent / "people")]) == 0
+    lines = (study.parent / "people" / "records" / "humans.jsonl").read_text().splitlines()
+    records: list[dict[str, Any]] = list(map(json.loads, lines))
+    assert not any(problems(record) for record in records)
+    return records
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
     """An agent that answers here; returns the requests."""
     requests = []
 
     async def record(client: Any, server: str, body: dict[str, Any]) -> dict[str, Any]:
         requests.append(body)
-        return {"answer": {"messages": [{"text": said(body["stimulus"])}]}}
+        return {"answer": {"messages": [{"text": reply(body["stimulus"])}]}}
 
     monkeypatch.setattr("judging.study.agent_server.AgentClient.record", record)
     monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
     return requests
 
 
+def lobby_of(study: Study) -> TalkLobby:
+    assert isinstance(study.lobby, TalkLobby)
+    return study.lobby
+
+
+async def say(study: Study, judge: Judge, turn: int, text: Any) -> str | None:
+    return await lobby_of(study).move(judge, {"turn": turn, "text": text})
+
+
 async def speak(study: Study, judge: Judge, name: str) -> str:
     """Converse to the end, whatever that is; returns its state."""
-    lobby = study.lobby
-    assert lobby is not None
     after = -1
     while True:
-        found = await lobby.at(judge, after)
-        after = len(found["messages"])
-        if found["state"] not in ("waiting", "open"):
-            return str(found["state"])
-        if found.get("my_turn"):
-            assert await lobby.say(judge, after, f"{name} says {after}") is None
-            assert await lobby.say(judge, after, "again") is None  # a message that is sent twice is there once
+        view = await lobby_of(study).at(judge, after)
+        after = len(view["messages"])
+        if view["state"] not in ("waiting", "open"):
+            return str(view["state"])
+        if view.get("my_turn"):
+            assert await say(study, judge, after, f"{name} says {after}") is None
+            # A message that is sent twice is there once; an agent may fail meanwhile.
+            assert await say(study, judge, after, "again") in (None, "partner_left")
+
+
+async def converse(study: Study) -> None:
+    """Two new participants, x and y, converse and end."""
+    people = [await arrived(study, "talk") for _ in range(2)]
+    while any(judge.current for judge in people):
+        states = [speak(study, judge, name) for judge, name in zip(people, "xy", strict=True)]
+        assert await asyncio.gather(*states) == ["over", "over"]
+        for judge in people:
+            assert await study.answer(judge, judge.step, {"guess": "human"})
 
 
 def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     study = made(tmp_path)
-
-    async def work(served: Study) -> None:
-        people = [await arrived(served, "talk") for _ in range(2)]
-        states = await asyncio.gather(*(speak(served, one, name) for one, name in zip(people, "xy", strict=True)))
-        assert states == ["over", "over"]
-        for judge in people:
-            assert await served.answer(judge, judge.step, {"guess": "human"})
-            assert judge.ended == "finished"
-        before.append(served.state)
-
-    before: list[Any] = []
-    run(study, work)
+    run(study, converse)
     state = read_state(study)
-    assert state == before[0]
     [talk] = state.talks.values()
-    assert [one["speaker"] for one in talk.messages] == ["A", "B", "A", "B"]
-    assert [one["text"].partition(" ")[2] for one in talk.messages] == [f"says {at}" for at in range(4)]
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
-    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
-    assert problems(record) == []
+    assert [(one["speaker"], one["text"].partition(" ")[2]) for one in talk.messages] == [
+        ("AB"[at % 2], f"says {at}") for at in range(4)
+    ]
+    [record] = exported(study)
     assert record["raw"]["guesses"] == dict.fromkeys(state.judges, "human")
     assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
     with (tmp_path / "T.key.csv").open() as file:
         assert sum(",human," in line for line in file) == 2
+    first, second = state.judges
+    assert main(["study", "forget", str(study), first]) == 0
+    events = (study / "events.jsonl").read_text()
+    assert first not in events
+    assert " says " not in events
+    assert list(read_state(study).judges) == [second]
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "half")]) == 2  # half of it is no conversation
 
 
 def test_a_clock_that_is_set_back_makes_no_negative_times(tmp_path: Path) -> None:
     study = made(tmp_path)
-
-    async def work(served: Study) -> None:
-        people = [await arrived(served, "talk") for _ in range(2)]
-        await asyncio.gather(*(speak(served, one, "x") for one in people))
-        for judge in people:
-            await served.answer(judge, judge.step, {"guess": "human"})
-
-    run(study, work)
+    run(study, converse)
     lines = [json.loads(line) for line in (study / "events.jsonl").read_text().splitlines()]
     seconds = iter((3, 5, 1, 4))
     for line in lines:
         if line["event"] in ("paired", "said"):
             line["at"] = f"2026-01-01T00:00:0{next(seconds) if line['event'] == 'said' else 2}.000Z"
     (study / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
-    messages = json.loads((tmp_path / "people" / "records" / "humans.jsonl").read_text())["answer"]["messages"]
+    messages = exported(study)[0]["answer"]["messages"]
     assert [(one["at"], one["delay_s"]) for one in messages] == [(None, 1), (None, 2), (None, None), (None, 3)]
-    assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
 
 
 def test_the_same_two_may_meet_again_and_each_record_has_its_key(tmp_path: Path) -> None:
     study = made(tmp_path, exchanges=2, number=5)  # of two orders of two people some come again
-
-    async def work(served: Study) -> None:
-        people = [await arrived(served, "talk") for _ in range(2)]
-        while any(one.current for one in people):
-            await asyncio.gather(*(speak(served, one, "x") for one in people))
-            for one in people:
-                await served.answer(one, one.step, {})
-
-    run(study, work)
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
-    lines = (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines()
-    keys = {(row["agent"], row["stimulus"], row["sample"]) for row in map(json.loads, lines)}
-    assert len(keys) == len(lines) == 5
+    run(study, converse)
+    assert len({(row["agent"], row["stimulus"], row["sample"]) for row in exported(study)}) == 5
 
 
 def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,46 +144,40 @@ def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pyt
 
     async def work(served: Study) -> None:
         stays, leaves = [await arrived(served, "talk") for _ in range(2)]
-        assert served.lobby is not None
         waits = asyncio.create_task(speak(served, stays, "x"))
-        while (found := await served.lobby.at(leaves, -1))["state"] != "open":
+        while (view := await lobby_of(served).at(leaves, -1))["state"] != "open":
             pass
-        if found["my_turn"]:
-            await served.lobby.say(leaves, 0, "hello")
+        if view["my_turn"]:
+            await say(served, leaves, 0, "hello")
         for answer in ({"guess": "human"}, {"nobody": True}):
             with pytest.raises(Refused, match="not_yet"):
                 await served.answer(stays, stays.step, answer)
         assert await waits == "void"
-        assert await served.lobby.say(stays, 3, "are you there?") == "partner_left"
+        assert await say(served, stays, 3, "are you there?") == "partner_left"
         assert await served.answer(stays, stays.step, {})
         assert stays.ended == "finished"
 
     run(study, work)
-    [talk] = read_state(study).talks.values()
-    assert talk.void is not None
     assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 2
     assert "nobody has answered yet" in capsys.readouterr().err
 
 
 def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        lobby = served.lobby
-        assert lobby is not None
+        lobby = lobby_of(served)
         people = [await arrived(served, "talk") for _ in range(3)]
-        await asyncio.gather(*(lobby.at(one, -1) for one in people[:2]))
+        views = await asyncio.gather(*(lobby.at(judge, -1) for judge in people[:2]))
         third = asyncio.create_task(lobby.at(people[2], -1))
-        views = {one.code: await lobby.at(one, -1) for one in people[:2]}
-        first = next(one for one in people[:2] if views[one.code]["my_turn"])
-        second = next(one for one in people[:2] if one is not first)
-        assert await lobby.say(second, 0, "me first") == "not_your_turn"
-        assert await lobby.say(first, 1, "later") == "not_your_turn"
-        assert await lobby.say(people[2], 0, "I am another") == "partner_left"
+        first, second = people[:2] if views[0]["my_turn"] else people[1::-1]
+        assert await say(served, second, 0, "me first") == "not_your_turn"
+        assert await say(served, first, 1, "later") == "not_your_turn"
+        assert await say(served, people[2], 0, "I am another") == "partner_left"
         for text in (None, 3, " ", "x" * 2001):
-            assert await lobby.say(first, 0, text) == "incomplete"
+            assert await say(served, first, 0, text) == "incomplete"
         served.state.closed = "2026-01-01T00:00:00Z"
-        assert await lobby.say(first, 0, "hello") == "closed"
+        assert await say(served, first, 0, "hello") == "closed"
         served.state.closed = None
-        assert await lobby.say(first, 0, "hello") is None
+        assert await say(served, first, 0, "hello") is None
         assert [one["text"] for one in (await lobby.at(second, 0))["messages"]] == ["hello"]
         third.cancel()
 
@@ -204,91 +185,80 @@ def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
 
 
 def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Line breaks and spaces tell nobody who it is, and half a surrogate pair stops no conversation."""
+    """Line breaks and spaces tell nobody who it is, and half a surrogate pair stops no conversation. A server that
+    starts again goes on where the conversation was."""
     answering(monkeypatch, lambda row: " Well,\n\n  I see.\n")
 
+    async def begin(served: Study) -> None:
+        judge = await arrived(served, "talk")
+        view = await lobby_of(served).at(judge, -1)
+        while not view["my_turn"]:
+            view = await lobby_of(served).at(judge, len(view["messages"]))
+        assert await say(served, judge, len(view["messages"]), " Well,\t\nI  see\ud800. ") is None
+
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "talk"), served.lobby
-        assert lobby is not None
-        after = -1
-        while (found := await lobby.at(judge, after))["state"] == "open":
-            after = len(found["messages"])
-            if found["my_turn"]:
-                assert await lobby.say(judge, after, " Well,\t\nI  see\ud800. ") is None
-        said = {one["text"] for one in found["messages"]}
-        assert said == {"Well, I see.", "Well, I see?."}
+        [judge], after = served.state.judges.values(), -1
+        while (view := await lobby_of(served).at(judge, after))["state"] == "open":
+            after = len(view["messages"])
+            if view["my_turn"]:
+                assert await say(served, judge, after, " Well,\t\nI  see\ud800. ") is None
+        assert [one["text"] for one in view["messages"] if one["speaker"] == view["mine"]] == ["Well, I see?."] * 3
+        assert [one["text"] for one in view["messages"] if one["speaker"] != view["mine"]] == ["Well, I see."] * 3
         before.append(served.state)
 
     before: list[Any] = []
-    run(study := made(tmp_path, agent="eliza", machines=1.0), work)
+    run(study := made(tmp_path, exchanges=6, **ALONE), begin)
+    run(study, work)
     assert read_state(study) == before[0]
 
 
 def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        lobby = served.lobby
-        assert lobby is not None
         one, other = [await arrived(served, "talk") for _ in range(2)]
-        await asyncio.gather(lobby.at(one, -1), lobby.at(other, -1))
+        await asyncio.gather(*(lobby_of(served).at(judge, -1) for judge in (one, other)))
         for turn in (0, 1, 1):  # what is sent twice is there once
-            assert await lobby.say(one, turn, f"one {turn}") is None
-        assert await lobby.say(other, 1, "too many") == "not_your_turn"
-        assert await asyncio.gather(lobby.say(other, 0, "other 0"), lobby.say(one, 2, "one 2")) == [None, None]
-        found = await lobby.at(one, 3)
-        assert [message["text"] for message in found["messages"]] == ["one 0", "one 1", "other 0", "one 2"]
-        assert (found["state"], found["burst"]) == ("over", True)
-        assert await lobby.say(other, 1, "late") == "talk_over"
+            assert await say(served, one, turn, f"one {turn}") is None
+        assert await say(served, other, 1, "too many") == "not_your_turn"
+        assert await asyncio.gather(say(served, other, 0, "other 0"), say(served, one, 2, "one 2")) == [None, None]
+        view = await lobby_of(served).at(one, 3)
+        assert [message["text"] for message in view["messages"]] == ["one 0", "one 1", "other 0", "one 2"]
+        assert (view["state"], view["burst"]) == ("over", True)
+        assert await say(served, other, 1, "late") == "talk_over"
         for judge in (one, other):
             assert await served.answer(judge, judge.step, {"guess": "human"})
 
     study = made(tmp_path, mode="burst")
     run(study, work)
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
-    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
-    assert problems(record) == []
-    messages = record["answer"]["messages"]
+    messages = exported(study)[0]["answer"]["messages"]
     assert [one["turn"] for one in messages] == [0, 1, 2, 3]
-    assert [one["at"] for one in messages] == pytest.approx(
-        [sum(m["delay_s"] for m in messages[: at + 1]) for at in range(4)]
-    )
+    delays = [one["delay_s"] for one in messages]
+    assert [one["at"] for one in messages] == pytest.approx([sum(delays[: at + 1]) for at in range(4)])
 
 
 @pytest.mark.parametrize("interrupts", [False, True])
 def test_in_a_burst_dialogue_an_agent_sends_its_messages_as_it_types_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: bool
 ) -> None:
-    heard: list[list[str]] = []
-
-    def ask(row: dict[str, Any]) -> str:
-        heard.append([one["text"] for one in row["history"]])
-        return "first\n\nsecond"
-
-    answering(monkeypatch, ask)
+    asked = answering(monkeypatch, lambda row: "first\n\nsecond")
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "talk"), served.lobby
-        assert lobby is not None
-        mine, after = 0, -1
-        while (found := await lobby.at(judge, after))["state"] == "open":
-            after = len(found["messages"])
-            newest = found["messages"][-1]["text"] if after else ""
+        judge, mine, after = await arrived(served, "talk"), 0, -1
+        while (view := await lobby_of(served).at(judge, after))["state"] == "open":
+            after = len(view["messages"])
+            newest = view["messages"][-1]["text"] if after else ""
             if newest in ("", "second") or (newest, mine, interrupts) == ("first", 1, True):
-                assert await lobby.say(judge, mine, f"mine {mine}") is None
+                assert await say(served, judge, mine, f"mine {mine}") is None
                 mine += 1
-        said.extend((one["speaker"] == found["mine"], one["text"]) for one in found["messages"])
+        assert len(view["messages"]) == 6
         assert await served.answer(judge, judge.step, {"guess": "machine"})
 
-    said: list[tuple[bool, str]] = []
-    study = made(tmp_path, 6, "burst", agent="eliza", machines=1.0, quiet_s=0.3, base=0.3)
+    study = made(tmp_path, 6, "burst", **ALONE, quiet_s=0.3, base=0.3)
     run(study, work)
-    assert len(said) == 6
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
-    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
-    assert problems(record) == []
+    [record] = exported(study)
     withdrawn = [(one["text"], one["agent"], one["why"]) for one in record["answer"]["withdrawn"]]
-    if interrupts:
-        assert withdrawn[:1] == [("second", "eliza", "interrupted")]
+    assert withdrawn[:1] == [("second", "eliza", "interrupted")] or not interrupts
     texts = [one["text"] for one in record["answer"]["messages"]]
+    heard = [[one["text"] for one in body["stimulus"]["history"]] for body in asked]
     assert [texts[: len(one)] for one in heard] == heard  # it is asked with what was said
 
 
@@ -300,13 +270,13 @@ def test_waiting_does_not_tell_with_whom_one_converses(
     with an agent waited as long as those with a person; and the pair before tells nothing."""
     chance, clock = random.Random(5), [0.0]
     monkeypatch.setattr("judging.study.lobby.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr("judging.study.lobby.CHANCE", random.Random(6), raising=False)
-    monkeypatch.setattr("judging.study.lobby.Lobby._ask_agent", lambda self, talk: None)
+    monkeypatch.setattr("judging.study.lobby.CHANCE", random.Random(6))
+    monkeypatch.setattr("judging.study.lobby.SWEEP", 1e9)
+    monkeypatch.setattr("judging.study.lobby.TalkLobby.drive", lambda self, talk: None)
     waits: list[tuple[float, bool]] = []
 
     async def work(served: Study) -> None:
-        lobby, state = served.lobby, served.state
-        assert lobby is not None
+        lobby, state = lobby_of(served), served.state
 
         async def note(*events: dict[str, Any]) -> None:
             for event in events:
@@ -325,10 +295,10 @@ def test_waiting_does_not_tell_with_whom_one_converses(
                 here.append((state.judges[name], clock[0]))
             for judge, came in list(here):
                 lobby.seen[judge.code] = clock[0]
-                found = await lobby._look(judge)
-                if found["state"] != "waiting":
+                view = await lobby.look(judge)
+                if view["state"] != "waiting":
                     here.remove((judge, came))
-                if found["state"] == "open":
+                if view["state"] == "open":
                     talk = state.talk_of(judge.code)
                     assert talk is not None
                     waits.append((clock[0] - came, "eliza" in talk.speakers))
@@ -347,110 +317,60 @@ def test_waiting_does_not_tell_with_whom_one_converses(
 
 def test_who_went_on_is_nobodys_partner(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        gone, comes = [await arrived(served, "talk") for _ in range(2)]
-        assert served.lobby is not None
-        assert (await served.lobby.at(gone, -1))["state"] == "nobody"
-        await served.answer(gone, gone.step, {"nobody": True})
-        assert (await served.lobby.at(comes, -1))["state"] == "nobody"
+        for _ in range(2):
+            judge = await arrived(served, "talk")
+            assert (await lobby_of(served).at(judge, -1))["state"] == "nobody"
+            assert await served.answer(judge, judge.step, {"nobody": True})
+            assert (judge.ended, judge.answers[-1]["talk"]) == ("finished", None)
 
     run(made(tmp_path, seconds_in_lobby=0.0), work)
-
-
-def test_a_participant_is_forgotten_with_what_they_said(tmp_path: Path) -> None:
-    study = made(tmp_path)
-
-    async def work(served: Study) -> None:
-        people = [await arrived(served, "talk") for _ in range(2)]
-        await asyncio.gather(*(speak(served, one, name) for one, name in zip(people, "xy", strict=True)))
-        for judge in people:
-            await served.answer(judge, judge.step, {"guess": "human"})
-
-    run(study, work)
-    first, second = read_state(study).judges
-    assert main(["study", "forget", str(study), first]) == 0
-    events = (study / "events.jsonl").read_text()
-    assert first not in events
-    assert {name: f"{name} says" in events for name in "xy"} == {"x": False, "y": True}
-    state = read_state(study)
-    assert list(state.judges) == [second]
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 2  # half of it is no conversation
-
-
-def test_nobody_comes(tmp_path: Path) -> None:
-    async def work(served: Study) -> None:
-        judge = await arrived(served, "talk")
-        assert served.lobby is not None
-        assert (await served.lobby.at(judge, -1))["state"] == "nobody"
-        assert await served.answer(judge, judge.step, {"nobody": True})
-        assert (judge.ended, judge.answers[-1]["talk"]) == ("finished", None)
-
-    run(made(tmp_path, seconds_in_lobby=0.0), work)
-
-
-def test_an_agent_whose_server_is_away_makes_it_void(tmp_path: Path) -> None:
-    study = made(tmp_path, agent="eliza", machines=1.0, server=f"http://127.0.0.1:{server_process.free_port()}")
-
-    async def work(served: Study) -> None:
-        judge = await arrived(served, "talk")
-        assert await speak(served, judge, "x") == "void"
-
-    run(study, work)
 
 
 @pytest.mark.parametrize("mode", ["ping-pong", "burst"])
 @pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        (" \n ", "says nothing"),
-        ("\u200b\u2060", "says nothing"),
-        (None, "no text"),
-        ({"agent": "gpt-4"}, "no text"),
-        ("x" * 2001, "too long"),
-    ],
-    ids=str,
+    ("reply", "why"),
+    [("\u200b\n ", "says nothing"), ({"agent": "gpt-4"}, "no text"), ("x" * 2001, "too long")],
+    ids=["blank", "no text", "long"],
 )
 def test_what_no_person_could_say_makes_it_void(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, said: Any, why: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, reply: Any, why: str
 ) -> None:
-    asked = answering(monkeypatch, lambda row: said)
+    asked = answering(monkeypatch, lambda row: reply)
     monkeypatch.setattr("judging.study.lobby.LOOK", 0.01)
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "talk"), served.lobby
-        assert lobby is not None
-        if (await lobby.at(judge, -1))["my_turn"]:
-            await lobby.say(judge, 0, "hello")
-        async with asyncio.timeout(600):
-            while (found := await lobby.at(judge, 1))["state"] == "open":
-                await lobby.say(judge, 0, "hello")
-        assert found["state"] == "void"
-        assert all(one["text"] for one in found["messages"])
+        judge = await arrived(served, "talk")
+        view = await lobby_of(served).at(judge, -1)
+        while view["state"] == "open":
+            await say(served, judge, 0, "hello")
+            view = await lobby_of(served).at(judge, 1)
+        assert view["state"] == "void"
+        assert all(one["text"] for one in view["messages"])
 
-    study = made(tmp_path, 4, mode, agent="eliza", machines=1.0, quiet_s=0.0)
-    run(study, work)
+    run(study := made(tmp_path, 4, mode, **ALONE, quiet_s=0.0), work)
     [talk] = read_state(study).talks.values()
-    assert talk.void is not None
-    assert why in talk.void
+    assert why in str(talk.void)
     assert [body["sample"] for body in asked] == [0, 1, 2]
 
 
 def test_who_comes_back_to_an_agent_too_late_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, lambda row: "hello")
+    monkeypatch.setattr("judging.study.lobby.SWEEP", 0.0)
 
     async def work(served: Study) -> None:
-        assert served.lobby is not None
+        lobby = lobby_of(served)
         for comes_back in ("by a look", "by a message", "not at all"):
-            judge, lobby = await arrived(served, "talk"), served.lobby
+            judge = await arrived(served, "talk")
             assert (await lobby.at(judge, -1))["state"] == "open"
             lobby.seen[judge.code] -= 46
             if comes_back == "by a look":
                 assert (await lobby.at(judge, -1))["state"] == "void"
             elif comes_back == "by a message":
-                assert await lobby.say(judge, 0, "hello") == "partner_left"
+                assert await say(served, judge, 0, "hello") == "partner_left"
         await lobby.at(await arrived(served, "talk"), -1)
         assert [talk.void is None for talk in served.state.talks.values()] == [False, False, False, True]
 
-    run(made(tmp_path, agent="eliza", machines=1.0), work)
+    run(made(tmp_path, **ALONE), work)
 
 
 def garbage(data: bytes, before: bytes = b"HTTP/1.1 200 OK\r\nconnection: close\r\n") -> misbehaving_server.Act:
@@ -463,38 +383,39 @@ def garbage(data: bytes, before: bytes = b"HTTP/1.1 200 OK\r\nconnection: close\
     return act
 
 
-GARBAGE = {
-    "no HTTP": garbage(b"SSH-2.0-x\r\n", b""),
-    "cut": garbage(b"transfer-encoding: chunked\r\n\r\n40\r\nabc"),
-    "headers": garbage(b"x: y\r\n" * 30_000 + b"\r\n{}"),
-    "deep": garbage(b'\r\n{"answer": ' + b"[" * 100_000),
-    "no object": misbehaving_server.body(b"[1]"),
-    "no end": misbehaving_server.huge(200),
-    "reset": misbehaving_server.cut,
-}
-
-
-@pytest.mark.parametrize("what", GARBAGE)
+@pytest.mark.parametrize(
+    "act",
+    [
+        garbage(b"SSH-2.0-x\r\n", b""),
+        garbage(b'\r\n{"answer": ' + b"[" * 100_000),
+        misbehaving_server.body(b"[1]"),
+        misbehaving_server.huge(200),
+        misbehaving_server.cut,
+        None,
+    ],
+    ids=["no HTTP", "deep", "no object", "no end", "reset", "away"],
+)
 def test_an_agents_server_that_sends_garbage_makes_it_void(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Any
 ) -> None:
     monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
 
     async def work(served: Study) -> None:
         assert await speak(served, await arrived(served, "talk"), "x") == "void"
 
-    with misbehaving_server.running() as told:
-        told.otherwise = lambda request: GARBAGE[what]
-        run(made(tmp_path, agent="eliza", machines=1.0, server=told.url), work)
-        assert len(told.requests) == 3
+    with misbehaving_server.running() as server:
+        server.otherwise = lambda request: act
+        url = f"http://127.0.0.1:{server_process.free_port()}" if act is None else server.url
+        run(made(tmp_path, **ALONE, server=url), work)
+        assert len(server.requests) == (0 if act is None else 3)
 
 
 def test_an_agents_server_that_hangs_holds_up_its_own_talks_alone(tmp_path: Path) -> None:
     """More questions hang than Python's own pool has threads: others join, what they do is on disk, and the server
-    ends when it is told to."""
-    with misbehaving_server.running() as told:
-        told.otherwise = lambda request: misbehaving_server.hang
-        study = made(tmp_path, agent="eliza", machines=1.0, server=told.url)
+    ends when it is to."""
+    with misbehaving_server.running() as agents:
+        agents.otherwise = lambda request: misbehaving_server.hang
+        study = made(tmp_path, **ALONE, server=agents.url)
         command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
         (tmp_path / "log").mkdir()
         with server_process.running(tmp_path / "log", command, os.environ) as server:
@@ -504,14 +425,14 @@ def test_an_agents_server_that_hangs_holds_up_its_own_talks_alone(tmp_path: Path
                 visitor = Visitor(server.port)
                 visitor.post("/join")
                 for step, answer in enumerate(({"agree": True}, {})):
-                    status, found = visitor.post("/answer", step=step, answer=answer)
-                    assert (status, found["new"]) == (200, True)
+                    status, reply = visitor.post("/answer", step=step, answer=answer)
+                    assert (status, reply["new"]) == (200, True)
                 _, view = visitor.post("/talk", after=-1)
                 assert view["state"] == "open"
                 if view["my_turn"]:
                     assert visitor.post("/say", turn=0, text="hello") == (200, {"why": None})
                     visitor.post("/talk", after=0)
-                while told.under_way <= number:
+                while agents.under_way <= number:
                     time.sleep(0.01)
             server.process.terminate()
             assert server.process.wait(20) == 128 + signal.SIGTERM
@@ -524,9 +445,9 @@ def test_an_agent_has_so_long_for_its_turn(tmp_path: Path, monkeypatch: pytest.M
     async def work(served: Study) -> None:
         assert await speak(served, await arrived(served, "talk"), "x") == "void"
 
-    with misbehaving_server.running() as told:
-        told.otherwise = lambda request: misbehaving_server.drip
-        run(study := made(tmp_path, agent="eliza", machines=1.0, server=told.url), work)
+    with misbehaving_server.running() as server:
+        server.otherwise = lambda request: misbehaving_server.drip
+        run(study := made(tmp_path, **ALONE, server=server.url), work)
     assert [talk.void for talk in read_state(study).talks.values()] == ["eliza: no answer within 0.2 s"]
 
 
@@ -538,21 +459,20 @@ def test_an_agent_that_types_when_the_person_leaves_says_no_more(
     monkeypatch.setattr("judging.study.lobby.HELD", 0.05)
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "talk"), served.lobby
-        assert lobby is not None
+        judge, lobby = await arrived(served, "talk"), lobby_of(served)
         if (await lobby.at(judge, -1))["my_turn"]:
-            await lobby.say(judge, 0, "hello")
+            await say(served, judge, 0, "hello")
         await lobby.at(judge, 1)
         talk = served.state.talk_of(judge.code)
         assert talk is not None
         known = len(talk.messages)
         lobby.seen[judge.code] -= 1000
-        await lobby._who_left(talk)
-        await asyncio.gather(*lobby.answering.values())
+        await lobby.end_if_left(talk)
+        await asyncio.gather(*lobby.tasks.values(), return_exceptions=True)
         assert talk.void is not None
         assert len(talk.messages) == known
 
-    run(made(tmp_path, 8, mode, agent="eliza", machines=1.0, quiet_s=0.0, base=0.4), work)
+    run(made(tmp_path, 8, mode, **ALONE, quiet_s=0.0, base=0.4), work)
 
 
 @pytest.mark.parametrize(
@@ -574,15 +494,7 @@ def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) 
     (tmp_path / "log").mkdir()
     with server_process.running(tmp_path / "log", command, os.environ) as server:
         server.wait_for("/health")
-        pages: list[Page] = []
-        for _ in range(2):
-            page = browser.new_context().new_page()
-            page.goto(server.url)
-            page.get_by_role("button", name="Begin").click()
-            page.get_by_role("button", name="I agree").click()
-            page.get_by_role("heading", name="What to do").wait_for()
-            page.get_by_role("button", name="Continue").click()
-            pages.append(page)
+        pages: list[Page] = [begin_in(browser.new_context().new_page(), server.url) for _ in range(2)]
         for page in pages:
             page.get_by_role("heading", name="Conversation").wait_for()
         for number in range(3):

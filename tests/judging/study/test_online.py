@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 import random
+import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -20,17 +22,20 @@ import misbehaving_server
 import pytest
 import scipy.stats
 import server_process
-from online_studies import BATCH, made, replies, take_part
-from study_folders import arrived, run
+from online_studies import AGENTS, BATCH, made, replies, take_part
+from study_folders import arrived, begin_in, run
 
 from agents.errors import InputError
-from judging.study import status
 from judging.study.agent_server import NoAnswerError, text_of
-from judging.study.online.tests import HeldTests
+from judging.study.events import Judge, read_state
+from judging.study.online.course import PARTS, OnlineTest, next_cell, shortened
+from judging.study.online.lobby_of_tests import OnlineLobby
 from judging.study.settings import OnlineSettings, read_settings
-from judging.study.state import Judge, read_state
+from judging.study.settings import Tests as Drawn
 from judging.study.study import Refused, Study
+from judging.verdicts import read_verdicts
 from serving.cli import main
+from serving.runs.records import problems
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,9 +43,14 @@ if TYPE_CHECKING:
 BAD = "<img src=x onerror=document.title='broken'>"
 
 
+def lobby_of(study: Study) -> OnlineLobby:
+    assert isinstance(study.lobby, OnlineLobby)
+    return study.lobby
+
+
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.online.lobby.LOOK", 0.01)
+    monkeypatch.setattr("judging.study.lobby.LOOK", 0.01)
 
 
 @pytest.mark.parametrize(("verdicts", "deceives"), [("end", 0.0), ("each", 1.0)])
@@ -85,6 +95,15 @@ def test_a_judge_a_person_and_a_machine(
     assert all(",Iceland," in line for line in table[1:])
     others = [path for path in (tmp_path / "out").rglob("*.*") if path.is_file() and path.name != "participants.csv"]
     assert all(b"Iceland" not in path.read_bytes() for path in others)
+    first, second = state.judges
+    assert main(["study", "forget", str(study), first]) == 0
+    events = (study / "events.jsonl").read_text()
+    assert first not in events
+    assert "p0 1" not in events
+    state = read_state(study)
+    assert (list(state.judges), state.judges[second].ended) == ([second], "finished")
+    assert [test.void for test in state.tests.by_id.values()] == ["forgotten"]
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "none")]) == 2
 
 
 def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,20 +136,21 @@ def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch
     the kind before tells nothing."""
     shares = {"two machines": 0.3, "two people": 0.3, "person machine": 0.4}
     chance, clock = random.Random(8), [0.0]
-    monkeypatch.setattr("judging.study.online.lobby.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr("judging.study.online.lobby.SWEEP", 1e9)
-    monkeypatch.setattr("judging.study.online.tests.HeldTests.drive", lambda self, test: None)
+    told = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
+    for name in ("lobby", "online.lobby_of_tests"):
+        monkeypatch.setattr(f"judging.study.{name}.time", told)
+    monkeypatch.setattr("judging.study.lobby.SWEEP", 1e9)
+    monkeypatch.setattr("judging.study.online.lobby_of_tests.OnlineLobby.drive", lambda self, test: None)
     waits: list[tuple[float, str]] = []
 
     async def work(served: Study) -> None:
-        lobby, state = served.online, served.state
-        assert lobby is not None
+        lobby, state = lobby_of(served), served.state
 
         async def note(*events: dict[str, Any]) -> None:
             for event in events:
                 state.apply({**event, "at": "2026-01-01T00:00:00Z"})
 
-        lobby.held.note = note
+        lobby.note = note
         here: list[tuple[Judge, float]] = []
         while len(waits) < 1000:
             clock[0] += 1
@@ -142,7 +162,7 @@ def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch
                 here.append((state.judges[name], clock[0]))
             for judge, came in list(here):
                 lobby.seen[judge.code] = clock[0]
-                found = await lobby._look(judge)
+                found = await lobby.look(judge)
                 if found["state"] != "waiting":
                     here.remove((judge, came))
                 if found.get("role") == "judge":
@@ -170,15 +190,14 @@ def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
 
     async def work(served: Study) -> None:
         judge = await arrived(served, "test")
-        assert served.online is not None
         begun = asyncio.create_task(take_part(served, judge, "q"))
         while (
             not (tests := served.state.tests.by_id)
             or len((test := tests["test-00001"]).answers[-1:] and test.answers[-1]) < 2
         ):
             await asyncio.sleep(0.01)
-        held = served.online.held
-        assert served.online._view(test, judge.code)["exchanges"][0]["answers"] == []
+        held = lobby_of(served)
+        assert lobby_of(served).view(test, judge.code)["exchanges"][0]["answers"] == []
         assert held.due(test) == []
         held.began[test.id] -= 1.5
         seen = await begun
@@ -188,14 +207,15 @@ def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
     run(study, work)
 
 
-def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_leaves_makes_it_void_and_the_other_one_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     study = made(tmp_path, seconds_away=0.3)
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
         stays, leaves = [await arrived(served, "test") for _ in range(2)]
-        lobby = served.online
-        assert lobby is not None
+        lobby = lobby_of(served)
         waits = asyncio.create_task(take_part(served, stays, "x"))
         while (await lobby.at(leaves, ""))["state"] != "open":
             await asyncio.sleep(0.01)
@@ -212,20 +232,18 @@ def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, mo
 
     run(study, work)
     first, second = read_state(study).tests.by_id.values()
-    rows = status.tests_of(read_state(study), 50)["right"]
-    void = [(row["by"], row["value"], row["void"]) for row in rows if row["void"]]
-    assert void == [("condition", first.condition, 1), ("exchanges", first.exchanges, 1)]
+    assert main(["study", "status", str(study)]) == 0
+    assert "void: 1 the judge left" in (told := capsys.readouterr().out) or "void: 1 an agent left" in told
     assert str(first.void).endswith(" left")
     assert second.void is None
 
 
 def test_a_test_that_everybody_has_left_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.online.lobby.SWEEP", 0.0)
+    monkeypatch.setattr("judging.study.lobby.SWEEP", 0.0)
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        lobby, leaves = served.online, await arrived(served, "test")
-        assert lobby is not None
+        lobby, leaves = lobby_of(served), await arrived(served, "test")
         assert (await lobby.at(leaves, ""))["state"] == "open"
         comes, late = await arrived(served, "test"), await arrived(served, "test")
         assert (await lobby.at(comes, ""))["state"] == "waiting"  # for one test alone is wanted
@@ -242,8 +260,7 @@ def test_who_comes_back_too_late_has_left(tmp_path: Path, monkeypatch: pytest.Mo
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "test"), served.online
-        assert lobby is not None
+        judge, lobby = await arrived(served, "test"), lobby_of(served)
         found = await lobby.at(judge, "")
         lobby.seen[judge.code] -= 46
         if comes_back == "at":
@@ -259,11 +276,10 @@ def test_who_keeps_the_others_waiting_has_left(tmp_path: Path, monkeypatch: pyte
 
     async def work(served: Study) -> None:
         people = [await arrived(served, "test") for _ in range(2)]
-        assert served.online is not None
-        await asyncio.gather(*(served.online.at(one, "") for one in people))
+        await asyncio.gather(*(lobby_of(served).at(one, "") for one in people))
         [test] = served.state.tests.by_id.values()
         while test.void is None:
-            await asyncio.gather(*(served.online.at(one, "") for one in people))
+            await asyncio.gather(*(lobby_of(served).at(one, "") for one in people))
             await asyncio.sleep(0.05)
         assert test.void.endswith("did nothing")
 
@@ -275,8 +291,7 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     async def work(served: Study) -> None:
         people = [await arrived(served, "test") for _ in range(3)]
-        lobby = served.online
-        assert lobby is not None
+        lobby = lobby_of(served)
         await asyncio.gather(*(lobby.at(one, "") for one in people[:2]))
         [test] = served.state.tests.by_id.values()
         judge, agent = sorted(people[:2], key=lambda one: one.code != test.judge)
@@ -300,21 +315,6 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     run(made(tmp_path, exchanges=[5]), work)
 
 
-def test_a_machine_whose_server_is_away_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.agent_server.TRIES", 1)
-
-    async def away(client: Any, server: str, body: Any) -> Any:
-        raise ConnectionRefusedError("nobody is there")
-
-    monkeypatch.setattr("judging.study.agent_server.AgentClient.record", away)
-
-    async def work(served: Study) -> None:
-        seen = await take_part(served, await arrived(served, "test"), "q")
-        assert seen[-1]["state"] == "void"
-
-    run(made(tmp_path, two_machines=1.0), work)
-
-
 def test_a_machine_that_hangs_or_sends_garbage_makes_it_void(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -322,9 +322,8 @@ def test_a_machine_that_hangs_or_sends_garbage_makes_it_void(
     monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
 
     async def hangs(served: Study) -> None:
-        assert served.online is not None
         with pytest.raises(NoAnswerError, match=r"argues: no answer within 0\.5 s"):
-            await served.online.held._answer(told.url, "argues", {}, text_of)
+            await lobby_of(served)._reply(told.url, "argues", {}, text_of)
 
     async def no_http(served: Study) -> None:
         assert (await take_part(served, await arrived(served, "test"), "q"))[-1]["state"] == "void"
@@ -382,7 +381,6 @@ def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest
 
     async def work(served: Study) -> None:
         judge = await arrived(served, "test")
-        assert served.online is not None
         taking_part = asyncio.create_task(take_part(served, judge, "q"))
         while not (tests := list(served.state.tests.by_id.values())) or not tests[0].asked:
             await asyncio.sleep(0.01)
@@ -392,7 +390,10 @@ def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest
         assert seen[-1]["state"] == "over"
         assert 0 < test.asked[0].clock < test.asked[1].clock < test.judged[0].clock < 600
         monkeypatch.setattr(time, "time", lambda: test.began() - 3600)
-        assert HeldTests(served.online.settings, served.state, served._talked).clock(test) >= test.judged[0].clock
+        assert (
+            OnlineLobby(lobby_of(served).settings, served.state, served._happened, served._written).clock(test)
+            >= test.judged[0].clock
+        )
 
     run(made(tmp_path, exchanges=[2], two_machines=1.0, base=0.1), work)
 
@@ -402,7 +403,6 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        assert served.online is not None
         for name in ("void", "over"):
             if name == "void":
                 replies(monkeypatch, lambda agent, row: {})
@@ -418,21 +418,9 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
     run(made(tmp_path, participants_wanted=1, participants_most=1, exchanges=[1], two_machines=1.0), work)
 
 
-def test_nobody_comes_and_one_goes_on(tmp_path: Path) -> None:
-    async def work(served: Study) -> None:
-        judge = await arrived(served, "test")
-        assert served.online is not None
-        assert (await served.online.at(judge, ""))["state"] == "nobody"
-        assert await served.answer(judge, judge.step, {"nobody": True})
-        assert (judge.ended, judge.answers[-1]["test"]) == ("finished", None)
-
-    run(made(tmp_path, seconds_in_lobby=0.0), work)
-
-
 def test_who_waited_for_one_test_waits_anew_for_the_next(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "test"), served.online
-        assert lobby is not None
+        judge, lobby = await arrived(served, "test"), lobby_of(served)
         version = ""
         while (found := await lobby.at(judge, version))["state"] == "waiting":
             version = found["version"]
@@ -442,25 +430,114 @@ def test_who_waited_for_one_test_waits_anew_for_the_next(tmp_path: Path) -> None
     run(made(tmp_path, seconds_in_lobby=0.2, each=2), work)
 
 
-def test_a_participant_is_forgotten_with_what_they_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = made(tmp_path, exchanges=[1])
-    replies(monkeypatch)
+def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without people, in no time but the tests' own: what was said before the end and after is what an undisturbed
+    batch says; the export's verdicts, scored, are those of a judge whose ability is known."""
 
-    async def work(served: Study) -> None:
-        people = [await arrived(served, "test") for _ in range(2)]
-        await asyncio.gather(*(take_part(served, one, f"p{at}") for at, one in enumerate(people)))
-        for one in people:
-            await served.answer(one, one.step, {})
+    def said(agent: str, row: dict[str, Any]) -> Any:
+        if row["task"] == "judgement":  # the machine's answers name it: three in four are found
+            chance = random.Random(row["id"]).random() < 0.75
+            in_first = not row["answer"]["messages"][1]["text"].startswith("person")
+            return {"verdict": "machine" if in_first == chance else "human", "reason": None}
+        if agent == "questions":  # of whom B is both
+            assert all(re.fullmatch("1: .+\n2: .+", one["text"]) for one in row["history"] if one["speaker"] == "B")
+        return f"{agent} says {len(row['history'])}. " + "word " * 20
 
-    run(study, work)
-    first, second = read_state(study).judges
-    assert main(["study", "forget", str(study), first]) == 0
-    assert first not in (study / "events.jsonl").read_text()
-    assert "p0 1" not in (study / "events.jsonl").read_text()
-    state = read_state(study)
-    assert (list(state.judges), state.judges[second].ended) == ([second], "finished")
-    assert [test.void for test in state.tests.by_id.values()] == ["forgotten"]
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 2
+    replies(monkeypatch, said)
+    study = made(tmp_path, exchanges=[1, 3], two_machines=0.1, verdicts="each", base=1.0, type_mean=0.3, **BATCH)
+    command = ["study", "batch", str(study), "--tests", "60", "--at-once", "20"]
+    assert main(command) == 0
+    whole = read_state(study).tests.by_id
+    events = (study / "events.jsonl").read_bytes()
+    (study / "events.jsonl").write_bytes(events[: len(events) * 3 // 5])
+    assert main(command) == 0
+    resumed = read_state(study).tests.by_id
+    assert len(resumed) == 60
+    for name, test in whole.items():
+        other = resumed[name]
+        assert (test.agents, test.condition, test.exchanges) == (other.agents, other.condition, other.exchanges)
+        assert (test.asked, test.answers, test.judged) == (other.asked, other.answers, other.judged)
+        assert all(len(said.text.split()) < 15 for both in test.answers for said in both.values())
+        assert all(one.delay_s > 1 for one in test.asked)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 0
+    for folder in ("conversations", "verdicts"):
+        for path in (tmp_path / "out" / folder / "records").iterdir():
+            assert all(problems(json.loads(line)) == [] for line in path.read_text().splitlines())
+    table = read_verdicts([tmp_path / "out" / "verdicts"])
+    alike = table[table["truth"] == table["beside_truth"]]
+    assert alike["stimulus"].nunique() == 6
+    apart = table[table["truth"] != table["beside_truth"]]
+    assert abs((apart["verdict"] == apart["truth"]).mean() - 0.75) < 0.1
+    capsys.readouterr()
+    assert main(["study", "status", str(study)]) == 0
+    assert "tests: 60 of 50 wanted (0 under way, 0 void)" in capsys.readouterr().out
+    assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(tmp_path / "scores"), "--by", "condition"]) == 0
+
+
+def test_all_that_is_missing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = made(tmp_path, machine_argues="", machine_deceives="", two_machines=0.5)
+    assert main(["study", "check", str(study)]) == 2
+    said = capsys.readouterr().err
+    assert "agents.machine_argues: name" in said
+    assert "agents.machine_deceives: name" in said
+    assert main(["study", "batch", str(study), "--tests", "1"]) == 2
+    said = capsys.readouterr().err
+    assert all(f"batch.{name.removeprefix('batch_')}: name" in said for name in BATCH)
+    text = re.sub('(machine_.+) = ""', r'\1 = "eliza"', (study / "study.toml").read_text())
+    text = text.replace("http://127.0.0.1:8001/", f"http://127.0.0.1:{server_process.free_port()}/")
+    (study / "study.toml").write_text(text.replace("person_deceives = 0.5", "person_deceives = 1.0"))
+    assert main(["study", "check", str(study)]) == 2
+    said = capsys.readouterr().err
+    assert "does not answer; start `turinglike serve`" in said
+    assert "machine_deceives" not in said  # which no test has
+
+
+def test_every_value_has_its_share() -> None:
+    """Whatever is drawn before, no number of exchanges, condition or kind is more than one test off its share."""
+    settings = Drawn(wanted=100, seed=0, two_machines=0.2, two_people=0.1, person_deceives=0.3)
+    held: list[OnlineTest] = []
+    for at in range(200):
+        cell = next_cell(settings, held, random.Random(at))
+        parts = list(PARTS[cell.pair])
+        held.append(OnlineTest("t", "", "j", ["a", "b"], parts, cell.condition, cell.exchanges, "end"))
+        counts = Counter(test.exchanges for test in held)
+        assert all(abs(counts[number] - (at + 1) / 4) < 1.5 for number in settings.exchanges)
+        for found, share in (
+            (sum(test.condition == "person_deceives" for test in held), 0.3),
+            (sum(test.pair == "two machines" for test in held), 0.2),
+            (sum(test.pair == "two people" for test in held), 0.1),
+        ):
+            assert abs(found - share * (at + 1)) < 1.5
+    cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
+    assert len(cells) == 24
+    assert {next_cell(settings, held, random.Random(0), kind).pair for kind in PARTS} == set(PARTS)
+
+
+def test_what_a_machine_says_too_much_is_cut() -> None:
+    assert shortened("One two. Three four. Five six.", 4) == "One two. Three four."
+    assert shortened("one two three four five", 3) == "one two three"
+    assert shortened("Fine, thank you", 14) == "Fine, thank you"
+    assert shortened("It costs 3.50 dollars a day", 5) == "It costs 3.50 dollars a"
+    assert shortened('I said "No." Then Dr. Smith came in', 6) == 'I said "No."'
+
+
+def test_an_agent_that_cannot_take_a_part_is_named_and_what_makes_tests_void_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("judging.study.agent_server.TRIES", 1)
+    names = dict.fromkeys([*AGENTS, *BATCH], "eliza")
+    replies(monkeypatch, lambda agent, row: {})
+    monkeypatch.setattr("judging.study.materials.served_agents", lambda server: ({"eliza": ["conversation"]}, ""))
+    study = made(tmp_path, **names)
+    command = ["study", "batch", str(study), "--tests", "3"]
+    assert main(command) == 2
+    assert capsys.readouterr().err.splitlines()[0] == "batch.verdicts: eliza answers conversation, not judgement"
+    monkeypatch.setattr("judging.study.materials.OnlineMaterial.served_problems", lambda self, **about: [])
+    assert main(command) == 1
+    assert main(["study", "status", str(study)]) == 0
+    assert "  void: 3 eliza: KeyError: 'messages'" in capsys.readouterr().out.splitlines()
 
 
 class _Machine(BaseHTTPRequestHandler):
@@ -497,12 +574,7 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, mach
         for _ in range(2):
             page = browser.new_context().new_page()
             page.on("pageerror", lambda error: faults.append(str(error)))
-            page.goto(server.url)
-            page.get_by_role("button", name="Begin").click()
-            page.get_by_role("button", name="I agree").click()
-            page.get_by_role("heading", name="What to do").wait_for()
-            page.get_by_role("button", name="Continue").click()
-            pages.append(page)
+            pages.append(begin_in(page, server.url))
         for page in pages:
             page.get_by_role("button", name="I have read this").click()
         [judge] = [page for page in pages if page.get_by_role("heading", name="You are the judge").is_visible()]

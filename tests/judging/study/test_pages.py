@@ -15,7 +15,7 @@ import server_process
 import study_folders
 from server_process import Server
 
-from judging.study.state import Judge, read_state
+from judging.study.events import Judge, read_state
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page

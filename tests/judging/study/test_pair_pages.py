@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import study_folders
 
-from judging.study.state import read_state
+from judging.study.events import read_state
 from serving.cli import main
 
 if TYPE_CHECKING:

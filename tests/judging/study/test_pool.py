@@ -13,7 +13,6 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.pool import TrialPool, Turn
-from judging.study.presets import fitting
 from judging.study.settings import read_settings, source_of
 
 
@@ -100,10 +99,7 @@ def test_no_judge_meets_a_conversation_of_people_in_two_pairs(tmp_path: Path) ->
     for turns in draw_many(found, 10):
         assert len({turn.page.people for turn in turns}) == len(turns) >= 9
     more = pool(tmp_path / "more", "conversation", trials, number=12, practice=1)
-    assert more.problems() == [
-        "trials.number, trials.practice: a judge sees no conversation of people twice, and there are 12 for 13 trials "
-        "(12 and 1 of practice)"
-    ]
+    assert "1 trial of the wanted cannot be drawn" in " ".join(more.problems())
 
 
 def test_an_example_is_nobodys_trial(tmp_path: Path) -> None:
@@ -117,8 +113,8 @@ def test_an_example_is_nobodys_trial(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"number": 31}, "there are 30 for 31 trials"),
-        ({"number": 20, "practice": 11}, "there are 30 for 31 trials (20 and 11 of practice)"),
+        ({"number": 31}, "1 trial of the wanted cannot be drawn"),
+        ({"number": 20, "practice": 11}, "1 trial of the wanted cannot be drawn"),
         ({"number": 20, "catch": 0.1}, "trials.catch: the trial set has no catch trials"),
     ],
 )
@@ -131,7 +127,7 @@ def test_a_picture_that_is_gone_is_told(tmp_path: Path) -> None:
     found = pool(tmp_path, "image_captioning", study_folders.picture_trials(tmp_path / "T", 12), number=6)
     assert found.problems() == []
     (tmp_path / "T" / "media" / "s0003.png").unlink()
-    assert found.problems() == ["trials: 1 file is gone (media/s0003.png)"]
+    assert found.problems() == ["trials: of the pictures 1 file cannot be found, such as media/s0003.png"]
 
 
 def test_a_key_of_other_trials_is_refused(tmp_path: Path) -> None:
@@ -152,6 +148,6 @@ def test_trials_leave_room_for_those_to_catch(tmp_path: Path) -> None:
     for turns in draw_many(found, 20):
         assert Counter(turn.page.catch for turn in turns) == {False: 18, True: 2}
     found = pool(tmp_path / "lacks", "word_association", rows, number=20, catch=0.1)
-    assert "0 are left beside the other trials for 2 catch trials" in " ".join(found.problems())
-    asked = found.settings.trials.model_copy(update={"number": 50, "practice": 2})
-    assert fitting(20, asked, has_catch=True) == {"number": 16, "practice": 2}
+    assert "2 trials of the wanted cannot be drawn" in " ".join(found.problems())
+    assert found.fit() == {"number": 18}
+    assert found.problems() == []

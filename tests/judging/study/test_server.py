@@ -23,7 +23,7 @@ import study_folders
 from server_process import Server
 
 from judging.blindness import detected
-from judging.study.state import read_state
+from judging.study.events import read_state
 from judging.verdicts import read_key
 from serving.cli import main
 

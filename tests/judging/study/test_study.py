@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import random
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import study_folders
+from study_folders import run
 
 from agents.errors import InputError, StorageError
+from judging.study.events import Judge, read_personal, read_state
 from judging.study.page_answers import BadAnswer
 from judging.study.pages import read_phrases, view
-from judging.study.settings import StudySettings, read_settings, source_of
-from judging.study.state import Judge, read_personal, read_state
-from judging.study.study import Refused, Study, hashed, material_of
+from judging.study.settings import read_settings
+from judging.study.study import Refused, Study, hashed
 from judging.trial_set import QUESTIONS
 from serving.cli import main
 
@@ -29,25 +28,6 @@ from serving.cli import main
 def made(folder: Path, **changes: Any) -> Path:
     trials = study_folders.write_trials(folder / "T", study_folders.word_trials(30, catch=3))
     return study_folders.write_study(folder / "study", trials, "word_association", **{"number": 6, **changes})
-
-
-@contextlib.asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Study]:
-    settings: StudySettings = read_settings(folder)
-    study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
-    study.start()
-    try:
-        yield study
-    finally:
-        await study.close()
-
-
-def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
-    async def inside() -> None:
-        async with opened(folder) as study:
-            await work(study)
-
-    asyncio.run(inside())
 
 
 def said(judge: Judge, verdict: str = "human") -> dict[str, Any]:

@@ -143,7 +143,7 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
             answer = await dialogue.say(f"My message number {number}.")
             assert (answer is None) == (dialogue.ended and starts != person)
             number += 1
-        with pytest.raises(DialogueError, match="all 6 messages have been said") as late:
+        with pytest.raises(DialogueError, match="all 6 messages are there") as late:
             await dialogue.say("late")
         assert late.value.code == "ended"
         return dialogue

@@ -17,7 +17,7 @@ from agents.answers import TurnAnswer
 from agents.language.filters.policies import THRESHOLDS, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.pair_settings import DelaySettings
-from serving.conversations.transcript import Transcript, blank_fault_of, lines_of, no_instructions
+from serving.conversations.transcript import Transcript, fault_of, lines_of, no_instructions
 
 NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 SECOND_A_LETTER = DelaySettings(**{**NO_DELAY, "type_mean": 1.0})
@@ -115,7 +115,7 @@ def test_by_turns_messages_come_after_the_delays_that_they_bring() -> None:
     ids=["text", "empty", "spaces", "separator", "long"],
 )
 def test_what_cannot_be_sent(text: str, why: str | None) -> None:
-    fault = blank_fault_of(b'{"text": "%b"}' % text.encode().replace(b"\n", b"\\n"))
+    fault = fault_of(b'{"text": "%b"}' % text.encode().replace(b"\n", b"\\n"))
     assert (fault is None) == (why is None)
     assert why is None or why in str(fault)
     assert lines_of(" \n \u2028") == []

@@ -221,13 +221,6 @@ def test_any_text_and_number_survives(tmp_path_factory: pytest.TempPathFactory, 
     assert [orjson.loads(text)["answer"]["text"] for text in (folder / "jsonl").read_bytes().splitlines()] == texts
 
 
-def test_many_rows_go_through_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serving.export.parquet.CHUNK", 7)
-    run = write_run(tmp_path / "run", [], {"mmcq": [record(f"s{number}") for number in range(50)]})
-    export(run, "parquet", tmp_path / "t.parquet")
-    assert pq.read_table(tmp_path / "t.parquet")["stimulus"].to_pylist() == [f"s{number}" for number in range(50)]
-
-
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
@@ -371,13 +364,6 @@ def test_captions_may_be_as_plain_as_the_published_ones_of_clipcap(tmp_path: Pat
     assert exported["y"] == said
 
 
-def test_turingtest_of_another_sample(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="5 answers are missing"):
-        export(_benchmark(tmp_path), "turingtest", tmp_path / "out", sample=1)
-    export(tmp_path / "run", "turingtest", tmp_path / "out", sample=1, allow_missing=True)
-    assert [path.name for path in (tmp_path / "out" / "all").iterdir()] == ["word.json"]
-
-
 def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_path: Path) -> None:
     stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search", target_box=[1, 1, 2, 2]), stimulus("c1")]
     records = {"hunter": [record("g2", GAZE, "hunter")], "gbvs": [record("g1", GAZE, "gbvs")]}
@@ -402,20 +388,6 @@ def test_what_has_no_place_in_the_benchmark_is_said(tmp_path: Path) -> None:
     write_run(tmp_path / "both", stimuli, records, {"hunter": agent_entry(GAZE, "conversation")})
     with pytest.raises(InputError, match=rf"{said} and conversations \(use jsonl\)$"):
         export(tmp_path / "both", "turingtest", tmp_path / "out", allow_missing=True)
-
-
-def test_two_stimuli_of_one_id_are_refused(tmp_path: Path) -> None:
-    stimuli = [stimulus("come", WORD), stimulus("come/prompted", WORD, benchmark_id="come", version="prompted")]
-    run = write_run(tmp_path / "run", stimuli, {"all": []}, {"all": agent_entry(WORD)})
-    with pytest.raises(InputError, match="one answer for each id") as caught:
-        export(run, "turingtest", tmp_path / "out")
-    assert "'come'" in str(caught.value.problems[0])
-
-
-def test_an_answer_that_is_none_is_named(tmp_path: Path) -> None:
-    run = _benchmark(tmp_path, g1=record("g1", GAZE, "all", answer={"fixations": [[1]], "frame": [0, 0]}))
-    with pytest.raises(InputError, match=r"g1.*not an answer to attention_prediction"):
-        export(run, "turingtest", tmp_path / "out")
 
 
 # --- usage ----------------------------------------------------------------------------------------------------------

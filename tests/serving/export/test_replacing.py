@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 from typing import Any
 
@@ -111,31 +110,6 @@ def test_the_runs_own_files_are_safe(run: Path, tmp_path: Path, name: str, form:
     assert tree(run) == before
 
 
-def test_an_export_beside_the_runs_own_files_is_fine(run: Path) -> None:
-    exported(run, "csv", run / "answers.csv")
-    exported(run, "csv", run / "answers.csv", force=True)
-    assert (run / "answers.csv").is_file()
-
-
-def test_what_is_no_plain_file_is_not_replaced(run: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
-    (tmp_path / "target").write_text("mine")
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
-    for out, reason in (("fifo", "not a plain file"), ("link", "is a link"), ("dangling", "is a link")):
-        for force in (False, True):
-            with pytest.raises(InputError, match=reason):
-                exported(run, "csv", tmp_path / out, force=force)
-            with pytest.raises(InputError, match="is not a folder"):
-                exported(run, "turingtest", tmp_path / out, force=force)
-    with pytest.raises(InputError, match="not a plain file"):
-        exported(run, "jsonl", Path("/dev/null"), force=True)
-    (tmp_path / "out.csv.export.json").symlink_to(tmp_path / "target")  # the side-car too
-    with pytest.raises(InputError, match="is a link"):
-        exported(run, "csv", tmp_path / "out.csv", force=True)
-    assert (tmp_path / "target").read_text() == "mine"
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_full_disk_leaves_nothing(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     def full(descriptor: int) -> None:
@@ -145,12 +119,6 @@ def test_a_full_disk_leaves_nothing(run: Path, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(StorageError, match="No space left on device"):
         exported(run, form, tmp_path / "folder" / "out")
     assert list((tmp_path / "folder").iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_made(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StorageError):
-        exported(run, "jsonl", tmp_path / "file" / "out.jsonl")
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -4,8 +4,6 @@ process."""
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from typing import Any
 
 import httpx2
@@ -15,7 +13,6 @@ from served_here import code, here
 
 from agents.stimuli import ConversationStimulus
 from serving.conversations.dialogue import Dialogue
-from serving.http import page
 from serving.http.conversations import MOST_EXCHANGES, MOST_TEXT, OpenConversations
 from serving.runs.records import problems
 
@@ -100,19 +97,6 @@ def test_an_agent_that_begins_has_begun() -> None:
     here(work)
 
 
-def test_what_filters_find_is_told_and_nothing_more() -> None:
-    async def work(found: served_here.Here) -> None:
-        talk = await opened(found)
-        for told in ("I like books a lot, you know.", "Yes. I like books a lot, you know."):
-            await say(found, talk, told)
-        status, answer = await say(found, talk, "I like books a lot, you know.")
-        assert status == 200
-        [flag] = answer["messages"][0]["flags"]
-        assert (flag["filter"], flag["rejected"]) == ("repeated_sentence", False)
-
-    here(work)
-
-
 def test_what_is_left_open_is_drawn_from_seed_and_id() -> None:
     async def work(found: served_here.Here) -> None:
         def drawn(body: Any) -> Any:
@@ -128,27 +112,7 @@ def test_what_is_left_open_is_drawn_from_seed_and_id() -> None:
     here(work)
 
 
-def test_answers_are_counted() -> None:
-    async def work(found: served_here.Here) -> None:
-        await say(found, await opened(found))
-        metrics = (await found.client.get("/metrics")).text
-        assert 'turinglike_answers_total{agent="null",status="ok"} 1.0' in metrics
-        # nor does a label hold an id
-        assert f'route="{OPEN}/{{id}}/messages"' in metrics
-
-    here(work)
-
-
 # ids and limits
-
-
-def test_ids_are_of_128_random_bits() -> None:
-    kept = OpenConversations(count=300)
-    ids = [kept.add(None) for _ in range(300)]  # type: ignore[arg-type]
-    assert len(set(ids)) == 300
-    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)
-    bits = [sum(int(one, 16) >> bit & 1 for one in ids) for bit in range(128)]
-    assert all(90 < count < 210 for count in bits)  # 150 with a deviation of 8.7
 
 
 def test_what_nobody_uses_is_forgotten_and_a_full_house_says_when() -> None:
@@ -263,24 +227,6 @@ def test_a_rejected_answer_leaves_the_conversation_as_it_was() -> None:
     here(work, {"null": {"reject": 0.6}})
 
 
-@pytest.mark.parametrize(
-    ("agent", "settings", "options", "status"),
-    [
-        ("null", {"fail": "talk"}, {}, (502, "told_to_fail")),
-        ("null-one", {"delay_s": 5}, {"deadline": 0.05}, (504, "deadline")),
-    ],
-)
-def test_a_failed_answer_is_no_message(agent: str, settings: Any, options: Any, status: Any) -> None:
-    async def work(found: served_here.Here) -> None:
-        talk = await opened(found, agent=agent, id="talk")
-        for _ in range(2):
-            assert code(await say(found, talk)) == status
-        assert (await read(found, talk))["messages"] == []
-        assert found.service.waiting() == {agent: 0}
-
-    here(work, {agent: settings}, **options)
-
-
 def test_a_conversation_that_could_not_begin_is_none() -> None:
     async def work(found: served_here.Here) -> None:
         begins = {"agent": "null", "person": "B", **FIRST}
@@ -308,17 +254,6 @@ def test_who_hangs_up_frees_the_place_and_may_come_back() -> None:
         assert [one["turn"] for one in body["messages"]] == [0, 1]
 
     here(work, {"null-one": {"delay_s": 0.3}}, queue=1)
-
-
-def test_who_hangs_up_while_the_agent_begins_leaves_nothing() -> None:
-    async def work(found: served_here.Here) -> None:
-        begins = {"agent": "null-one", "person": "B", **FIRST}
-        found.leave.set()
-        await found.hang_up(OPEN, json.dumps(begins).encode())
-        assert found.service.waiting() == {"null-one": 0}
-        assert (await found.post(OPEN, begins))[0] == 201
-
-    here(work, {"null-one": {"delay_s": 0.2}}, kept=OpenConversations(count=1))
 
 
 HOSTILE: dict[str, tuple[Any, int]] = {
@@ -381,19 +316,3 @@ def test_what_is_no_message_is_refused(body: bytes, status: int) -> None:
         assert len((await read(found, talk))["messages"]) == (2 if status == 200 else 0)
 
     here(work)
-
-
-@pytest.mark.parametrize("talk", ["0" * 32, "x", "%00", "a b", "é", "0" * 5000])
-def test_an_id_that_was_never_given_is_unknown(talk: str) -> None:
-    async def work(found: served_here.Here) -> None:
-        await opened(found)
-        assert (await say(found, talk))[0] in (404, 405)
-        for ask in (found.client.get, found.client.delete):
-            assert (await ask(f"{OPEN}/{talk}")).status_code in (404, 405)
-
-    here(work)
-
-
-def test_the_page_lets_nobody_write_more_than_is_taken() -> None:
-    script = (page.STATIC / "talk.js").read_text()
-    assert re.findall(r"const MOST = (\d+);", script) == [str(MOST_TEXT)]

@@ -16,7 +16,6 @@ import server_process
 from served_here import code, here
 
 from agents.errors import IdentityError, InputError, LockedError, StorageError
-from serving.cli import main
 from serving.http.kept_records import kept_records
 from serving.runs import store
 from serving.runs.atomic_files import lock
@@ -112,18 +111,6 @@ def test_a_chat_is_kept_with_what_was_said_before(tmp_path: Path) -> None:
     here(work, out=out)
 
 
-def test_who_goes_away_has_said_what_was_said(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-
-    async def work(found: served_here.Here) -> None:
-        found.leave.set()
-        await found.hang_up("/answers", json.dumps(WORD).encode())
-        _, record = await found.post("/answers", WORD)
-        assert kept(out, "null") == [record]
-
-    here(work, {"null": {"delay_s": 0.05}}, out=out)
-
-
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """After this is called nothing can be written."""
 
@@ -197,15 +184,6 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
         opened(run)
 
 
-def test_a_set_is_not_answered_where_a_server_keeps_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    opened(tmp_path / "out")
-    words = tmp_path / "words.jsonl"
-    words.write_text(json.dumps(WORD["stimulus"]))
-    assert main(["generate", str(words), "--agents", "null", "--out", str(tmp_path / "out")]) == 2
-    assert "holds what a server kept" in capsys.readouterr().err
-    assert not (tmp_path / "out" / "stimuli.jsonl").exists()
-
-
 def exchange(server: server_process.Server, path: str, body: Any) -> Any:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
     try:
@@ -240,12 +218,3 @@ def test_a_folder_that_can_no_longer_be_written_ends_a_server_with_4(tmp_path: P
         assert "lock was removed during the run" in server.said()
         assert "Traceback" not in server.said()
     assert [record["sample"] for record in kept(out, "null")] == [0]
-
-
-def test_a_folder_that_cannot_be_written_ends_the_command_with_4(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    with lock(out), server_process.started(tmp_path, "null", "--out", str(out)) as server:
-        assert server.process.wait(60) == 4
-        assert "is being written by process" in server.said()
-        assert "starting Ray" not in server.said()

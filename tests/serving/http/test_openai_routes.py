@@ -7,12 +7,10 @@ import base64
 import io
 import json
 import socket
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import openai
 import pytest
 import served_here
@@ -25,17 +23,8 @@ from agents.contract import Draw, Reply, derive_seed
 from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
 from agents.universal.null import NullAgent
+from serving.http.chat_requests import MOST_ALL, MOST_CHOICES, MOST_IMAGE, MOST_MESSAGES, MOST_TEXT
 from serving.http.guard import Rules
-from serving.http.openai_requests import (
-    MOST_ALL,
-    MOST_CHOICES,
-    MOST_IMAGE,
-    MOST_MESSAGES,
-    MOST_TEXT,
-    AnswerRequest,
-    ChatRequest,
-    CompletionRequest,
-)
 from serving.runs.records import problems
 
 SEED = 7
@@ -100,7 +89,6 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
     for ask in (
         lambda: client.models.retrieve("gpt-4o"),
         lambda: client.chat.completions.create(model="gpt-4o", messages=HELLO),
-        lambda: client.completions.create(model="gpt-4o", prompt="Hi"),
     ):
         with pytest.raises(openai.NotFoundError) as caught:
             ask()
@@ -110,10 +98,9 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
 def test_a_key_is_needed_where_there_is_one() -> None:
     async def work(found: served_here.Here) -> None:
         for key in ("wrong" * 5, "k" * 23, "k" * 25):
-            for ask in (lambda one: one.models.list(), lambda one: one.completions.create(model="null", prompt="Hi")):
-                with pytest.raises(openai.AuthenticationError) as caught:
-                    await ask(found.openai(api_key=key))
-                assert caught.value.type == "authentication_error"
+            with pytest.raises(openai.AuthenticationError) as caught:
+                await found.openai(api_key=key).models.list()
+            assert caught.value.type == "authentication_error"
         assert [one.id async for one in found.openai(api_key="k" * 24).models.list()] == ["null"]
 
     here(work, rules=Rules(key="k" * 24))
@@ -170,16 +157,6 @@ def test_a_chat_without_an_id_is_one_conversation_in_all_its_turns() -> None:
     here(work)
 
 
-def test_content_may_be_parts_and_names_do_not_matter() -> None:
-    parts = [{"type": "text", "text": "I like"}, {"type": "text", "text": "books."}]
-    told = {"model": "eliza", "messages": [{"role": "user", "name": "Zoe", "content": parts}]}
-    status, found = posted(told, settings={"eliza": {}})
-    assert status == 200
-    assert found["turinglike"]["ignored"] == ["messages.name"]
-    one_text = {"model": "eliza", "messages": [{"role": "user", "content": "I like\nbooks."}]}
-    assert posted(one_text, settings={"eliza": {}})[1]["choices"] == found["choices"]
-
-
 def test_n_is_samples_and_a_seed_is_the_runs(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(
         model="null", messages=HELLO, n=3, seed=SEED, extra_body={"stimulus": {"id": "talk"}}
@@ -188,16 +165,6 @@ def test_n_is_samples_and_a_seed_is_the_runs(client: openai.OpenAI) -> None:
     assert [one.message.content for one in answer.choices] == [f"B says {seed:x}." for seed in drawn]
     assert [one.index for one in answer.choices] == [0, 1, 2]
     assert [one["sample"] for one in answer.turinglike["records"]] == [0, 1, 2]  # type: ignore[attr-defined]
-
-
-def test_n_is_no_more_than_the_agent_has() -> None:
-    async def work(found: served_here.Here) -> None:
-        found.service.agents["null"].max_samples = 2
-        assert (await found.post("/v1/chat/completions", {"model": "null", "messages": HELLO, "n": 2}))[0] == 200
-        status, body = await found.post("/v1/chat/completions", {"model": "null", "messages": HELLO, "n": 3})
-        assert (status, body["error"]["param"]) == (422, "n")
-
-    here(work)
 
 
 # streams
@@ -225,39 +192,6 @@ def test_a_stream_is_the_accepted_answer_in_pieces(client: openai.OpenAI, tells:
     assert len({one.id for one in chunks}) == 1
 
 
-def test_a_text_of_any_spaces_is_streamed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "  two  spaces\nand a line \t "
-
-    def respond(agent: NullAgent, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Reply]:
-        return [Reply(TurnAnswer(text=text)) for _ in draws]
-
-    monkeypatch.setattr(NullAgent, "respond", respond)
-
-    async def work(found: served_here.Here) -> None:
-        stream = await found.openai().completions.create(model="null", prompt="Hi", stream=True)
-        pieces = [one.choices[0].text async for one in stream]
-        assert len(pieces) > 4
-        assert "".join(pieces) == text
-
-    here(work)
-
-
-# completions
-
-
-def test_a_prompt_is_a_message_that_is_answered(client: openai.OpenAI) -> None:
-    told: dict[str, Any] = {"model": "eliza", "seed": SEED, "extra_body": {"stimulus": {"id": "talk"}}}
-    chat = client.chat.completions.create(messages=HELLO, **told)
-    for prompt in ("I like books.", ["I like books."]):
-        answer = client.completions.create(prompt=prompt, max_tokens=5, **told)
-        assert answer.object == "text_completion"
-        assert [one.text for one in answer.choices] == [chat.choices[0].message.content]
-        assert answer.turinglike["ignored"] == ["max_tokens"]  # type: ignore[attr-defined]
-    pieces = list(client.completions.create(prompt="I like books.", stream=True, **told))
-    assert "".join(one.choices[0].text for one in pieces) == chat.choices[0].message.content
-    assert pieces[-1].choices[0].finish_reason == "stop"
-
-
 # cues
 
 
@@ -271,25 +205,12 @@ def test_a_message_is_a_cue_for_an_agent_that_associates() -> None:
         chat = await client.chat.completions.create(model="null", messages=messages, **more)
         assert chat.choices[0].message.content == wanted
         assert chat.turinglike["ignored"] == ["messages"]  # those before the last
-        text = await client.completions.create(model="null", prompt="tea", **more)
-        assert text.choices[0].text == wanted
-        assert text.turinglike["records"][0]["task"] == "word_association"
+        assert chat.turinglike["records"][0]["task"] == "word_association"
 
     here(work)
 
 
 # images
-
-
-@pytest.mark.parametrize(
-    "start",
-    ["data:image/png;charset=utf-8;base64,", "data:application/octet-stream;base64,", "DATA:image/png;Base64,"],
-)
-def test_a_data_url_may_have_parameters_and_a_type_of_bytes(client: openai.OpenAI, start: str) -> None:
-    wanted = client.chat.completions.create(model="mmcq", messages=look(png()), seed=SEED)
-    shown = start + base64.b64encode(png()).decode()
-    answer = client.chat.completions.create(model="mmcq", messages=look(shown), seed=SEED)
-    assert answer.choices[0].message.content == wanted.choices[0].message.content
 
 
 def test_an_image_is_captioned_as_by_the_agent_itself(client: openai.OpenAI, tiny_captioner: Path) -> None:
@@ -338,104 +259,12 @@ def test_no_address_is_fetched(client: openai.OpenAI) -> None:
             listener.accept()
 
 
-def said_to_be(width: int, height: int) -> bytes:
-    """A PNG of one pixel whose header, with a sum that is right, says that it has these sides."""
-    data = png(1, 1)
-    header = data[12:16] + width.to_bytes(4, "big") + height.to_bytes(4, "big") + data[24:29]
-    return data[:12] + header + zlib.crc32(header).to_bytes(4, "big") + data[33:]
-
-
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [(b"no image at all", "bad_image"), (png()[:60], "bad_image"), (said_to_be(30_000, 30_000), "image_too_large")],
-    ids=["garbage", "cut off", "huge"],
-)
-def test_an_image_that_cannot_be_read_is_the_requests_fault(client: openai.OpenAI, data: bytes, code: str) -> None:
-    with pytest.raises(openai.UnprocessableEntityError) as caught:
-        client.chat.completions.create(model="mmcq", messages=look(data))
-    assert caught.value.code == code
-    assert client.chat.completions.create(model="mmcq", messages=look(png())).choices  # nobody else is harmed
-
-
 def test_an_image_has_a_limit() -> None:
     big = {"model": "null", "messages": look(b"0" * (MOST_IMAGE + 10))}
     assert posted(big)[0] == 413
 
 
 # options
-
-
-REFUSED: dict[str, tuple[list[Any], list[Any]]] = {
-    "tools": ([[{"type": "function", "function": {"name": "f"}}]], [None, []]),
-    "tool_choice": (["required", {"type": "function"}], [None, "none", "auto"]),
-    "functions": ([[{"name": "f"}]], [None, []]),
-    "function_call": ([{"name": "f"}], ["none"]),
-    "logprobs": ([True, 0, 1], [None, False]),
-    "top_logprobs": ([3], [0]),
-    "stop": ([1, {}, ["a"] * 17], [None, [], "\n"]),
-    "logit_bias": ([{"50256": -100}], [{}]),
-    "modalities": ([["audio"], ["text", "audio"]], [["text"]]),
-    "audio": ([{"voice": "x", "format": "wav"}], [None]),
-    "prediction": ([{"type": "content", "content": "x"}], [None]),
-    "web_search_options": ([{}], [None]),
-    "n": ([0, MOST_CHOICES + 1, 1.5, "x"], [None, 1, MOST_CHOICES]),
-    "seed": ([-1, 2**53, 0.5], [None, 0, 2**53 - 1]),
-    "surprise": ([1], []),
-}
-
-
-@pytest.mark.parametrize("option", REFUSED)
-def test_an_option_that_agents_do_not_have_is_refused_by_name(option: str) -> None:
-    async def work(found: served_here.Here) -> None:
-        refused, fine = REFUSED[option]
-        made = found.openai().chat.completions
-        for value in refused:
-            with pytest.raises(openai.UnprocessableEntityError) as caught:
-                await made.create(model="null", messages=HELLO, extra_body={option: value})
-            assert caught.value.param == option, value
-            assert option in caught.value.body["message"]  # type: ignore[index]
-        for value in fine:
-            answer = await made.create(model="null", messages=HELLO, extra_body={option: value})
-            assert answer.turinglike["ignored"] == []
-
-    here(work)
-
-
-ROUTES: dict[str, tuple[type[AnswerRequest], dict[str, Any]]] = {
-    "/v1/chat/completions": (ChatRequest, {"model": "null", "messages": HELLO}),
-    "/v1/completions": (CompletionRequest, {"model": "null", "prompt": "I like books."}),
-}
-VALUES = (
-    None, True, False, 0, 1, 1.0, 0.5, -1, 2**53, 1e300, "", "x", "auto", [], ["text"], [1], {}, {"type": "text"},
-    {"include_usage": True}, {"include_usage": 1}, {"exchanges": 4.0}, {"exchanges": 0},
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("path", ROUTES)
-def test_the_document_allows_what_is_taken_and_nothing_else(path: str) -> None:
-    model, told = ROUTES[path]
-
-    async def work(found: served_here.Here) -> None:
-        document = (await found.client.get("/openapi.json")).json()
-        schema = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-        allows = jsonschema.Draft202012Validator({**schema, "components": document["components"]}).is_valid
-        options = {*model.model_fields, *model.IGNORED, *model.HARMLESS, "surprise"} - told.keys()
-        assert options > {"temperature", "seed", "stop", "stream_options"}
-        bodies = [{**told, option: value} for option in sorted(options) for value in VALUES]
-        bodies += [{**told, "messages": [{"role": "user", "content": value, "name": "Ann"}]} for value in VALUES]
-        for body in bodies:
-            answer = await found.client.post(path, json=body)
-            assert (answer.status_code == 200) == allows(body), body
-
-    here(work)
-
-
-@pytest.mark.parametrize(("option", "value"), [("best_of", 2), ("echo", True), ("logprobs", 0), ("suffix", "end")])
-def test_so_is_one_of_completions(option: str, value: Any) -> None:
-    told = {"model": "null", "prompt": "tea"}
-    status, body = posted({**told, option: value}, "/v1/completions")
-    assert (status, body["error"]["param"]) == (422, option)
-    assert posted({**told, option: None}, "/v1/completions")[0] == 200
 
 
 def test_options_without_effect_have_none_and_are_named(client: openai.OpenAI) -> None:
@@ -464,12 +293,6 @@ def test_instructions_have_no_effect_and_a_header_says_so(client: openai.OpenAI)
     assert (alone[0], alone[1]["error"]["param"]) == (422, "messages")
 
 
-@pytest.mark.parametrize("role", ["tool", "function"])
-def test_agents_have_no_tools(role: str) -> None:
-    status, body = posted({"model": "null", "messages": [{"role": role, "content": "Aye."}, *HELLO]})
-    assert (status, body["error"]["param"]) == (422, "messages.0.role")
-
-
 def test_an_answer_ends_before_a_stop(client: openai.OpenAI) -> None:
     whole = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
     text = whole.choices[0].message.content or ""
@@ -482,6 +305,14 @@ def test_an_answer_ends_before_a_stop(client: openai.OpenAI) -> None:
 
 
 # what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("n", 0), ("n", MOST_CHOICES + 1), ("n", 1.5), ("seed", -1), ("seed", 2**53), ("stop", 1)]
+)
+def test_a_wrong_value_is_refused_by_name(option: str, value: Any) -> None:
+    status, body = posted({"model": "null", "messages": HELLO, option: value})
+    assert (status, body["error"]["param"]) == (422, option)
 
 
 @pytest.mark.parametrize(
@@ -577,10 +408,6 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "a field of another task": ({"model": "null", "messages": look(png()), "stimulus": {"topic": "art"}}, 422, None),
     "an id that is a path": ({"model": "null", "messages": TEXT, "stimulus": {"id": "../x"}}, 422, None),
     "a path for an image": ({"model": "null", "messages": TEXT, "stimulus": {"image": "/etc/passwd"}}, 422, None),
-    "called tools": (
-        {"model": "null", "messages": [{"role": "assistant", "content": "", "tool_calls": [{"id": "x"}]}, *TEXT]},
-        422, "messages.0.tool_calls",
-    ),
     "a list": ([], 422, None),
     "a number": (7, 422, None),
 }  # fmt: skip
@@ -593,26 +420,3 @@ def test_what_cannot_be_answered_is_refused(case: str) -> None:
     assert found == status, body
     assert param is None or body["error"]["param"] == param
     assert "pydantic" not in json.dumps(body)
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (b"", 400),
-        (b"{", 400),
-        (b'{"model": "null", "messages": [{"role": "user", "content": "\\ud800"}]}', 400),
-        (b'{"model": "null", "messages": ' + b"[" * 1000 + b"]" * 1000 + b"}", 400),
-        (b'{"model": "null", "seed": ' + b"9" * 5000 + b', "messages": [{"role": "user", "content": "x"}]}', 400),
-        (b'{"model": "null", "seed": NaN, "messages": [{"role": "user", "content": "x"}]}', 422),
-        (b'{"model": "null", "user": NaN, "messages": [{"role": "user", "content": "\\u0000\\n"}]}', 200),
-        (b'{"model": "\xff"}', 400),
-    ],
-)
-def test_odd_bytes_are_no_fault_of_the_servers(body: bytes, status: int) -> None:
-    async def work(found: served_here.Here) -> None:
-        for path in ("/v1/chat/completions", "/v1/completions"):
-            headers = {"content-type": "application/json"}
-            answer = await found.client.post(path, content=body, headers=headers)
-            assert answer.status_code == (422 if status == 200 and path == "/v1/completions" else status), answer.text
-
-    here(work)

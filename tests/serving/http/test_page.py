@@ -21,16 +21,13 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from serving.http import page as served_page
-from serving.web.viewer_provenance import TASK_NAMES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 STATIC = served_page.STATIC
 IMAGES = Path(__file__).parents[3] / "examples" / "images"
-TARGETS = IMAGES.parent / "targets"
 KEY = "a-key-for-the-tests-0123"
-PHONE = {"width": 360, "height": 740}
 
 # the files
 
@@ -57,21 +54,6 @@ def test_a_file_is_served_as_it_is(client: TestClient, name: str) -> None:
     assert client.get(reply.request.url, headers={"if-none-match": '"other"'}).status_code == 200
     head = client.head(reply.request.url)
     assert (head.status_code, head.headers["content-length"]) == (200, str(len(reply.content)))
-
-
-def test_the_policy_lets_the_page_do_what_it_needs_and_no_more(client: TestClient) -> None:
-    policy = client.get("/").headers["content-security-policy"]
-    allowed = dict(part.strip().split(" ", 1) for part in policy.split(";"))
-    assert allowed == {
-        "default-src": "'none'",
-        "script-src": "'self'",
-        "style-src": "'self'",
-        "img-src": "'self' data: blob:",
-        "connect-src": "'self'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-        "frame-ancestors": "'none'",
-    }
 
 
 @pytest.mark.parametrize("name", ["", "nothing.js", "../page.py", "..%2fpage.py", "%2e%2e/page.py", "a/app.js"])
@@ -337,47 +319,6 @@ def test_in_a_burst_messages_arrive_in_the_order_in_which_they_were_written(
     assert page.locator(".chat .bubble").all_inner_texts() == ["first", "second"]
 
 
-def test_errors_in_words_with_the_request(served: str, opened: Callable[..., Seen]) -> None:
-    seen = opened(served)
-    page = seen.load()
-    page.click("#more summary")
-    page.fill("#extra", '{"nope": 1}')
-    with page.expect_response("**/answers") as reply:
-        seen.ask("mmcq", image=IMAGES / "coffee.png")
-    page.wait_for_selector("#errors .box-notice")
-    text = page.inner_text("#errors")
-    assert reply.value.status == 422
-    assert "nope" in text
-    assert reply.value.headers["x-request-id"] in text
-    assert page.inner_text("#status") == ""
-    page.fill("#extra", "[1]")
-    page.click("#submit")
-    assert "JSON object" in page.inner_text("#wrong")
-    page.fill("#extra", "")
-    seen.ask("mmcq", image=IMAGES / "broken.jpg")
-    page.wait_for_selector("article.failed")
-    assert "bad_image" in page.inner_text("article.failed")
-    assert page.inner_text("#errors") == ""
-    page.route("**/answers", lambda route: route.abort())
-    page.click("#submit")
-    page.wait_for_selector("text=the server cannot be reached")
-    assert len(seen.complaints) == 2  # Chromium tells of each request that failed
-    seen.complaints.clear()
-
-
-@pytest.mark.slow
-def test_stop_waiting_frees_the_place(served: str, opened: Callable[..., Seen]) -> None:
-    seen = opened(served)
-    page = seen.load()
-    page.route("**/answers", lambda route: None)  # never answered
-    seen.ask("mmcq", image=IMAGES / "coffee.png")
-    with page.expect_event("requestfailed"):
-        page.click("#stop")
-    page.wait_for_selector("text=You did not wait")
-    assert not page.is_visible("#stop")
-    assert page.evaluate("() => document.activeElement.id") == "submit"
-
-
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e&amp;"
 
 
@@ -398,31 +339,6 @@ def _record(task: str, answer: Any, **more: Any) -> dict[str, Any]:
         "attempts": [], "error": None, "provenance": {"digest": "0" * 64, "checkpoint": None, "revision": None},
         "timing": {"waiting": 0.0, "preparing": 0.0, "responding": 0.0}, "worker": None, "created": "2026", **more,
     }  # fmt: skip
-
-
-@pytest.mark.slow
-def test_boxes_over_the_picture(served: str, opened: Callable[..., Seen]) -> None:
-    """Each box stands on the screen where its pixels are shown."""
-    boxes = [[100.0, 50.0, 300.0, 200.0], [0.0, 0.0, 600.0, 400.0]]
-    answer = {"labels": ["cup", "table", "spoon"], "scores": [0.984, 0.5, 0.25], "boxes": boxes}
-    seen = opened(served)
-    page = seen.load()
-    reply(page, _record("object_detection", answer))
-    seen.ask("null", task="object_detection", image=IMAGES / "coffee.png")
-    page.wait_for_selector("#shown rect.box")
-    picture = page.locator("#shown image").bounding_box()
-    assert picture is not None
-    scale = picture["width"] / 600
-    assert picture["height"] == pytest.approx(400 * scale, abs=1)
-    for (x, y, width, height), box in zip(boxes, page.locator("rect.box").all(), strict=True):
-        place = box.evaluate(
-            "one => { const b = one.getBBox(), m = one.getScreenCTM(); "
-            "return [b.x * m.a + m.e, b.y * m.d + m.f, b.width * m.a, b.height * m.d]; }"
-        )
-        expected = [picture["x"] + x * scale, picture["y"] + y * scale, width * scale, height * scale]
-        assert place == pytest.approx(expected, abs=1)
-    assert page.locator("text.tag").all_text_contents() == ["cup 0.98", "table 0.50"]
-    assert page.locator(".labels li").all_inner_texts() == ["cup 0.98", "table 0.50", "spoon 0.25"]
 
 
 HOSTILE_ANSWERS = {
@@ -530,67 +446,3 @@ def test_a_scanpath_is_played(keyed: str, opened: Callable[..., Seen]) -> None:
     assert not page.is_visible(".ring")
     page.clock.run_for(2000)
     page.wait_for_selector("#agent-about .badge:has-text('ready')")  # it was loaded for this
-
-
-@pytest.mark.slow
-def test_a_search_sends_its_target(keyed: str, opened: Callable[..., Seen]) -> None:
-    seen = opened(keyed, KEY)
-    page = seen.load()
-    page.select_option("#agent", "gbvs")
-    page.check("input[value=search]")
-    seen.ask("gbvs", image=IMAGES / "chelsea.png")
-    assert "needs a picture of its target" in page.inner_text("#wrong")
-    page.set_input_files("#target", TARGETS / "chelsea.png")
-    page.click("#more summary")
-    page.fill("#extra", '{"target_box": [233, 220, 66, 46]}')
-    page.click("#submit")
-    page.wait_for_selector("svg.canvas")
-    assert seen.answered()["answer"]["found"] in (True, False)  # null where nothing is searched
-    assert page.locator("svg.canvas .box").get_attribute("x") == "233"
-    page.select_option("#agent", "catch")
-    page.select_option("#task", "image_captioning")
-    page.fill("#extra", "")
-    page.click("#submit")  # the target is not sent along with what has none
-    page.wait_for_selector("#shown blockquote")
-    assert "control: odd by design" in page.inner_text("#shown h3")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_is_wide_enough(served: str, opened: Callable[..., Seen], scheme: str) -> None:
-    """No horizontal scrolling at 360 px with any answer, nor with words that do not break."""
-    long = "m" * 300
-    seen = opened(served, viewport=PHONE, color_scheme=scheme)
-    page = seen.load()
-    page.wait_for_function("() => document.querySelectorAll('#agent option').length > 3")
-
-    def fits() -> None:
-        assert page.evaluate("() => document.documentElement.scrollWidth") == 360
-        assert page.evaluate(
-            "() => [...document.querySelectorAll('main *')].every("
-            "one => one.closest('svg, .chat, pre') || one.getBoundingClientRect().right <= 361)"
-        )
-
-    fits()
-    page.click("#agent-about summary")
-    fits()
-    for task, answer in HOSTILE_ANSWERS.items():
-        found = json.loads(json.dumps(answer).replace(json.dumps(HOSTILE)[1:-1], long))
-        reply(page, _record(task, found))
-        page.select_option("#agent", "null")
-        page.select_option("#task", task)
-        if task == "word_association":
-            page.fill("#cue", long[:200])
-        else:
-            page.set_input_files("#image", IMAGES / "retina.jpg")
-        page.click("#submit")
-        page.wait_for_selector(f"#shown h3:has-text({json.dumps(TASK_NAMES[task])})")
-        fits()
-        assert (page.locator("#answer").bounding_box() or {"y": 999})["y"] < PHONE["height"] / 2  # it is in view
-    page.select_option("#agent", "eliza")
-    page.select_option("#starts", "A")
-    page.click("#submit")
-    page.fill("#message", long)
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".chat li:nth-child(2):has-text('eliza')")
-    fits()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import json
 import os
@@ -11,150 +10,17 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import server_process
-import uvloop
 
 from agents.errors import InputError
 from serving.cli import main
-from serving.http.guard import Guard, Rules
-from serving.http.server import UvicornServer, bound_sockets, check_key, config
+from serving.http.server import bound_sockets, check_key
 from serving.serve import KEY, check_names, read_key
-
-GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
-CHUNK, CHUNKS = b"x" * 65_536, 256  # 16 MiB: more than the system keeps for a client that does not read
-
-# connections
-
-
-async def app(scope: Any, receive: Any, send: Any) -> None:
-    """At / a short answer, at /long a long one; /body is read first."""
-    count = 1
-    while scope["path"] == "/body" and (await receive())["more_body"]:
-        pass
-    if scope["path"] == "/long":
-        count = CHUNKS
-    length = str(count * len(CHUNK)).encode() if count > 1 else b"2"
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
-    for left in range(count - 1, -1, -1):
-        body = CHUNK if count > 1 else b"ok"
-        await send({"type": "http.response.body", "body": body, "more_body": left > 0})
-
-
-Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
-
-
-def listening(
-    work: Callable[[UvicornServer, Connect], Awaitable[Any]],
-    stalled_seconds: float = 60.0,
-) -> Any:
-    """What ``work`` gives, with a server of the application above and what makes a connection to it, of a client that
-    has little room for what it has not read."""
-
-    async def run() -> Any:
-        server = UvicornServer(config(Guard(app, Rules())))
-        made = []
-
-        async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            client = socket.socket()
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
-            client.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(client, address)
-            made.append(await asyncio.open_connection(sock=client, limit=65_536))
-            return made[-1]
-
-        with bound_sockets("127.0.0.1", 0, stalled_seconds) as sockets:
-            address = sockets[0].getsockname()
-            serving = asyncio.create_task(server.serve(sockets))
-            try:
-                return await work(server, connect)
-            finally:
-                for _, writer in made:
-                    writer.transport.abort()
-                while not server.started:
-                    await asyncio.sleep(0.01)
-                server.should_exit = True
-                await serving
-
-    return uvloop.run(run())
-
-
-async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of the next answer."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-    headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
-    return int(head[0].split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
-
-
-def code(found: tuple[int, dict[str, str], bytes]) -> tuple[int, str]:
-    status, headers, body = found
-    assert headers["content-type"] == "application/json"
-    assert headers["connection"] == "close"
-    return status, json.loads(body)["error"]["code"]
-
-
-async def until_empty(server: UvicornServer) -> None:
-    while server.server_state.connections:
-        await asyncio.sleep(0.01)
-
-
-def test_who_does_not_take_an_answer_is_cut_off() -> None:
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        writer.write(GET.replace(b"/", b"/long", 1))
-        await reader.readuntil(b"\r\n\r\n")
-        await until_empty(server)
-        while server.server_state.tasks:
-            await asyncio.sleep(0.01)
-        with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
-            await reader.readexactly(CHUNKS * len(CHUNK))
-
-    listening(work, stalled_seconds=0.3)
-
-
-def test_who_takes_an_answer_slowly_has_all_of_it() -> None:
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        writer.write(GET.replace(b"/", b"/long", 1))
-        await reader.readuntil(b"\r\n\r\n")
-        left, begun, writing = CHUNKS * len(CHUNK), time.monotonic(), 0.0
-        while left:
-            taken = len(await reader.read(left))
-            assert taken, f"cut off {time.monotonic() - begun:.2f} s after the head"
-            left -= taken
-            if server.server_state.tasks:
-                writing = time.monotonic() - begun
-            await asyncio.sleep(0.02)
-        assert writing > 1.0  # or it was not slow
-
-    listening(work, stalled_seconds=0.8)
-
-
-@pytest.mark.parametrize("framing", [b"content-length: 48000000", b"transfer-encoding: chunked"])
-def test_who_writes_all_of_a_body_that_is_too_large_hears_of_it(framing: bytes) -> None:
-    """As most clients do: they read once they have written."""
-
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        writer.write(b"POST /body HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n" + framing)
-        writer.write(b"\r\n\r\n")
-        async with asyncio.timeout(600):
-            for _ in range(48):
-                writer.write(b"%x\r\n" % 10**6 if b"chunked" in framing else b"")
-                writer.write(b"1" * 10**6 + (b"\r\n" if b"chunked" in framing else b""))
-                await writer.drain()
-            if b"chunked" in framing:
-                writer.write(b"0\r\n\r\n")
-            assert code(await answer(reader)) == (413, "too_large")
-            await until_empty(server)
-
-    listening(work)
-
 
 # keys, addresses, names
 

@@ -12,7 +12,6 @@ from in_process import InProcess
 from served_here import code, here
 
 from agents.errors import AgentStoppedError, UnavailableError
-from agents.stimuli import WordStimulus
 from serving.http.errors import QUOTING
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.request import AgentRequest
@@ -92,25 +91,6 @@ def test_a_stream_of_any_length_is_answered_in_a_small_queue(monkeypatch: pytest
     here(work, ONLY, queue=4)
 
 
-def test_a_stream_leaves_half_of_the_queue_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(found: served_here.Here) -> None:
-        watched = Watched(monkeypatch, found)
-        stream = asyncio.create_task(streamed(found, many(60)))
-        while watched.now.get("w") != 4:
-            await asyncio.sleep(0.001)
-
-        async def others() -> None:
-            while not stream.done():
-                assert (await found.post(ONE, {"agent": "null-one", "stimulus": {**row(), "id": "x"}}))[0] == 200
-
-        await asyncio.gather(*(others() for _ in range(4)))
-        assert len(await stream) == 60
-        assert watched.most == {"w": 4, "x": 4}
-        assert await counted(found, 'turinglike_refused_total{agent="null-one"}') == 0
-
-    here(work, {"null-one": {"delay_s": 0.01}}, queue=8)
-
-
 @pytest.mark.parametrize(("queue", "taken", "places"), [(1, 0, 1), (8, 0, 4), (8, 4, 4), (8, 6, 2), (8, 7, 1)])
 def test_a_stream_takes_what_others_leave_but_one_place_always(
     monkeypatch: pytest.MonkeyPatch, queue: int, taken: int, places: int
@@ -123,17 +103,6 @@ def test_a_stream_takes_what_others_leave_but_one_place_always(
             assert found.service.waiting() == {"null-one": taken}
 
     here(work, {"null-one": {"delay_s": 0.002}}, queue=queue)
-
-
-def test_a_stream_goes_on_when_others_have_filled_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(found: served_here.Here) -> None:
-        watched = Watched(monkeypatch, found)
-        each = [(WordStimulus(**row(number)), None, 0) for number in range(20)]
-        with found.service.queued("null-one", 4):
-            assert len([item async for item in found.service.stream("null-one", each, None)]) == 20
-        assert watched.most == {"w": 1}
-
-    here(work, ONLY, queue=4)
 
 
 def test_a_stream_is_refused_where_the_queue_is_full_when_it_starts() -> None:
@@ -254,14 +223,6 @@ def test_what_a_library_says_of_a_failure_is_for_the_log(code: str, caplog: pyte
         assert "/home/ann" in str([getattr(one, "about", "") for one in caplog.records])
 
     here(work)
-
-
-def test_without_any_agent_it_is_not_ready() -> None:
-    async def work(found: served_here.Here) -> None:
-        status, agents = await ready(found)
-        assert (status, {about["state"] for about in agents.values()}) == (503, {"failed"})
-
-    here(work, {"null": {"fail_load": True}, "null-one": {"fail_load": True}})
 
 
 def test_an_agent_whose_worker_is_lost_is_restarting_until_it_is_there_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,27 +194,6 @@ def test_pictures_missing_changed_moved_or_no_files(folder: Folder) -> None:
     assert len(found.records()) == 5
 
 
-@pytest.mark.parametrize("value", [None, 1, -1.5, "x", [], ["x", None, {}, 1], {"x": [{}]}, True, 10**18, ""])
-def test_stimuli_and_answers_of_any_shape_are_survived(folder: Folder, value: Any) -> None:
-    """An invalid row is kept as it was in the set, and an answer may come from another program."""
-    picture = folder.picture("a.png")
-    wanted = 0
-    for task, answer in ANSWERS.items():
-        folder.agent(task[:4], task, versions=value, provenance=value)
-        for name in answer:
-            row = folder.ask(task, f"{task} {name}", image=picture)
-            row.update(
-                dict.fromkeys(["target_box", "history", "meta", "source", "benchmark_id", "cue", "topic"], value)
-            )
-            folder.record(task[:4], row, {**answer, name: value}, timing=value, worker=value)
-            wanted += 1
-    folder.ask("attention_prediction", "odd", image=value)
-    folder.stimuli.append({"id": value, "task": value})
-    found = read(folder.write())
-    assert len(found.records()) == wanted
-    assert "odd" in found.index["stimuli"]["id"]
-
-
 def test_only_a_report_of_ours_is_replaced(folder: Folder, tmp_path: Path) -> None:
     folder.agent("mmcq", "color_estimation")
     run = folder.write()
@@ -407,16 +386,6 @@ def _paths(*shifts: int) -> list[dict[str, Any]]:
 def test_alarms(folder: Folder, said: dict[str, list[dict[str, Any]]], told: str) -> None:
     task = "attention_prediction" if "g" in said else "color_estimation"
     assert told in _answered(folder, task, said)
-
-
-def test_one_picture_under_two_names_may_have_one_path(folder: Folder) -> None:
-    told = _answered(folder, "attention_prediction", {"g": _paths(*[1] * 9)}, stimulus_sha256="1" * 64)
-    assert told.startswith("none")
-
-
-def test_controls_raise_no_alarm(folder: Folder) -> None:
-    told = _answered(folder, "color_estimation", {"a": _colors("gray " * 9), "b": _colors("gray " * 9)}, kind="control")
-    assert told == "none few: [] compared: False"
 
 
 def _jpeg() -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
-from xml.etree import ElementTree
 
 import pytest
 from made_runs import ANSWERS, COLOR, PATH, Folder
@@ -48,11 +46,6 @@ def _many(folder: Folder) -> list[str]:
         folder.record("human:2", row, {**caption, "text": "a cat"}, kind="human")
     folder.write()
     return [line for file in (folder.path / "records").iterdir() for line in file.read_text().splitlines()]
-
-
-def _same(line: str) -> str:
-    """A line of JSON, however it was spaced."""
-    return json.dumps(json.loads(line))
 
 
 def _evil(folder: Folder) -> None:
@@ -129,11 +122,9 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.mark.slow
-def test_choosing_paging_downloading(
-    folder: Folder, seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_choosing_and_paging(folder: Folder, seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(viewer_data, "CHUNK", 2_000)
-    lines = _many(folder)
+    _many(folder)
     url = write_report([folder.path], tmp_path / "out").as_uri()
     page = seen.go(url, "view=list")
 
@@ -164,26 +155,6 @@ def test_choosing_paging_downloading(
     page.wait_for_function("() => document.querySelector('#found .found').textContent.startsWith('1 ')")
     assert "q=DOG+12" in page.url
     assert "page" not in page.url
-    with page.expect_download() as jsonl:
-        page.click("button:has-text('JSONL')")
-    assert [json.loads(line) for line in jsonl.value.path().read_text().splitlines()] == [
-        json.loads(line) for line in lines if "Dog number 12" in line
-    ]
-    page = seen.go(url, "view=list")
-    with page.expect_download() as jsonl:
-        page.click("button:has-text('JSONL')")
-    found = jsonl.value.path().read_text().splitlines()
-    assert sorted(json.dumps(json.loads(line)) for line in found) == sorted(
-        json.dumps(json.loads(line)) for line in lines
-    )
-    with page.expect_download() as table:
-        page.click("button:has-text('CSV')")
-    with table.value.path().open(encoding="utf-8-sig", newline="") as file:
-        rows = {(row["agent"], row["stimulus"]): row for row in csv.DictReader(file)}
-    assert len(rows) == len(lines)
-    assert rows["blip", "caption/7"]["answer"] == "=1+7, a Dog number 7"  # true to what was said
-    assert json.loads(rows["mmcq", "color/3"]["answer_json"]) == {**COLOR, "color": "blue"}
-    assert rows["human:1", "color/3"]["meta.scene"] == "b"
     assert page.evaluate("Turinglike.held()") <= HELD
     assert len(list((tmp_path / "out" / "data").iterdir())) > HELD + 2
     assert all(address.startswith("file://") for address in seen.asked if address != "about:blank")
@@ -219,24 +190,6 @@ def test_an_answer_has_its_address_and_the_keys_go_through_the_selection(folder:
 
 
 @pytest.mark.slow
-def test_a_figure_is_saved_and_told_in_a_table(folder: Folder, seen: Seen) -> None:
-    _many(folder)
-    page = seen.go(write_report([folder.path]).as_uri(), "view=statistics")
-    figure = page.locator("figure.chart:has(h3:has-text('Colours named'))")
-    with page.expect_download() as saved:
-        figure.locator("text=Save as SVG").click()
-    drawn = ElementTree.parse(saved.value.path()).getroot()
-    assert (drawn.tag, drawn.get("width")) == ("{http://www.w3.org/2000/svg}svg", "720")
-    titles = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
-    assert "blue: 33 % (19 % to 51 %), of 30" in titles  # 10 of 30; Wilson's interval
-    figure.locator("summary").click()
-    figure.locator("tbody tr >> nth=1").wait_for()
-    rows = figure.locator("tbody tr").all_inner_texts()
-    assert [row.split("\t")[0] for row in rows] == ["people", "mmcq"]
-    assert "33 % (19 % to 51 %)" in rows[1]
-
-
-@pytest.mark.slow
 def test_scanpaths_lie_on_each_other_and_are_gone_through(folder: Folder, seen: Seen) -> None:
     row = folder.ask("attention_prediction", "gaze", image=folder.picture("a.png"))  # 40 x 30 pixels
     folder.agent("gbvs", "attention_prediction")
@@ -267,27 +220,6 @@ def test_scanpaths_lie_on_each_other_and_are_gone_through(folder: Folder, seen: 
     page.keyboard.press("End")
     assert density.get_attribute("href") != with_two
     assert density.get_attribute("visibility") == "visible"
-
-
-@pytest.mark.slow
-def test_the_list_has_each_path_on_a_picture_of_its_own(folder: Folder, seen: Seen) -> None:
-    """Under its name, samples and people in their order, whatever the order of the files is."""
-    row = folder.ask("attention_prediction", "gaze", image=folder.picture("a.png"))
-    folder.agent("gbvs", "attention_prediction")
-    paths = [{**PATH, "fixations": [[x, 10], [2 * x, 20]]} for x in range(1, 6)]
-    for sample in (0, 2, 1):
-        folder.record("gbvs", row, paths[sample], sample=sample)
-    folder.record("human:10", row, paths[4], kind="human")
-    folder.record("human:9", row, paths[3], kind="human")
-    page = seen.go(write_report([folder.write()]).as_uri(), "view=list")
-    page.wait_for_selector(".paths li:nth-child(5) polyline.over")
-    assert page.locator(".paths .who").all_inner_texts() == [
-        "gbvs", "gbvs sample 1", "gbvs sample 2", "human:9", "human:10"
-    ]  # fmt: skip
-    lines = page.eval_on_selector_all(".paths .over", "all => all.map((one) => one.getAttribute('points'))")
-    assert lines == [f"{x},10 {2 * x},20" for x in range(1, 6)]
-    page.click(".paths .who >> nth=2")
-    page.wait_for_selector("article.wanted[data-sample='2']")
 
 
 @pytest.mark.slow
@@ -342,16 +274,6 @@ def test_a_phone_is_wide_enough(folder: Folder, browser: Browser, scheme: Any) -
     page.wait_for_selector("#found")
     assert page.evaluate(f"() => [...document.querySelectorAll('input, select')].filter({unnamed}).length") == 0
     page.close()
-
-
-@pytest.mark.slow
-def test_a_huge_text_is_cut_and_said_to_be(folder: Folder, seen: Seen) -> None:
-    folder.agent("x", "image_captioning")
-    text = "<&" * 2_000_000
-    folder.record("x", folder.ask("image_captioning", "s"), {**ANSWERS["image_captioning"], "text": text}, raw=text)
-    page = seen.go(write_report([folder.write()]).as_uri(), "view=one&of=image_captioning&stimulus=s")
-    assert "(3,980,000 more characters)" in page.inner_text("#one blockquote")
-    assert page.evaluate("() => document.body.textContent.length") < 300_000
 
 
 # from its server

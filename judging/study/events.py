@@ -1,4 +1,4 @@
-"""The state of a study, read from its events and from nothing else.
+"""The events of a study, and its state, which is read from them and from nothing else.
 
 ``events.jsonl`` has a line for each event, in order; ``personal.jsonl`` has what judges said of themselves and panels'
 ids, by the judge's code. A judge's way is a list of steps, drawn when they join and kept in that event: consent,
@@ -16,12 +16,14 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
-from judging.study.online.state import EVENTS as OF_TESTS
-from judging.study.online.state import Tests
+from judging.study.online.course import EVENTS as OF_TESTS
+from judging.study.online.course import Tests
 
 ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
+OF_TALKS = ("paired", "said", "withdrawn", "void")
 EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
 Step = dict[str, Any]
+Attempt = tuple[list[Step], list[dict[str, Any]]]
 
 
 @dataclass(slots=True)
@@ -42,7 +44,7 @@ class Judge:
     link: str | None = None
     kit: str | None = None
     answers: list[dict[str, Any]] = field(default_factory=list)
-    former: list[tuple[list[Step], list[dict[str, Any]]]] = field(default_factory=list)
+    former: list[Attempt] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
     loads: int = 0
     ended: str | None = None
@@ -50,7 +52,7 @@ class Judge:
 
     @property
     def list(self) -> str:
-        """The name of the list of steps; one that is begun anew has another."""
+        """The name of the list of steps, which differs between attempts."""
         return f"{self.code}-{len(self.former)}"
 
     @property
@@ -61,6 +63,10 @@ class Judge:
     @property
     def current(self) -> Step | None:
         return None if self.ended or self.step >= len(self.steps) else self.steps[self.step]
+
+    def attempts(self) -> Sequence[Attempt]:
+        """(steps, answers) of all attempts, the present as the last."""
+        return [*self.former, (self.steps, self.answers)]
 
     def has_judged(self) -> bool:
         return self.counted(self.step) > 0
@@ -106,54 +112,63 @@ class State:
 
     def apply(self, event: dict[str, Any]) -> None:
         """Take an event in. Raises KeyError for what no server of ours has written."""
-        kind = event["event"]
-        if kind == "settings":
-            self.settings, self.sha256 = event["settings"], event["sha256"]
-            self.began = self.began or event["at"]
-        elif kind == "closed":
-            self.closed = event["at"]
-        elif kind == "paired":
-            talk = Talk(event["talk"], event["stimulus"], event["speakers"], event["at"])
-            self.talks[talk.id] = talk
-            self.talking.update({code: talk.id for code in talk.speakers if code in self.judges})
-        elif kind == "said":
-            self.talks[event["talk"]].messages.append(event)
-        elif kind == "withdrawn":
-            self.talks[event["talk"]].withdrawn.append(event)
-        elif kind == "void":
-            self.talks[event["talk"]].void = event["why"]
-        elif kind in OF_TESTS:
-            self.tests.apply(event)
-        elif kind == "joined":
-            names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
-            self._add(
-                Judge(event["judge"], joined=event["at"], at=event["at"], **{name: event[name] for name in names})
-            )
-        else:
-            judge = self.judges[event["judge"]]
-            judge.at = event["at"]
-            if kind == "session":
+        match event["event"]:
+            case "settings":
+                self.settings, self.sha256 = event["settings"], event["sha256"]
+                self.began = self.began or event["at"]
+            case "closed":
+                self.closed = event["at"]
+            case "paired":
+                talk = Talk(event["talk"], event["stimulus"], event["speakers"], event["at"])
+                self.talks[talk.id] = talk
+                self.talking.update({code: talk.id for code in talk.speakers if code in self.judges})
+            case "said":
+                self.talks[event["talk"]].messages.append(event)
+            case "withdrawn":
+                self.talks[event["talk"]].withdrawn.append(event)
+            case "void":
+                self.talks[event["talk"]].void = event["why"]
+            case "joined":
+                names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
+                about = {name: event[name] for name in names}
+                judge = Judge(event["judge"], joined=event["at"], at=event["at"], **about)
+                self.judges[judge.code] = self.by_session[judge.session] = judge
+                if judge.link is not None:
+                    self.by_link[judge.link] = judge
+            case kind if kind in OF_TESTS:
+                self.tests.apply(event)
+            case _:
+                self._apply_to(self.judges[event["judge"]], event)
+
+    def _apply_to(self, judge: Judge, event: dict[str, Any]) -> None:
+        judge.at = event["at"]
+        match event["event"]:
+            case "session":
                 self.by_session[event["session"]] = judge
-            elif kind == "told":
+            case "told":
                 judge.told.append(event)
-            elif kind == "loaded":
+            case "loaded":
                 judge.loads += 1
-            elif kind == "blocked":
+            case "blocked":
                 judge.ended = "blocked"
-            elif kind == "restarted":
+            case "restarted":
                 judge.former.append((judge.steps, judge.answers))
                 judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
-            elif kind == "step" and event["step"] == judge.step:
-                self._step(judge, event)
-            else:
+            case "step" if event["step"] == judge.step:
+                judge.answers.append(event)
+                if event["kind"] == "talk":
+                    self.talking.pop(judge.code, None)
+                elif event["kind"] == "test":
+                    self.tests.leave(judge.code)
+                if event.get("agree") is False:
+                    judge.ended = "declined"
+                elif judge.step == len(judge.steps):
+                    judge.ended = "finished"
+            case kind:
                 raise KeyError(kind)
 
     def talk_of(self, code: str) -> Talk | None:
         return self.talks.get(self.talking.get(code, ""))
-
-    def talks_by_stimulus(self) -> Counter[str]:
-        """The number of conversations about each stimulus, without void ones."""
-        return Counter(talk.stimulus for talk in self.talks.values() if talk.void is None)
 
     def has_finished(self, judge: Judge) -> bool:
         """Whether a judge counts as finished: who took part in online tests that are all void does not."""
@@ -161,47 +176,24 @@ class State:
         counts = not tests or any(name is not None and self.tests.by_id[name].void is None for name in tests)
         return judge.ended == "finished" and counts
 
-    def _add(self, judge: Judge) -> None:
-        self.judges[judge.code] = self.by_session[judge.session] = judge
-        if judge.link is not None:
-            self.by_link[judge.link] = judge
-
-    def _step(self, judge: Judge, event: dict[str, Any]) -> None:
-        judge.answers.append(event)
-        if event["kind"] == "talk":
-            self.talking.pop(judge.code, None)
-        elif event["kind"] == "test":
-            self.tests.leave(judge.code)
-        if event.get("agree") is False:
-            judge.ended = "declined"
-        elif judge.step == len(judge.steps):
-            judge.ended = "finished"
-
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events, or personal lines, without a person, whose conversations and tests become void."""
-    sides: dict[str, str] = {}
-    gone: set[str] = set()  # tests whose words go, too
+    """The events, or personal lines, without a person and the conversations and tests that they took part in; of a
+    test stays that it was, and is void."""
+    gone: set[str] = set()
     for event in events:
-        kind, talk = event.get("event"), str(event.get("talk"))
-        if kind == "test" and code in (people := [event["judge"], *event["agents"]]):
-            gone.add(event["test"])
-            judge, *agents = ["nobody" if person == code else person for person in people]
-            yield event | {"judge": judge, "agents": agents}
-            yield {"event": "test_void", "test": event["test"], "why": "forgotten", "at": event["at"]}
-            continue
-        if kind in OF_TESTS and event["test"] in gone and (kind != "test_left" or event["who"] == code):
-            continue
-        if event.get("judge") == code:
-            continue
-        if kind == "paired" and code in event["speakers"]:
-            sides[talk] = "AB"[event["speakers"].index(code)]
-            speakers = ["nobody" if speaker == code else speaker for speaker in event["speakers"]]
-            yield event | {"speakers": speakers}
-            yield {"event": "void", "talk": talk, "why": "forgotten", "at": event["at"]}
-        elif kind == "said" and event["speaker"] == sides.get(talk):
-            yield event | {"text": ""}
-        elif kind != "void" or talk not in sides:  # which may say who has left
+        kind = event.get("event")
+        people = [event["judge"], *event["agents"]] if kind == "test" else event.get("speakers", [])
+        if code in people:
+            gone.add(event["test" if kind == "test" else "talk"])
+            if kind == "test":
+                judge, *agents = ["nobody" if person == code else person for person in people]
+                yield event | {"judge": judge, "agents": agents}
+                yield {"event": "test_void", "test": event["test"], "why": "forgotten", "at": event["at"]}
+        elif kind in (*OF_TESTS, *OF_TALKS) and event.get("test", event.get("talk")) in gone:
+            if kind == "test_left" and event["who"] != code:
+                yield event
+        elif event.get("judge") != code:
             yield event
 
 
@@ -236,23 +228,21 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         return
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    lines = data.split(b"\n")
+    lines = data.split(b"\n")[:-1]  # what follows the last newline was being written
     for number, line in enumerate(lines, start=1):
-        if number == len(lines):  # what follows the last newline was being written
-            return
         try:
             event = orjson.loads(line)
         except orjson.JSONDecodeError:
-            if number == len(lines) - 1:
+            if number == len(lines):
                 return  # a disk that lost power may leave such
-            raise InputError(f"{path}:{number}: is damaged: no JSON") from None
+            event = None
         if not isinstance(event, dict):
             raise InputError(f"{path}:{number}: is damaged: no JSON object")
         yield number, event
 
 
-def count_pages(judges: Sequence[Judge], released: set[str]) -> Counter[tuple[str, ...]]:
-    """By page, the judges who have judged it or have it before them; ``released`` ones have nothing before them."""
+def count_pages(judges: Iterable[Judge], released: set[str]) -> Counter[tuple[str, ...]]:
+    """By page, the judges who have judged it or have it before them; ``released`` judges have nothing before them."""
     counts: Counter[tuple[str, ...]] = Counter()
     for judge in judges:
         left = set(judge.pages(judge.step)) if judge.code in released or judge.ended else set()

@@ -1,4 +1,5 @@
-"""The routes of a study. A judge is known by a cookie, which is for this site's pages (``SameSite=Strict``) alone.
+"""The routes of a study, and its server. A judge is known by a cookie, which is for this site's pages
+(``SameSite=Strict``) alone.
 
 Every POST has a body of JSON and an Origin of ours (:mod:`serving.http.guard`): no other site's page can answer for a
 judge.
@@ -8,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import socket
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,45 +21,45 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
+from judging.study.events import ASKED, Judge, read_personal, read_state
 from judging.study.lobby import Lobby
-from judging.study.material import ToldError
-from judging.study.online.lobby import OnlineLobby
+from judging.study.materials import TYPES, ToldError
 from judging.study.page_answers import BadAnswer
-from judging.study.pages import KINDS, STUDY_STATIC, media_of, phrases_sent, view
-from judging.study.state import ASKED, Judge, read_personal, read_state
-from judging.study.status import status_of
+from judging.study.pages import STUDY_STATIC, media_of, phrases_sent, view
 from judging.study.study import Refused, Study
+from judging.study.study_status import status_of
 from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
+from serving.http.monitoring import ServerLog
 from serving.http.page import HEADERS, STATIC, PageFiles
+from serving.http.server import UvicornServer, config
 from serving.runs.row_problems import strict_json
 
 OWN_FILES = frozenset(path.name for path in STUDY_STATIC.iterdir())
 KEPT = 30 * 24 * 3600  # seconds of the cookie
+IDLE_SECONDS = 120  # of a connection: a judge thinks longer than a program
 REFUSALS = {
-    "no_link": "this study is entered by a link of one's own",
-    "closed": "this study is closed",
-    "full": "there are as many judges as there may be; try again later",
-    "not_yet": "this step is not the next one",
+    "no_link": (403, "this study is entered by a personal link"),
+    "closed": (403, "this study is closed"),
+    "full": (503, "there are as many judges as there may be; try again later"),
+    "not_yet": (409, "this step is not the next"),
 }
 
 
 class Joins:
-    """Limits the judges who begin from an address to ``most`` in a minute; the last 10,000 addresses are remembered."""
+    """Limits the judges who begin from an address to ``most`` in a minute."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._most, self._since = most, float("-inf")
+        self._begun: Counter[str] = Counter()
 
     def check(self, address: str) -> None:
         """Raises ApiError 429."""
-        now = time.monotonic()
-        left, at = self._left.pop(address, (float(self._most), now))
-        left = min(float(self._most), left + (now - at) * self._most / 60)
-        self._left[address] = (max(0.0, left - 1), now)
-        while len(self._left) > 10_000:
-            self._left.popitem(last=False)
-        if left < 1:
+        if time.monotonic() - self._since > 60:
+            self._since = time.monotonic()
+            self._begun.clear()
+        self._begun[address] += 1
+        if self._begun[address] > self._most:
             raise ApiError(429, "too_many", "too many judges begin from this address", headers={"retry-after": "60"})
 
 
@@ -70,20 +73,18 @@ def create_app(
     behind_proxy: bool,
     on_end: Callable[[FinishedRequest], None] = lambda request: None,
 ) -> Guard:
-    """The application for one study, which its caller starts and closes."""
+    """The application for a study, which its caller starts and closes."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
                   dependencies=[Depends(check_type)])  # fmt: skip
     files, shared = PageFiles(directory=STUDY_STATIC), PageFiles(directory=STATIC)
     joins = Joins(joins_per_minute)
-    media: dict[str, tuple[int, set[str]]] = {}
+    media: dict[str, dict[str, Path]] = {}
 
     @app.api_route("/", methods=["GET", "HEAD"])
-    async def page(request: Request) -> Response:
-        return await files.get_response("study.html", request.scope)
-
     @app.api_route("/admin", methods=["GET", "HEAD"])
-    async def admin(request: Request) -> Response:
-        return await files.get_response("admin.html", request.scope)
+    async def page(request: Request) -> Response:
+        name = "study.html" if request.url.path == "/" else "admin.html"
+        return await files.get_response(name, request.scope)
 
     @app.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(request: Request, name: str) -> Response:
@@ -116,11 +117,10 @@ def create_app(
         judge = study.find(request.cookies.get(study.cookie), link)
         if judge is not None:
             return _json(view(study, judge))
-        joins.check(_address(request, behind_proxy))
-        try:
-            judge, token = await study.join(link, worker)
-        except Refused as error:
-            raise _refusal(error) from None
+        # The address is kept in memory alone, for as long as it is counted.
+        forwarded = request.headers.get("x-real-ip") if behind_proxy else None
+        joins.check(forwarded or (request.client.host if request.client else ""))
+        judge, token = await study.join(link, worker)
         response = _json(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(study.cookie, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
@@ -131,62 +131,53 @@ def create_app(
         """Keep an answer; the next step is sent once it is on disk."""
         judge = _judge(study, request)
         body = await _body(request)
-        step = _number(body, "step", least=0)
+        number = _number(body, "step", least=0)
         if body.get("list", judge.list) != judge.list:  # of a tab that was left open
-            raise _refusal(Refused("not_yet"))
-        asked = judge.steps[step] if step < len(judge.steps) else None
+            raise Refused("not_yet")
+        step = judge.steps[number] if number < len(judge.steps) else None
         try:
-            is_new = await study.answer(judge, step, body.get("answer"))
-        except Refused as error:
-            raise _refusal(error) from None
-        except BadAnswer as error:
-            raise ApiError(422, "invalid_request", str(error)) from None
+            is_new = await study.answer(judge, number, body.get("answer"))
         except ToldError as error:
             return _json({"new": False, "told": error.flags, "truth": None, "next": view(study, judge)})
-        truth = study.material.truth(asked) if asked is not None and asked["kind"] in ASKED else None
+        truth = study.material.truth(step) if step is not None and step["kind"] in ASKED else None
         return _json({"new": is_new, "told": [], "truth": truth, "next": view(study, judge)})
 
     @app.post("/talk")
     async def talk(request: Request) -> Response:
         """Wait for what is new in a participant's conversation, or in the lobby."""
-        judge, lobby = _in_talk(study, request)
-        after = _number(await _body(request), "after")
-        return _json(await unless_gone(request, lobby.at(judge, after)))
+        judge, lobby, body = await _in_lobby(study, request, "talk")
+        return _json(await unless_gone(request, lobby.at(judge, _number(body, "after"))))
 
     @app.post("/say")
     async def say(request: Request) -> Response:
         """Keep a message; by its number it is kept once."""
-        judge, lobby = _in_talk(study, request)
-        body = await _body(request)
-        why = await lobby.say(judge, _number(body, "turn", least=0), body.get("text"))
-        return _json({"why": why})
+        judge, lobby, body = await _in_lobby(study, request, "talk")
+        _number(body, "turn", least=0)
+        return _json({"why": await lobby.move(judge, body)})
 
     @app.post("/test")
     async def test(request: Request) -> Response:
         """Wait until a participant of online tests sees something else than ``version``."""
-        judge, lobby = _in_test(study, request)
-        version = _text((await _body(request)).get("version")) or ""
-        return _json(await unless_gone(request, lobby.at(judge, version)))
+        judge, lobby, body = await _in_lobby(study, request, "test")
+        return _json(await unless_gone(request, lobby.at(judge, _text(body.get("version")) or "")))
 
     @app.post("/act")
     async def act(request: Request) -> Response:
         """Keep an act of a participant of a test: ready, a question, an answer, a verdict."""
-        judge, lobby = _in_test(study, request)
-        return _json({"why": await lobby.move(judge, await _body(request))})
+        judge, lobby, body = await _in_lobby(study, request, "test")
+        return _json({"why": await lobby.move(judge, body)})
 
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
         judge = _judge(study, request)
-        number, allowed = media.get(judge.code, (-1, set()))
-        if number != len(judge.former):
-            allowed = media_of(study, judge)
-            media[judge.code] = len(judge.former), allowed
-        if name not in allowed:
+        if judge.list not in media:
+            media[judge.list] = media_of(study, judge)
+        path = media[judge.list].get(name)
+        if path is None:
             raise ApiError(404, "not_found", "there is no such file")
-        data = study.material.path(name).read_bytes()
-        kind = KINDS.get(name.rpartition(".")[2], "octet-stream")
+        kind = TYPES.get(name.rpartition(".")[2], "octet-stream")
         headers = {**HEADERS, "cache-control": "private, max-age=86400, immutable"}
-        return Response(data, media_type=f"image/{kind}", headers=headers)
+        return Response(path.read_bytes(), media_type=f"image/{kind}", headers=headers)
 
     @app.get("/admin/status")
     async def status(request: Request) -> Response:
@@ -202,14 +193,19 @@ def create_app(
         return _json(await asyncio.to_thread(read))
 
     app.add_exception_handler(HTTPException, on_http_error)
-    app.add_exception_handler(StorageError, on_unwritten)
+    for fault in (Refused, BadAnswer, StorageError):
+        app.add_exception_handler(fault, _on_known)
     app.add_exception_handler(Exception, on_fault)
     return Guard(app, rules, on_end)
 
 
-async def on_unwritten(request: Request, error: Exception) -> Response:
-    """The answer is not on disk, and this server ends: the page keeps it and sends it again."""
-    return ApiError(503, "unavailable", "nothing can be written").response(request_id(request))
+async def _on_known(request: Request, error: Exception) -> Response:
+    status, code, message = 503, "unavailable", "nothing can be written"  # the page keeps its answer and tries again
+    if isinstance(error, Refused):
+        (status, message), code = REFUSALS[error.why], error.why
+    elif isinstance(error, BadAnswer):
+        status, code, message = 422, "invalid_request", str(error)
+    return ApiError(status, code, message).response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:
@@ -219,23 +215,11 @@ def _judge(study: Study, request: Request) -> Judge:
     return judge
 
 
-def _in_talk(study: Study, request: Request) -> tuple[Judge, Lobby]:
+async def _in_lobby(study: Study, request: Request, kind: str) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
     judge = _judge(study, request)
-    if study.lobby is None or judge.current is None or judge.current["kind"] != "talk":
-        raise ApiError(409, "not_yet", REFUSALS["not_yet"])
-    return judge, study.lobby
-
-
-def _in_test(study: Study, request: Request) -> tuple[Judge, OnlineLobby]:
-    judge = _judge(study, request)
-    if study.online is None or judge.current is None or judge.current["kind"] != "test":
-        raise ApiError(409, "not_yet", REFUSALS["not_yet"])
-    return judge, study.online
-
-
-def _refusal(error: Refused) -> ApiError:
-    status = {"not_yet": 409, "full": 503}.get(error.why, 403)
-    return ApiError(status, error.why, REFUSALS[error.why])
+    if study.lobby is None or judge.current is None or judge.current["kind"] != kind:
+        raise Refused("not_yet")
+    return judge, study.lobby, await _body(request)
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -259,11 +243,24 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable() else None
 
 
-def _address(request: Request, behind_proxy: bool) -> str:
-    # It is kept in memory alone, for as long as it is counted.
-    forwarded = request.headers.get("x-real-ip") if behind_proxy else None
-    return forwarded or (request.client.host if request.client else "")
-
-
 def _json(value: Any) -> Response:
     return Response(orjson.dumps(value), media_type="application/json", headers={"cache-control": "no-store"})
+
+
+async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log: ServerLog) -> None:
+    """Serve until cancelled, then end in order: what was answered is on disk. Raises StorageError where nothing can be
+    written any more."""
+    server = UvicornServer(config(app, idle_seconds=IDLE_SECONDS))
+    writer = study.start()
+    serving = asyncio.create_task(server.serve(list(sockets)))
+    host, port = sockets[0].getsockname()[:2]
+    log.say(f"serving the study at http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends it)")
+    try:
+        finished, _ = await asyncio.wait({serving, writer}, return_when=asyncio.FIRST_COMPLETED)
+        finished.pop().result()
+    finally:
+        server.should_exit = True
+        if study.lobby is not None:
+            study.lobby.closing = True
+        await asyncio.wait({serving})
+        await study.close()

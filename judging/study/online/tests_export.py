@@ -18,10 +18,9 @@ from agents.answers import ConversationAnswer, Message, VerdictAnswer, plain
 from agents.errors import InputError
 from agents.stimuli import ShownAnswer
 from judging.candidates import Candidate, Letter, Shown, Truth
-from judging.study.export import PARTICIPANTS, Record, write_participants, write_people_run
-from judging.study.online.state import SIDES, Judged, OnlineTest, Part
-from judging.study.online.trials import trial_of
-from judging.study.state import State
+from judging.study.events import State
+from judging.study.online.course import SIDES, Judged, OnlineTest, Part
+from judging.study.study_export import PARTICIPANTS, Record, write_participants, write_people_run
 from judging.trial_set import MARKER, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
@@ -110,7 +109,7 @@ def _write_trials(
 
 
 def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: str) -> Candidate:
-    row, trial = _stimulus(test), trial_of(test, exchanges)
+    row, trial = _stimulus(test), test.trial(exchanges)
     shown = Shown("conversation", test.id, row, folder, None, None)
     delays = [  # as the judge saw them: both answers at once
         seconds

@@ -1,0 +1,402 @@
+"""What people of a study are shown and asked, step by step: trials, stimuli, or steps in which they meet in a lobby."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agents.errors import ImageError, InputError
+from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_row
+from agents.vision import captions
+from agents.vision.colors import WORDS
+from judging.study.agent_server import served_agents
+from judging.study.controls import Control, read_controls
+from judging.study.events import Judge, State, Step
+from judging.study.exclusions import Row, verdict_rows
+from judging.study.page_answers import (
+    VERDICTS,
+    BadAnswer,
+    check_parts,
+    fastest_of,
+    read_flag,
+    read_ms,
+    read_verdict,
+    writable,
+)
+from judging.study.pool import Page, Seen, TrialPool
+from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
+from judging.trial_set import MARKER, key_path
+from serving.runs.checking import check_set
+from serving.runs.display_text import count
+from serving.runs.set_rows import Choose
+from serving.runs.set_rows import Row as SetRow
+
+LONGEST = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
+OBJECTS = 3
+FASTEST = 4000.0  # ms; a caption that took less was not written for this picture
+FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
+TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
+SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
+
+
+class ToldError(Exception):
+    """The answer ``said`` is to be given anew; ``flags`` are the names of phrases that say why."""
+
+    def __init__(self, flags: list[str], said: str) -> None:
+        super().__init__(", ".join(flags))
+        self.flags = flags
+        self.said = said
+
+
+class Material:
+    """What a study shows; this class is of ``number`` steps of a ``kind`` in which participants meet in a lobby.
+
+    ``sha256`` is of what must not change while people take part. ``page`` is what a browser gets of a step, ``source``
+    the set that answers are about.
+    """
+
+    def __init__(
+        self, settings: StudySettings, sha256: str, kind: str, number: int, page: Mapping[str, Any], source: Path
+    ) -> None:
+        self.settings, self.sha256, self.kind, self.number = settings, sha256, kind, number
+        self.page, self.source = page, source
+        self.stimuli: dict[str, Stimulus] = {}
+
+    def problems(self) -> list[str]:
+        """Why people cannot be asked as the settings say, in sentences."""
+        return [
+            f"{name}: people are not shown what was said before (history, opener, pseudo)"
+            for name, stimulus in self.stimuli.items()
+            if isinstance(stimulus, ConversationStimulus)
+            and (stimulus.history or stimulus.opener is not None or stimulus.pseudo)
+        ]
+
+    def served_problems(self, *, with_batch: bool = True) -> list[str]:
+        """The agents that their servers lack."""
+        return []
+
+    def about(self) -> str:
+        """What `study check` says."""
+        of_set = f" of {count(len(self.stimuli), 'stimulus', 'stimuli')}" if self.stimuli else ""
+        return f"{self.settings.task}: {self.number:,} for each participant{of_set}"
+
+    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
+        """A person's steps; ``seen`` counts how many had each page, ``known`` are stimuli that this person has seen."""
+        return [{"kind": self.kind, "trials": [], "phase": "test", "again": False} for _ in range(self.number)]
+
+    def stimulus_of(self, step: Step) -> str:
+        return ""
+
+    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
+        """What is kept of an answer. Raises BadAnswer, and ToldError."""
+        guesses = "guess" in self.page
+        check_parts(answer, {"guess"} if guesses else ())
+        if answer.get("guess") not in (None, *VERDICTS):
+            raise BadAnswer("guess: must be human or machine")
+        return {"guess": answer.get("guess")} if guesses else {}
+
+    def instructions(self, judge: Judge) -> dict[str, Any]:
+        about = {"practice": 0, "feedback": 0, "samples": [], "four": True}
+        return {"trials": judge.counted(), "tests": self.kind == "test", **about}
+
+    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+        return {**self.page, "practice": False}
+
+    def truth(self, step: Step) -> list[str] | None:
+        """What was right, where a page tells it."""
+        return None
+
+    def files(self, step: Step | None) -> dict[str, Path]:
+        """A step's files by their names, or those that everybody may have."""
+        return {}
+
+    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+        """The verdicts on trials."""
+        return []
+
+
+class TrialMaterial(Material):
+    """The trials of judges."""
+
+    settings: JudgesSettings
+
+    def __init__(self, pool: TrialPool, study: Path) -> None:
+        digest = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
+        super().__init__(pool.settings, digest, "trial", pool.settings.trials.number, {}, pool.folder / MARKER)
+        self.pool = pool
+        self._controls: dict[str, Control] = {}
+        self._lacking: list[str] = []
+        try:
+            self._controls = read_controls(pool.settings.trials.control, study, pool.key, self.sha256)
+        except InputError as error:
+            self._lacking = [*map(str, error.problems), str(error)]
+
+    def problems(self) -> list[str]:
+        return [*self.pool.problems(), *self._lacking]
+
+    def about(self) -> str:
+        cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
+        return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
+
+    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
+        return [
+            {"kind": "trial", "trials": list(turn.page.trials), "phase": turn.phase, "again": turn.again}
+            for turn in self.pool.draw(seen, chance, known)
+        ]
+
+    def stimulus_of(self, step: Step) -> str:
+        return str(self.pool.key[step["trials"][0]]["stimulus"])
+
+    def control(self, step: Step) -> Control | None:
+        """The control question of a trial's page."""
+        return self._controls.get(self.stimulus_of(step))
+
+    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
+        return read_verdict(answer, self.settings.trials, len(step["trials"]), self.control(step))
+
+    def instructions(self, judge: Judge) -> dict[str, Any]:
+        trials = self.settings.trials
+        return {
+            "trials": judge.counted(),
+            "practice": trials.practice,
+            "feedback": trials.feedback,
+            "keys": judge.keys,
+            "four": trials.choices == "four" and not self.pool.of_pairs,
+            "pairs": self.pool.of_pairs,
+            "prior_told": trials.prior_told,
+            "samples": [self._sample(page) for page in self.pool.sample],
+        }
+
+    def _sample(self, page: Page) -> dict[str, Any]:
+        return {**self._trial(page.trials), "truth": self._truth(page.trials)}
+
+    def _truth(self, names: Sequence[str]) -> list[str]:
+        return [self.pool.key[name]["truth"] for name in names]
+
+    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+        trials, control = self.settings.trials, self.control(step)
+        pairs = [("human", judge.keys[0]), ("machine", judge.keys[1])]
+        return {
+            **self._trial(step["trials"]),
+            "practice": step["phase"] == "practice",
+            # in the order of the keys, which differs from judge to judge
+            "options": sorted(pairs, key=lambda pair: pair[1] != trials.keys[0]),
+            "choices": trials.choices,
+            "confidence": trials.confidence,
+            "reason": trials.reason,
+            "seconds_before": trials.seconds_before,
+            "play_once": trials.play_once,
+            "control": None if control is None else control.sent,
+        }
+
+    def truth(self, step: Step) -> list[str] | None:
+        return None if step["phase"] == "test" else self._truth(step["trials"])
+
+    def files(self, step: Step | None) -> dict[str, Path]:
+        pages = [page.trials for page in self.pool.sample] if step is None else [step["trials"]]
+        names = [name for trials in pages for trial in trials for _, name in self._named(trial)]
+        return {name: self.pool.folder / "media" / name for name in names}
+
+    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+        return list(verdict_rows(state, self.settings, self.pool, personal))
+
+    def _trial(self, names: Sequence[str]) -> dict[str, Any]:
+        trial = self.pool.trials[names[0]]
+        page: dict[str, Any] = {
+            "asked": trial.asked,
+            "speakers": [self.pool.trials[name].speaker for name in names],
+            "answer": trial.answer.model_dump(mode="json", exclude_none=True),
+        }
+        if trial.beside is not None:
+            page["beside"] = trial.beside.model_dump(mode="json", exclude_none=True)
+        if trial.cue is not None:
+            page |= {"cue": trial.cue, "examples": [list(pair) for pair in trial.examples]}
+        if trial.asked == "attention_prediction":
+            del page["answer"]  # the clip shows it
+        return page | {field: f"media/{name}" for field, name in self._named(names[0])}
+
+    def _named(self, trial: str) -> Iterator[tuple[str, str]]:
+        images = self.pool.trials[trial].images_by_field()
+        fields = ("clip",) if "clip" in images else ("image", "target_image")  # the clip shows both
+        for field in fields:
+            if field in images:
+                yield field, images[field].name.rpartition("/")[2]
+
+
+def chosen(task: str | None) -> Choose:
+    """Of stimuli that name no task, those are asked the study's that may be."""
+    return lambda tasks: [name for name in tasks if name == task]
+
+
+def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
+    """The stimuli of a task by id, and their SHA-256. Raises InputError with every problem of the set."""
+    stimuli: dict[str, Stimulus] = {}
+    root, digest = source if source.is_dir() else source.parent, hashlib.sha256()
+
+    def keep(row: SetRow, *_: object) -> None:
+        if row.canonical is not None and row.task == task and row.id is not None:
+            stimuli[row.id] = parse_row(row.canonical, root=root)
+            digest.update(row.canonical)
+
+    report = check_set(source, choose=chosen(task), on_row=keep)
+    if report.problems:
+        raise InputError(f"{source} cannot be shown", report.problems)
+    if not stimuli:
+        raise InputError(f"{source} has no stimuli of {task}")
+    return stimuli, digest.hexdigest()
+
+
+class AskMaterial(Material):
+    """Stimuli that participants answer as the papers asked people: a colour of eleven, three objects, a caption (with
+    the 2025 paper's six checks: Methods, L731-747), a word, free or after example pairs."""
+
+    settings: AnswersSettings
+
+    def __init__(self, settings: AnswersSettings, source: Path, stimuli: dict[str, Stimulus], sha256: str) -> None:
+        super().__init__(settings, sha256, "ask", settings.answers.number, {}, source)
+        self.stimuli = stimuli
+        self._files: dict[str, tuple[str, Path]] = {}
+        self._bad_pictures: list[str] = []
+        for number, (name, stimulus) in enumerate(stimuli.items(), start=1):
+            image = stimulus.images_by_field().get("image")
+            if image is None or image.path is None:
+                continue
+            try:
+                form = image.header().format
+            except ImageError as error:
+                self._bad_pictures.append(f"{name}: {error}")
+                continue
+            if form not in SHOWABLE:
+                self._bad_pictures.append(f"{name}: browsers do not show {form}")
+            self._files[name] = f"p{number:05}.{form.lower()}", image.path
+
+    def problems(self) -> list[str]:
+        problems = [*self._bad_pictures]
+        if len(self.stimuli) < self.number:
+            problems.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
+        for name in self._files:  # for a damaged picture a browser would wait for ever
+            try:
+                self.stimuli[name].images_by_field()["image"].decode()
+            except ImageError as error:
+                problems.append(f"{name}: {error}")
+        return problems
+
+    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
+        # Stimuli that fewer people have answered come first.
+        new = [name for name in self.stimuli if name not in known]
+        ranked = sorted(new, key=lambda name: (seen.get((name,), 0), chance.random()))
+        drawn = ranked[: self.number]
+        return [
+            {"kind": "ask", "trials": [name], "phase": "test", "again": False}
+            for name in chance.sample(drawn, len(drawn))
+        ]
+
+    def stimulus_of(self, step: Step) -> str:
+        return str(step["trials"][0])
+
+    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
+        check_parts(answer, {"answer", "rt", "away"})
+        texts, rt, away = self._texts(answer.get("answer")), read_ms(answer), read_flag(answer, "away")
+        flags = self._flags(judge, step, texts, rt)
+        if flags and self.settings.answers.checks == "tell":
+            raise ToldError(flags, ", ".join(texts))
+        return {"answer": texts, "rt": rt, "away": away, "flags": flags}
+
+    def _texts(self, value: Any) -> list[str]:
+        task = self.settings.task
+        values = value if task == "object_detection" else [value]
+        number = OBJECTS if task == "object_detection" else 1
+        if not isinstance(values, list) or len(values) != number or not all(isinstance(text, str) for text in values):
+            raise BadAnswer(f"answer: must be {count(number, 'text')}")
+        texts = [writable(" ".join(text.split())) for text in values]
+        if not all(texts) or max(map(len, texts)) > LONGEST.get(task, 40):
+            raise BadAnswer("answer: is empty or too long")
+        if task == "color_estimation" and texts[0] not in WORDS:
+            raise BadAnswer("answer: must be one of the eleven colours")
+        return texts
+
+    def _flags(self, judge: Judge, step: Step, texts: list[str], rt: float | None) -> list[str]:
+        before = [event["answer"] for event in judge.answers if event["kind"] == "ask"]
+        lower = [text.casefold() for text in texts]
+        flags: dict[str, bool] = {}
+        match self.settings.task:
+            case "image_captioning":
+                noticed = set[str](captions.flags(texts[0]))
+                last = judge.answers[-1]["at"] if judge.answers else judge.joined
+                since = 1000 * (datetime.now(UTC) - datetime.fromisoformat(last)).total_seconds()
+                flags = {flag: flag in noticed for flag in FLAGS}
+                flags |= {"too_fast": fastest_of(rt, since) < FASTEST, "as_before": before[-1:] == [texts]}
+            case "object_detection":
+                earlier = {text.casefold() for answer in before for text in answer}
+                flags = {"same_objects": len(set(lower)) < OBJECTS, "object_again": bool(earlier & set(lower))}
+            case "word_association":
+                stimulus = self.stimuli[self.stimulus_of(step)]
+                assert isinstance(stimulus, WordStimulus)
+                flags = {"several_words": " " in texts[0], "is_cue": lower[0] == stimulus.cue.casefold()}
+        return [flag for flag, is_raised in flags.items() if is_raised]
+
+    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+        stimulus = self.stimuli[self.stimulus_of(step)]
+        page: dict[str, Any] = {"asked": self.settings.task, "practice": False}
+        if isinstance(stimulus, WordStimulus):
+            page |= {"cue": stimulus.cue, "examples": [list(pair) for pair in stimulus.examples]}
+        if self.settings.task == "color_estimation":
+            page["colors"] = list(WORDS)
+        for name in self.files(step):
+            page["image"] = f"media/{name}"
+        return page
+
+    def files(self, step: Step | None) -> dict[str, Path]:
+        file = None if step is None else self._files.get(self.stimulus_of(step))
+        return {} if file is None else {file[0]: file[1]}
+
+
+class OnlineMaterial(Material):
+    """Online tests: participants see what the others write."""
+
+    settings: OnlineSettings
+
+    def __init__(self, settings: OnlineSettings, study: Path) -> None:
+        digest = hashlib.sha256(b"online").hexdigest()
+        page = {"words_below": settings.tests.words_below}
+        super().__init__(settings, digest, "test", settings.tests.each, page, study)
+
+    def _parts(self, *, with_batch: bool) -> dict[str, tuple[str, str]]:
+        """(agent, server) of each part that the tests have, by its place in ``study.toml``."""
+        tests, agents, batch = self.settings.tests, self.settings.agents, self.settings.batch
+        machines, people = tests.two_people < 1, with_batch and tests.two_machines < 1
+        played = {
+            "agents.machine_argues": machines and tests.person_deceives > 0,
+            "agents.machine_deceives": machines and tests.person_deceives < 1,
+            "batch.questions": with_batch,
+            "batch.verdicts": with_batch,
+            "batch.person_deceives": people and tests.person_deceives > 0,
+            "batch.person_argues": people and tests.person_deceives < 1,
+        }
+        parts = {}
+        for place in (place for place, is_played in played.items() if is_played):
+            table, name = place.split(".")
+            whose = agents if table == "agents" else batch
+            parts[place] = getattr(whose, name), whose.server
+        return parts
+
+    def problems(self, *, with_batch: bool = False) -> list[str]:
+        parts = self._parts(with_batch=with_batch)
+        return [f"{place}: name the agent" for place, (name, _) in parts.items() if not name]
+
+    def served_problems(self, *, with_batch: bool = True) -> list[str]:
+        problems: list[str] = []
+        parts = {place: part for place, part in self._parts(with_batch=with_batch).items() if part[0]}
+        servers = {server: served_agents(server) for server in sorted({server for _, server in parts.values()})}
+        for place, (name, server) in parts.items():
+            served, why = servers[server]
+            task = "judgement" if place == "batch.verdicts" else "conversation"
+            if name not in served:
+                problems.append(f"{place}: {why or f'{server} does not serve {name}'}")
+            elif task not in served[name]:
+                problems.append(f"{place}: {name} answers {', '.join(served[name])}, not {task}")
+        return problems

@@ -1,0 +1,94 @@
+"""How far a study is: judges, verdicts, exclusions by rule, answers, online tests."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from judging.study.events import State
+from judging.study.materials import Material
+from judging.study.online.course import OnlineTest
+from judging.study.settings import OnlineSettings
+from serving.runs.display_text import count
+from serving.terminal import plain_table, print_table
+
+
+def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The status as JSON values, with truths in it: for the lab alone.
+
+    ``judges`` by where they are. Of trials ``verdicts``, ``excluded`` by rule, and ``agents``: the share of verdicts
+    that are human. Of participants ``answers``; of online tests ``tests`` by where they are, and ``void`` by reason.
+    """
+    judges = Counter(judge.ended or ("at it" if judge.has_judged() else "begun") for judge in state.judges.values())
+    wanted = material.settings.judges.wanted
+    status: dict[str, Any] = {
+        "closed": state.closed,
+        "judges": {"wanted": wanted, "joined": len(state.judges), **judges},
+    }
+    if isinstance(material.settings, OnlineSettings):
+        counted = state.tests.counted()
+        void = [test for test in state.tests.by_id.values() if test.void is not None]
+        over = sum(test.is_over() for test in counted)
+        tests = {"wanted": material.settings.tests.wanted, "over": over, "under_way": len(counted) - over}
+        reasons = Counter(_void_reason(test, state) for test in void)
+        return status | {"tests": {**tests, "void": len(void)}, "void": dict(reasons)}
+    if material.kind != "trial":
+        answers = [event for judge in state.judges.values() for event in judge.answers if event["kind"] == "ask"]
+        told = sum(len(judge.told) for judge in state.judges.values())
+        flagged = sum(bool(event["flags"]) for event in answers)
+        return status | {"answers": {"all": len(answers), "told": told, "flagged": flagged}}
+    excluded: dict[str, list[str]] = defaultdict(list)  # the judges of each verdict, by rule
+    verdicts: dict[str, list[str]] = defaultdict(list)  # by whose the answer is
+    rows = [row for row in material.rows(state, personal) if row["phase"] != "practice"]
+    for row in rows:
+        for rule in row["rules"]:
+            excluded[rule].append(row["judge"])
+        if not row["rules"] and not row["catch"] and not row["again"]:
+            verdicts["people" if row["truth"] == "human" else row["agent"]].append(row["verdict"])
+    return status | {
+        "verdicts": {"all": len(rows), "counted": sum(not row["rules"] for row in rows)},
+        "excluded": {
+            rule: {"verdicts": len(codes), "judges": len(set(codes))} for rule, codes in sorted(excluded.items())
+        },
+        "agents": {
+            name: {"verdicts": len(given), "said_human": round(given.count("human") / len(given), 4)}
+            for name, given in sorted(verdicts.items())
+        },
+    }
+
+
+def _void_reason(test: OnlineTest, state: State) -> str:
+    code, _, reason = (test.void or "").partition(" ")
+    if code in state.judges:  # nobody is named
+        return f"{'the judge' if code == test.judge else 'an agent'} {reason}"
+    return test.void or ""
+
+
+def print_study(status: dict[str, Any]) -> None:
+    """Print the status for people."""
+    judges = dict(status["judges"])
+    wanted, joined = judges.pop("wanted"), judges.pop("joined")
+    finished, kind = judges.pop("finished", 0), "judges" if "verdicts" in status else "participants"
+    others = "".join(f", {number:,} {name}" for name, number in judges.items())
+    print(f"{kind}: {finished:,} of {wanted:,} finished ({joined:,} joined{others})")
+    if "tests" in status:
+        tests = status["tests"]
+        numbers = f"({tests['under_way']:,} under way, {tests['void']:,} void)"
+        print(f"tests: {tests['over']:,} of {tests['wanted']:,} wanted {numbers}")
+        for reason, number in sorted(status["void"].items()):
+            print(f"  void: {number:,} {reason}")
+    elif "answers" in status:
+        answers = status["answers"]
+        print(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")
+        print(f"  to be given anew: {answers['told']:,}")
+    else:
+        print(f"verdicts: {status['verdicts']['counted']:,} count of {status['verdicts']['all']:,}")
+        for rule, about in status["excluded"].items():
+            print(f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}")
+        table = plain_table("answers of", "verdicts", "share human")
+        for name, row in status["agents"].items():
+            table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}")
+        if status["agents"]:
+            print_table(table)
+    if status["closed"]:
+        print(f"closed {status['closed'][:10]}")

@@ -1,0 +1,244 @@
+"""OpenAI's interface to the agents: the models, and chat completions, whole or as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import StreamingResponse
+
+from serving.http.bodies import aside, body_of, documented_body
+from serving.http.chat_requests import ChatRequest, Question, question_of
+from serving.http.errors import POSTED, ApiError, documented, failure, invalid, request_id
+from serving.http.guard import unless_gone
+from serving.http.service import Service
+from serving.scheduling.request import AgentRequest, Listener
+
+EVENTS = "text/event-stream"
+IGNORED = "turinglike-ignored"
+PIECE = re.compile(r"\s*\S+|\s+$")  # the pieces of a whole answer; together they are the text
+Finish = Literal["stop", "length", "content_filter"]
+FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}
+
+
+def router(service: Service) -> APIRouter:
+    """The routes for a service."""
+    routes = APIRouter(tags=["OpenAI's interface"])
+    began = int(time.time())
+
+    def model(name: str) -> dict[str, Any]:
+        tasks = service.agent(name).tasks
+        return {"id": name, "object": "model", "created": began, "owned_by": "turinglike", "tasks": list(tasks)}
+
+    @routes.get("/v1/models", summary="The agents, as models")
+    async def models() -> dict[str, Any]:
+        return {"object": "list", "data": [model(name) for name in service.agents]}
+
+    @routes.get("/v1/models/{name}", summary="An agent, as a model")
+    async def retrieve(name: Annotated[str, Path(examples=["eliza"])]) -> dict[str, Any]:
+        return model(name)
+
+    @routes.post(
+        "/v1/chat/completions",
+        summary="The next message of a chat, or the answer to an image or a cue",
+        responses={200: {"description": "The answers.", "content": {EVENTS: {}}}} | POSTED | documented(502),
+        openapi_extra=documented_body(ChatRequest),
+    )
+    async def complete(chat: Annotated[ChatRequest, body_of(ChatRequest)], request: Request) -> Response:
+        """Instructions and options of models have no effect; `turinglike.ignored` names them, and the header
+        `Turinglike-Ignored`."""
+        question = await aside(request, question_of, service, chat)
+        return await unless_gone(request, _respond(service, chat, question, request_id(request)))
+
+    return routes
+
+
+async def _respond(service: Service, chat: ChatRequest, question: Question, request_id: str) -> Response:
+    name, count = chat.model, chat.n or 1
+    service.check(name, question.stimulus)
+    most = service.agent(name).max_samples
+    if most is not None and count > most:
+        raise invalid([("n", f"agent {name} has at most {most} answers to one stimulus")])
+    service.check_queue(name, count)
+    headers = {IGNORED: ", ".join(question.ignored)} if question.ignored else {}
+    completion = _Completion(service, chat, question, count, request_id)
+    if chat.stream:
+        await completion.begin()
+        headers["cache-control"] = "no-store"
+        return StreamingResponse(completion.events(), media_type=EVENTS, headers=headers)
+    return Response(orjson.dumps(await completion.whole()), media_type="application/json", headers=headers)
+
+
+@dataclass(slots=True)
+class _Completion:
+    """The answers to a request: :meth:`whole`, or :meth:`begin` and then the pieces of :meth:`events`.
+
+    A stream has the pieces as the agent makes them, where it tells them (:class:`agents.contract.Draw`, ``say``);
+    otherwise the words of the accepted answer.
+    """
+
+    service: Service
+    chat: ChatRequest
+    question: Question
+    count: int
+    request_id: str
+    _texts: list[str] = field(init=False)  # of each answer, as far as it is known
+    _sent: list[str] = field(init=False)
+    _wake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _answering: asyncio.Task[list[AgentRequest]] = field(init=False)
+
+    async def whole(self) -> dict[str, Any]:
+        """All answers in one object. Raises ApiError."""
+        items = await self._answers([None] * self.count)
+        choices = [
+            _choice(index, {"message": {"role": "assistant", "content": text, "refusal": None}}, finish)
+            for index, (text, finish) in enumerate(map(self._text, items))
+        ]
+        more = {"records": self._records(items), "ignored": self.question.ignored}
+        return {**self._envelope("chat.completion"), "choices": choices, "usage": _usage(items), "turinglike": more}
+
+    async def begin(self) -> None:
+        """Return when there is something to send. Raises ApiError, as long as nothing is sent."""
+        self._texts, self._sent = [""] * self.count, [""] * self.count
+        # What a client's own stops would cut is not known before the end.
+        hides = any(self.chat.stop)
+        listeners = [None if hides else self._listener(index) for index in range(self.count)]
+        self._answering = asyncio.create_task(self._answers(listeners))
+        self._answering.add_done_callback(lambda _: self._wake.set())
+        try:
+            await self._wake.wait()
+        except asyncio.CancelledError:
+            await self._give_up()
+            raise
+        if self._answering.done():
+            self._answering.result()
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The events. A failure after the first piece is the last of them."""
+        has_usage = self.chat.stream_options is not None and self.chat.stream_options.include_usage
+        envelope = self._envelope("chat.completion.chunk") | ({"usage": None} if has_usage else {})
+
+        def event(index: int, text: str, finish: Finish | None = None, **more: Any) -> bytes:
+            is_first = not self._sent[index] and finish is None
+            delta = ({"role": "assistant"} if is_first else {}) | ({"content": text} if text or is_first else {})
+            self._sent[index] += text
+            return _event({**envelope, "choices": [_choice(index, {"delta": delta}, finish)], **more})
+
+        try:
+            while not self._answering.done():
+                for index, text in enumerate(self._texts):
+                    if text.startswith(self._sent[index]) and text != self._sent[index]:
+                        yield event(index, text[len(self._sent[index]) :])
+                await self._wake.wait()
+                self._wake.clear()
+            items = self._answering.result()
+            for index, item in enumerate(items):
+                text, finish = self._text(item)
+                sent = self._sent[index]
+                if not text.startswith(sent):
+                    raise failure(self.chat.model, "changed")
+                left = text[len(sent) :]
+                for piece in [left] * bool(left) if sent else PIECE.findall(text) or [""]:
+                    yield event(index, piece)
+                more = {"records": self._records([item]), "ignored": self.question.ignored}
+                yield event(index, "", finish, turinglike=more)
+            if has_usage:
+                yield _event({**envelope, "choices": [], "usage": _usage(items)})
+            yield b"data: [DONE]\n\n"
+        except ApiError as error:
+            yield b"data: " + error.body(self.request_id) + b"\n\n"
+        finally:
+            await self._give_up()
+
+    async def _answers(self, listeners: Sequence[Listener | None]) -> list[AgentRequest]:
+        """Samples 0 to ``count`` - 1. If one fails, the others are cancelled. Raises ApiError."""
+        name, question = self.chat.model, self.question
+        with self.service.queued(name, self.count):
+            tasks = [
+                asyncio.create_task(
+                    self.service.answer(
+                        name, question.stimulus, files=question.files, sample=sample, seed=self.chat.seed, say=listener
+                    )
+                )
+                for sample, listener in enumerate(listeners)
+            ]
+            try:
+                items = await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        for item in items:
+            if item.status != "ok":
+                raise failure(name, "rejected" if item.status == "rejected" else (item.error or ("failed",))[0])
+        return items
+
+    def _listener(self, index: int) -> Listener:
+        def say(text: str) -> None:
+            if len(text) > len(self._texts[index]):
+                self._texts[index] = text
+                self._wake.set()
+
+        return say
+
+    async def _give_up(self) -> None:
+        self._answering.cancel()
+        await asyncio.gather(self._answering, return_exceptions=True)
+
+    def _envelope(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{secrets.token_hex(12)}",
+            "object": kind,
+            "created": int(time.time()),
+            "model": self.chat.model,
+            "system_fingerprint": f"fp_{self.service.headers[self.chat.model].digest[:10]}",
+        }
+
+    def _records(self, items: Sequence[AgentRequest]) -> list[orjson.Fragment]:
+        return [orjson.Fragment(self.service.record(item).rstrip()) for item in items]
+
+    def _text(self, item: AgentRequest) -> tuple[str, Finish]:
+        """An answer as text, up to the first of the request's stops, and how it ended."""
+        fields = orjson.loads(item.answer or b"")
+        match self.question.stimulus.task:
+            case "color_estimation":
+                text = fields["color"]
+            case "object_detection":
+                text = ", ".join(fields["labels"])
+            case "attention_prediction":
+                text = orjson.dumps(fields["fixations"]).decode()
+            case "word_association":
+                text = fields["word"]
+            case _:
+                text = fields["text"]
+        ends = [at for stop in self.chat.stop if stop and (at := text.find(stop)) >= 0]
+        if ends:
+            return text[: min(ends)], "stop"
+        return text, FINISH.get((fields.get("finish") or "").partition(";")[0], "stop")
+
+
+def _choice(index: int, content: Mapping[str, Any], finish: Finish | None) -> dict[str, Any]:
+    return {"index": index, **content, "finish_reason": finish, "logprobs": None}
+
+
+def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:
+    """Numbers of tokens; None unless the agent counts those of every answer."""
+    prompts, answers = 0, 0
+    for item in items:
+        match None if item.raw is None else orjson.loads(item.raw):
+            case {"prompt_tokens": int(prompt), "tokens": int(tokens)}:
+                prompts, answers = max(prompts, prompt), answers + tokens
+            case _:
+                return None
+    return {"prompt_tokens": prompts, "completion_tokens": answers, "total_tokens": prompts + answers}
+
+
+def _event(content: Mapping[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(content) + b"\n\n"

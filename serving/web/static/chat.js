@@ -1,0 +1,35 @@
+// What all conversations share: bubbles, and a place to write.
+"use strict";
+
+{
+  const { el, said } = Turinglike;
+
+  /** A message; those of the reader stand on the right. */
+  function bubble(tag, isMine, who, text) {
+    const words = el("p", { class: "bubble", dir: "auto" }, said(text));
+    return el(tag, { class: isMine ? "right" : "left" }, el("span", { class: "who" }, ...who), words);
+  }
+
+  /** A place to write, whose text goes to `send`; Enter sends, with Shift it begins a new line. */
+  function writer(label, name, send, { hint = "", ...attributes } = {}) {
+    const area = el("textarea", { id: "message", rows: 3, maxlength: 2000, ...attributes });
+    const press = el("button", { type: "submit" }, name);
+    const line = el("div", { class: "line" }, press, hint);
+    const form = el("form", { class: "write", autocomplete: "off" }, el("label", { for: "message" }, label), area, line);
+    const isOff = () => press.getAttribute("aria-disabled") === "true";
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const text = area.value.trim();
+      if (text && !isOff()) send(text);
+    });
+    area.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      form.requestSubmit();
+    });
+    const restore = (text) => (area.value = [text, area.value].filter(Boolean).join(" "));
+    return { form, area, restore, off: (is) => press.setAttribute("aria-disabled", String(is)) };
+  }
+
+  Object.assign(Turinglike, { bubble, writer });
+}

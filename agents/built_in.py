@@ -73,10 +73,8 @@ detectron2 = family(
     "He et al. 2017; Wu et al. 2019, Detectron2",
     "Apache-2.0; weights CC-BY-SA-3.0",
 )
-torchvision = family(
-    "vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent", OBJECTS, "He et al. 2017; torchvision", BSD
-)
-detr = family("vision.detr:DetrAgent", OBJECTS, "Carion et al. 2020, arXiv 2005.12872")
+torchvision = family("vision.detector:TorchvisionMaskRCNNAgent", OBJECTS, "He et al. 2017; torchvision", BSD)
+detr = family("vision.detector:DetrAgent", OBJECTS, "Carion et al. 2020, arXiv 2005.12872")
 google = family("vision.cloud:GoogleVisionAgent", COLORS + OBJECTS, "Google, Cloud Vision", PROPRIETARY)
 azure = family("vision.cloud:AzureVisionAgent", COLORS + OBJECTS + CAPTIONS, "Microsoft, Azure AI Vision", PROPRIETARY)
 rekognition = family("vision.cloud:RekognitionAgent", OBJECTS, "Amazon, Rekognition", PROPRIETARY)

@@ -257,6 +257,8 @@ MOVED = {
     "agents.vision.cloud:AzureVisionAgent": "agents.vision.azure_vision:AzureVisionAgent",
     "agents.vision.cloud:GoogleVisionAgent": "agents.vision.google_vision:GoogleVisionAgent",
     "agents.vision.cloud:RekognitionAgent": "agents.vision.rekognition:RekognitionAgent",
+    "agents.vision.detector:DetrAgent": "agents.vision.detr:DetrAgent",
+    "agents.vision.detector:TorchvisionMaskRCNNAgent": "agents.vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent",
 }
 
 

@@ -2,13 +2,11 @@
 
 One set of rules for every agent and for what a person sees:
 
-- formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content and never by name; the first frame of an animation,
-  the first picture of a file that holds several;
+- formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content; the first frame or picture of a file;
 - at most :data:`MAX_PIXELS` pixels and :data:`MAX_BYTES`, checked before anything is decoded;
 - the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; that of XMP is not;
 - 8-bit RGB: transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. The alpha of a
-  BMP that is 0 everywhere is none. Values are taken as sRGB, whatever a colour profile says, as the published agents
-  took them.
+  BMP that is 0 everywhere is none. Values are taken as sRGB, whatever a colour profile says.
 """
 
 from __future__ import annotations
@@ -77,9 +75,6 @@ class Image:
         self.path = None if data is not None else Path(root or ".") / name
         self._sha256: str | None = None
 
-    def __repr__(self) -> str:
-        return f"Image({self.name!r})"
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Image) and self.name == other.name and self._data == other._data
 
@@ -98,8 +93,7 @@ class Image:
                 data = source.read()
             except OSError as error:  # a disk or a network that fails
                 raise ImageError("missing_image", f"{self.name}: cannot be read: {_reason(error)}") from None
-        if len(data) > MAX_BYTES:
-            raise ImageError("image_too_large", f"{self.name}: larger than {MAX_BYTES >> 20} MiB")
+        self._check_bytes(len(data))
         self._sha256 = hashlib.sha256(data).hexdigest()
         return data
 
@@ -116,11 +110,26 @@ class Image:
             return Header(form, width, height, is_grey)
 
     def _open_source(self) -> BinaryIO:
+        """The bytes, of a regular file: a FIFO would block, and to open a device can make it do something."""
         if self._data is not None:
             return io.BytesIO(self._data)
         if self.path is None:
-            raise ImageError("missing_image", f"{self.name}: not among the images that were given")
-        return _open_regular(self.path, self.name)
+            raise ImageError("missing_image", f"{self.name}: not among the images that came with the stimulus")
+        try:
+            about = os.stat(self.path)
+            if not stat.S_ISREG(about.st_mode):
+                raise ImageError("bad_image", f"{self.name}: not a regular file")
+            self._check_bytes(about.st_size)
+            return self.path.open("rb")
+        except FileNotFoundError:
+            hint = " (web addresses are not fetched)" if "://" in self.name else ""
+            raise ImageError("missing_image", f"{self.name}: no such file{hint}") from None
+        except (OSError, ValueError) as error:
+            raise ImageError("missing_image", f"{self.name}: cannot be opened: {_reason(error)}") from None
+
+    def _check_bytes(self, size: int) -> None:
+        if size > MAX_BYTES:
+            raise ImageError("image_too_large", f"{self.name}: larger than {MAX_BYTES >> 20} MiB")
 
     def decode(self) -> NDArray[np.uint8]:
         """Pixels as uint8 [height, width, 3], sRGB, writable. Raises ImageError, and MemoryError."""
@@ -183,22 +192,6 @@ class Image:
         )
 
 
-def _open_regular(path: Path, name: str) -> BinaryIO:
-    """A regular file: a FIFO would block, and to open a device can make it do something."""
-    try:
-        about = os.stat(path)
-        if not stat.S_ISREG(about.st_mode):
-            raise ImageError("bad_image", f"{name}: not a regular file")
-        if about.st_size > MAX_BYTES:
-            raise ImageError("image_too_large", f"{name}: larger than {MAX_BYTES >> 20} MiB")
-        return path.open("rb")
-    except FileNotFoundError:
-        hint = " (web addresses are not fetched)" if "://" in name else ""
-        raise ImageError("missing_image", f"{name}: no such file{hint}") from None
-    except (OSError, ValueError) as error:
-        raise ImageError("missing_image", f"{name}: cannot be opened: {_reason(error)}") from None
-
-
 def _is_plain(data: bytes, form: str, pixels: NDArray[np.uint8]) -> bool:
     """Whether a plain decoder sees these ``pixels``, and no animation."""
     import numpy as np
@@ -217,13 +210,14 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
     from PIL import Image as PILImage
     from PIL import PngImagePlugin, UnidentifiedImageError
 
-    _silence_pillow()
+    # Without warnings of odd metadata; warnings.catch_warnings may not be used in threads.
+    warnings.filterwarnings("ignore", module=r"PIL\.")
     PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY = MAX_TEXT
     try:
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
-        source.seek(0)
-        raise ImageError("bad_image", f"{name}: {_unknown(source.read(16))}") from None
+        known = ", ".join(FORMATS)
+        raise ImageError("bad_image", f"{name}: damaged, or not an image in a known format ({known})") from None
     except PILImage.DecompressionBombError:
         raise ImageError("image_too_large", f"{name}: more than {MAX_PIXELS:,} pixels") from None
     except Exception as error:  # a dozen types, as in decode
@@ -235,34 +229,10 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
     return image
 
 
-def _unknown(prefix: bytes) -> str:
-    """What a file that Pillow cannot open is, by its first bytes."""
-    from PIL import Image as PILImage
-
-    if not prefix:
-        return "an empty file"
-    for form in FORMATS:
-        accept = PILImage.OPEN[form][1]
-        if accept is not None and accept(prefix) is True:
-            return f"a damaged {form}"
-    return f"not an image in a known format ({', '.join(FORMATS)})"
-
-
-_filter: object = None
-
-
-def _silence_pillow() -> None:
-    """Without Pillow's warnings of odd metadata; ``warnings.catch_warnings`` may not be used in threads."""
-    global _filter
-    if _filter is None or _filter not in warnings.filters:
-        warnings.filterwarnings("ignore", module=r"PIL\.")
-        _filter = warnings.filters[0]
-
-
 def _orientation(image: PILImage.Image) -> int:
     """The EXIF orientation that is still to be applied, 1 to 8; Pillow turns a TIFF by itself.
 
-    Not ``image.getexif``, which decodes a PNG to look behind its pixels, and reads XMP.
+    Not by ``image.getexif``, which decodes a PNG to look behind its pixels, and reads XMP.
     """
     from PIL import Image as PILImage
 
@@ -308,23 +278,20 @@ def _scaled_to_8_bits(image: PILImage.Image, transparent: object) -> PILImage.Im
     import numpy as np
     from PIL import Image as PILImage
 
-    values = np.asarray(image)
-    if image.mode.startswith("I;16"):
-        table = np.rint(np.arange(65536) / 257.0).astype(np.uint8)
-        grey = PILImage.fromarray(table[values])
-        if transparent is None:
-            return grey
-        alpha = np.where(values == transparent, 0, 255).astype(np.uint8)
-        return PILImage.merge("LA", (grey, PILImage.fromarray(alpha)))
-    values = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    raw = np.asarray(image)
+    values = np.nan_to_num(raw.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(values.min()), float(values.max())
-    if image.mode == "I" and low >= 0 and high <= 65535:
+    if image.mode.startswith("I") and low >= 0 and high <= 65535:
         values /= 257.0
     elif image.mode == "F" and low >= 0.0 and high <= 1.0:
         values *= 255.0
     elif low < 0 or high > 255:
         values = (values - low) * (255.0 / (high - low)) if high > low else np.zeros_like(values)
-    return PILImage.fromarray(np.rint(values).astype(np.uint8))
+    grey = PILImage.fromarray(np.rint(values).astype(np.uint8))
+    if transparent is None:
+        return grey
+    alpha = np.where(raw == transparent, 0, 255).astype(np.uint8)
+    return PILImage.merge("LA", (grey, PILImage.fromarray(alpha)))
 
 
 def _reason(error: BaseException) -> str:

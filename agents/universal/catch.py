@@ -1,4 +1,4 @@
-"""Catch trials: answers that no attentive judge takes for a person's, in every task (2025 paper, Table S3 and S3).
+"""Catch trials: answers that no attentive judge takes for a person's, in every task (2025 paper, Table S3).
 
 They test the judges, not a model; the catalogue's role "control" keeps them out of exports by default.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -31,9 +31,7 @@ from agents.stimuli import (
 from agents.vision import colors
 from agents.vision.captions import flags
 
-NO_PROMPT = "Please enter a valid prompt."
 SYMBOLS = "#*&^%@!+=$~"
-
 # Ordinary words, no colours; those of UNSEEN name nothing that a picture could show.
 UNSEEN = (
     "with", "about", "between", "every", "because", "yesterday", "quickly", "often", "perhaps", "although", "until",
@@ -48,14 +46,14 @@ ITEMS = (
     "common", "rare", "regional", "traditional", "experimental", "imported", "seasonal", "historical", "formal",
     "everyday", "commercial", "handmade", "portable", "miniature", "ceremonial", "standard", "reversible", "temporary",
 )  # fmt: skip
+Prepared = tuple[Stimulus, tuple[int, int]]  # with the picture's frame, (width, height)
 
 
 class CatchAgent(Agent["CatchAgent.Settings"]):
     """A word again and again, the cue itself, a wrong colour, an absent object three times, a point, empty talk.
 
-    A colour is a word of ``absent``, as in Table S3 ("dog"), or a word for nothing that could be seen. A scanpath
-    of another image is a person's where the file has any (Methods: "human eye movements from one image were overlaid
-    onto a different image"), else a machine's. All is drawn from the seed, or for a conversation from stimulus and
+    A colour is a word of ``absent``, as in Table S3 ("dog"), or a word for nothing visible. A scanpath of another
+    image is a person's where the file has any. All is drawn from the seed, or for a conversation from stimulus and
     sample.
     """
 
@@ -81,7 +79,6 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
     memory = 128 * MIB
     batch_size = 256
     parallel = False
-    settings: Settings
     _others: Sequence[Scanpath] = ()
 
     def missing(self) -> str | None:
@@ -103,20 +100,17 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             return {}
         return {"scanpaths_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
-    def prepare(self, stimulus: Stimulus) -> tuple[Stimulus, tuple[int, int]]:
-        """The stimulus and its frame. Raises ImageError."""
+    def prepare(self, stimulus: Stimulus) -> Prepared:
         if not isinstance(stimulus, AttentionStimulus):
             return stimulus, FRAME
         header = stimulus.image.header()
         return stimulus, (header.width, header.height)
 
-    def respond(
-        self, batch: Sequence[tuple[Stimulus, tuple[int, int]]], draws: Sequence[Draw]
-    ) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         replies: list[Reply | Exception] = []
-        for (stimulus, frame), draw in zip(batch, draws, strict=True):
+        for prepared, draw in zip(batch, draws, strict=True):
             try:
-                replies.append(self._reply(stimulus, frame, draw))
+                replies.append(self._reply(*prepared, draw))
             except AnswerError as error:
                 replies.append(error)
         return replies
@@ -127,7 +121,7 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             text = " ".join([noise.choice(WORDS)] * self.settings.repeats)
             return Reply(CaptionAnswer(text=text, flags=flags(text)))
         if isinstance(stimulus, ColorStimulus):
-            return Reply(ColorAnswer(color=noise.choice([*filter(_is_no_colour, _absent(stimulus))] or UNSEEN)))
+            return Reply(ColorAnswer(color=noise.choice([*filter(_is_no_color, _absent(stimulus))] or UNSEEN)))
         if isinstance(stimulus, ObjectStimulus):
             if not (absent := _absent(stimulus)):
                 raise AnswerError("no_absent_object", "a catch trial needs an object that is not there: give `absent`")
@@ -143,11 +137,10 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         width, height = frame
         if self.settings.scanpath == "point":
             point = [noise.randrange(width), noise.randrange(height)]
-            count = stimulus.max_fixations or self.settings.fixations
-            return Reply(_path([point] * count, frame, "point"))
+            return Reply(_path([point] * (stimulus.max_fixations or self.settings.fixations), frame, "point"))
         names = (stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name)
-        own = {bare for name in names if name for bare in _bare(name)}
-        others = [other for other in self._others if own.isdisjoint(_bare(other.stimulus))]
+        names_here = {bare for name in names if name for bare in _bare(name)}
+        others = [other for other in self._others if names_here.isdisjoint(_bare(other.stimulus))]
         if not others:
             raise AnswerError("no_other_image", f"{self.settings.scanpaths} holds no scanpath of another image")
         other = noise.choice(others)
@@ -157,21 +150,19 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, noise: random.Random) -> Reply:
         lasting = random.Random(derive_seed(0, self.name, stimulus.id, draw.sample, None, 0))
-        kinds: dict[str, Callable[[], str]] = {
-            "repeat": lambda: "".join(lasting.choices(SYMBOLS, k=lasting.randint(5, 12))),
-            "no_prompt": lambda: NO_PROMPT,
-            "list": lambda: self._list(stimulus.topic or "such things", noise),
-        }
-        drawn = lasting.choice(sorted(kinds))
+        drawn = lasting.choice(["list", "no_prompt", "repeat"])
         kind = drawn if self.settings.conversation == "drawn" else self.settings.conversation
-        return Reply(TurnAnswer(text=kinds[kind]()), {"kind": kind})
-
-    def _list(self, topic: str, noise: random.Random) -> str:
-        lines = [f"Preferences concerning {topic} depend on many factors. They can be categorized as follows:"]
-        for group in noise.sample(GROUPS, 4):
-            lines += ["", f"By {group}:"]
-            lines += [f"- {item} {topic}" for item in noise.sample(ITEMS, self.settings.items)]
-        return "\n".join(lines)
+        text = "Please enter a valid prompt."
+        if kind == "repeat":
+            text = "".join(lasting.choices(SYMBOLS, k=lasting.randint(5, 12)))
+        elif kind == "list":
+            topic = stimulus.topic or "such things"
+            lines = [f"Preferences concerning {topic} depend on many factors. They can be categorized as follows:"]
+            for group in noise.sample(GROUPS, 4):
+                lines += ["", f"By {group}:"]
+                lines += [f"- {item} {topic}" for item in noise.sample(ITEMS, self.settings.items)]
+            text = "\n".join(lines)
+        return Reply(TurnAnswer(text=text), {"kind": kind})
 
 
 def _bare(name: str) -> tuple[str, str]:
@@ -185,15 +176,10 @@ def _absent(stimulus: ColorStimulus | ObjectStimulus) -> list[str]:
     return [word for word in stimulus.absent or () if word.strip().lower() not in present]
 
 
-def _is_no_colour(word: str) -> bool:
+def _is_no_color(word: str) -> bool:
     return word.replace(" ", "").lower() not in {*colors.WORDS, *colors.CSS3, *colors.ALIASES}
 
 
 def _path(points: Sequence[Sequence[float]], frame: tuple[int, int], selection: str) -> ScanpathAnswer:
-    return ScanpathAnswer(
-        fixations=[[round(x, 3), round(y, 3)] for x, y in points],
-        frame=list(frame),
-        stop="end",
-        forced_first=False,
-        selection=selection,
-    )
+    fixations: list[list[float | int]] = [[round(x, 3), round(y, 3)] for x, y in points]
+    return ScanpathAnswer(fixations=fixations, frame=list(frame), stop="end", forced_first=False, selection=selection)

@@ -1,5 +1,4 @@
-"""The no-op agent, in batches and singly: it answers every task at once, and fails, waits, crashes or rejects on
-request, to measure and test the machinery. Its answers depend on the seed alone."""
+"""The no-op agent, in batches and singly: it answers at once, and fails, waits, crashes or rejects on request."""
 
 from __future__ import annotations
 
@@ -11,14 +10,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.contract import MIB, Agent, Draw, Filter, Reply, Settings, Verdict
 from agents.errors import AnswerError
 from agents.stimuli import TASKS, Stimulus, Task
-
-COLORS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white")
+from agents.vision.colors import WORDS
 
 
 class NullSettings(Settings):
@@ -53,30 +51,23 @@ class NullSettings(Settings):
     read_images: bool = False
     """Whether images are decoded while they are prepared."""
 
-    @field_validator("fail", "raise_batch", "crash", "hang")
-    @classmethod
-    def _is_a_pattern(cls, value: str) -> str:
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from None
-        return value
-
 
 def _answer(task: Task, draw: Draw) -> BaseModel:
     parts = [draw.seed >> shift for shift in (0, 8, 16)]
-    if task == "color_estimation":
-        return ColorAnswer(color=COLORS[draw.seed % len(COLORS)])
-    if task == "object_detection":
-        return ObjectAnswer(labels=[COLORS[part % len(COLORS)] for part in parts])
-    if task == "attention_prediction":
-        path = [[float(part % 1280), float(part % 1024)] for part in parts]
-        return ScanpathAnswer(fixations=path, frame=[1280, 1024], stop="end")
-    if task == "image_captioning":
-        return CaptionAnswer(text=f"a picture of {draw.seed:x}")
-    if task == "word_association":
-        return WordAnswer(word=f"{draw.seed:x}")
-    return TurnAnswer(text=f"{draw.options.get('speaker')} says {draw.seed:x}.")
+    colors = [WORDS[part % len(WORDS)] for part in parts]
+    path = [[float(part % 1280), float(part % 1024)] for part in parts]
+    answers: dict[Task, BaseModel] = {
+        "color_estimation": ColorAnswer(color=colors[0]),
+        "object_detection": ObjectAnswer(labels=colors),
+        "attention_prediction": ScanpathAnswer(fixations=path, frame=[1280, 1024], stop="end"),
+        "image_captioning": CaptionAnswer(text=f"a picture of {draw.seed:x}"),
+        "word_association": WordAnswer(word=f"{draw.seed:x}"),
+    }
+    return answers.get(task) or TurnAnswer(text=f"{draw.options.get('speaker')} says {draw.seed:x}.")
+
+
+def _fits(pattern: str, stimulus: Stimulus) -> bool:
+    return bool(pattern) and re.search(pattern, stimulus.id) is not None
 
 
 class NullAgent(Agent[NullSettings]):
@@ -103,8 +94,7 @@ class NullAgent(Agent[NullSettings]):
             raise RuntimeError("told to fail while loading")
 
     def prepare(self, stimulus: Stimulus) -> Stimulus:
-        if self.settings.prepare_s:
-            time.sleep(self.settings.prepare_s)
+        time.sleep(self.settings.prepare_s)
         if self.settings.read_images:
             for image in stimulus.images():
                 image.decode()
@@ -121,9 +111,12 @@ class NullAgent(Agent[NullSettings]):
                     time.sleep(3600)
                 if _fits(settings.raise_batch, stimulus):
                     raise RuntimeError(f"told to raise for {stimulus.id}")
-        if 0 < settings.batch_limit < len(batch):
-            raise MemoryError(f"told to have memory for {settings.batch_limit}")
+        self._check_limit(len(batch))
         return [self._reply(stimulus, draw) for stimulus, draw in zip(batch, draws, strict=True)]
+
+    def _check_limit(self, count: int) -> None:
+        if 0 < self.settings.batch_limit < count:
+            raise MemoryError(f"told to have memory for {self.settings.batch_limit}")
 
     def _crash(self, stimulus: Stimulus) -> None:
         once = self.settings.crash_unless
@@ -139,10 +132,6 @@ class NullAgent(Agent[NullSettings]):
         return Reply(_answer(stimulus.task, draw), f"{draw.seed:x}")
 
 
-def _fits(pattern: str, stimulus: Stimulus) -> bool:
-    return bool(pattern) and re.search(pattern, stimulus.id) is not None
-
-
 class ContinuousNullAgent(NullAgent):
     """No operation, a stimulus at a time."""
 
@@ -151,15 +140,13 @@ class ContinuousNullAgent(NullAgent):
     _under_way = 0
 
     async def respond_one(self, prepared: Stimulus, draw: Draw) -> Reply:
-        settings = self.settings
         self._under_way += 1
         try:
-            if 0 < settings.batch_limit < self._under_way:
-                raise MemoryError(f"told to have memory for {settings.batch_limit}")
-            if settings.delay_s:
-                await asyncio.sleep(settings.delay_s)
+            self._check_limit(self._under_way)
+            if self.settings.delay_s:
+                await asyncio.sleep(self.settings.delay_s)
             self._crash(prepared)
-            if _fits(settings.hang, prepared):
+            if _fits(self.settings.hang, prepared):
                 await asyncio.sleep(3600)
         finally:
             self._under_way -= 1

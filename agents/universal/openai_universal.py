@@ -24,15 +24,7 @@ from agents.stimuli import (
     Stimulus,
     WordStimulus,
 )
-from agents.universal.picture_replies import (
-    COLOR,
-    OBJECTS,
-    SCANPATH,
-    read_caption,
-    read_color,
-    read_objects,
-    read_scanpath,
-)
+from agents.universal import picture_replies as replies
 from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 
@@ -85,30 +77,28 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
     def __init__(self, settings: UniversalSettings, name: str) -> None:
         super().__init__(settings, name)
         self.attempts = max(settings.attempts, settings.caption_attempts)
-        rejecting = [partial(_reject, flag, settings.caption_attempts) for flag in settings.reject]
-        self.filters = (*self.filters, *rejecting, _note_objects, _note_off_frame, _note_fixations, _note_durations)
+        self.filters = (*self.filters, *(partial(self._reject, flag) for flag in settings.reject))
 
     def prepare(self, stimulus: Stimulus) -> Any:
         """A stimulus with an image as a :class:`Picture`, any other as it is. Raises ImageError."""
         if isinstance(stimulus, WordStimulus | ConversationStimulus):
             return stimulus
-        data, image, frame = stimulus.images()[0].sendable(SENT)
-        return Picture(stimulus, data, image, frame)
+        return Picture(stimulus, *stimulus.images()[0].sendable(SENT))
 
     def fitted_request(self, stimulus: Any, draw: Draw) -> FittedRequest:
         if not isinstance(stimulus, Picture):
             return super().fitted_request(stimulus, draw)
         settings, about = self.settings, stimulus.stimulus
         if isinstance(about, ColorStimulus):
-            prompt, tokens = COLOR, settings.color_tokens
+            prompt, tokens = replies.COLOR, settings.color_tokens
         elif isinstance(about, ObjectStimulus):
-            prompt, tokens = OBJECTS, settings.object_tokens
+            prompt, tokens = replies.OBJECTS, settings.object_tokens
         elif isinstance(about, CaptionStimulus):
             limit = drawn_length(settings.lengths, about.id, draw.sample)
             prompt, tokens = INSTRUCTIONS.replace("{words}", str(limit)), settings.caption_tokens
         else:
             width, height = stimulus.frame
-            prompt = SCANPATH.format(count=_wanted(about), width=width, height=height)
+            prompt = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
             tokens = settings.scanpath_tokens
         message = ChatMessage("user", prompt, stimulus.data, settings.image_detail)
         return FittedRequest(
@@ -123,23 +113,23 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
         answer: BaseModel
         notes: dict[str, Any] = {}
         if isinstance(about, ColorStimulus):
-            color, css_name = read_color(written)
+            color, css_name = replies.read_color(written)
             answer = ColorAnswer(color=color, css_name=css_name)
         elif isinstance(about, ObjectStimulus):
-            answer = ObjectAnswer(labels=read_objects(written))
+            answer = ObjectAnswer(labels=replies.read_objects(written))
         elif isinstance(about, CaptionStimulus):
             limit = drawn_length(self.settings.lengths, about.id, draw.sample)
-            caption = read_caption(written)
+            caption = replies.read_caption(written)
             known: list[Flag] = ["too_many_words"] if len(caption.split()) > limit else []
             finish = "end" if text.finish == "stop" else text.finish
             answer = CaptionAnswer(text=caption, tokens=text.tokens, finish=finish, flags=flags(caption, known))
             notes = {"max_words": limit, "attempt": draw.attempt}
         else:
-            fixations, wanted = read_scanpath(written), _wanted(about)
+            fixations, wanted = replies.read_scanpath(written), _wanted(about)
             kept = fixations[:wanted]
             durations = [fixation.duration_ms for fixation in kept if fixation.duration_ms is not None]
             answer = ScanpathAnswer(
-                fixations=[[_whole(fixation.x), _whole(fixation.y)] for fixation in kept],
+                fixations=[[_without_point(fixation.x), _without_point(fixation.y)] for fixation in kept],
                 frame=list(stimulus.frame),
                 stop="maximum" if len(kept) == wanted else "end",
                 forced_first=False,
@@ -149,47 +139,16 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
             notes = {"wanted": wanted, "named": len(fixations), "durations": len(durations)}
         return Reply(answer, {**text.record(), "image": stimulus.image, **notes})
 
+    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        if not isinstance(reply.answer, CaptionAnswer) or flag not in reply.answer.flags:
+            return None
+        return Verdict(flag, reply.raw["attempt"] + 1 < self.settings.caption_attempts, reply.answer.text[:200])
+
 
 def _wanted(stimulus: Stimulus) -> int:
     assert isinstance(stimulus, AttentionStimulus)
     return stimulus.max_fixations or FIXATIONS
 
 
-def _whole(value: float) -> int | float:
+def _without_point(value: float) -> int | float:
     return int(value) if value.is_integer() else value
-
-
-# filters: the first makes an attempt be repeated, the others only note
-
-
-def _reject(flag: Flag, attempts: int, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    if isinstance(reply.answer, CaptionAnswer) and flag in reply.answer.flags:
-        return Verdict(flag, reply.raw["attempt"] + 1 < attempts, reply.answer.text[:200])
-    return None
-
-
-def _note_objects(stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    if isinstance(reply.answer, ObjectAnswer) and len(reply.answer.labels) < 3:
-        return Verdict("fewer_objects", False, f"{len(reply.answer.labels)} of 3")
-    return None
-
-
-def _note_fixations(stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    if not isinstance(reply.answer, ScanpathAnswer) or (named := reply.raw["named"]) == (wanted := reply.raw["wanted"]):
-        return None
-    return Verdict("fewer_fixations" if named < wanted else "more_fixations", False, f"{named}, not {wanted}")
-
-
-def _note_off_frame(stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    if not isinstance(reply.answer, ScanpathAnswer):
-        return None
-    width, height = reply.answer.frame
-    points = reply.answer.fixations
-    off = sum(not (0 <= x < width and 0 <= y < height) for x, y in points)
-    return Verdict("off_frame", False, f"{off} of {len(points)} fixations") if off else None
-
-
-def _note_durations(stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    if not isinstance(reply.answer, ScanpathAnswer) or reply.answer.durations_ms is not None:
-        return None
-    return Verdict("no_durations", False, f"{reply.raw['durations']} for {len(reply.answer.fixations)} fixations")

@@ -1,9 +1,7 @@
-"""The papers' questions about pictures, and how replies to them are read: pure functions of a reply's text.
+"""The papers' questions about pictures (2025 paper, Methods), and how replies to them are read.
 
-The questions are those of the 2025 paper (Methods; lines that tell people to press a button left out), word for word.
-How the papers read the replies is not published. A reader takes what models do write: bare words, sentences, lists,
-tables, CSV and JSON, which may be cut off. It raises AnswerError ``unparsable``, with the reply in its message, rather
-than take an apology for an answer.
+How the papers read the replies is not published. A reader takes bare words, sentences, lists, tables, CSV and JSON, and
+raises AnswerError ``unparsable``, with the reply in its message, rather than take an apology for an answer.
 """
 
 from __future__ import annotations
@@ -58,7 +56,10 @@ def read_color(text: str) -> tuple[str, str | None]:
     A reply with most of the eleven repeats the question. Up to three words may name a CSS3 colour ("teal") instead.
     """
     plain = unmarked(text).lower()
-    runs = _color_runs(plain)
+    matches = [(match.start(), match.end(), match[0].replace("grey", "gray")) for match in _COLOR_WORD.finditer(plain)]
+    beyond = (len(plain) + 2, 0, "")
+    # (place, word); of words with only a hyphen or a space between them the last.
+    runs = [(first[0], first[2]) for first, second in pairwise([*matches, beyond]) if second[0] - first[1] > 1]
     if is_apology(text) or len({word for _, word in runs}) > len(colors.WORDS) // 2:
         raise unparsable(text, "colour")
     if runs:
@@ -66,17 +67,10 @@ def read_color(text: str) -> tuple[str, str | None]:
         after = [word for place, word in runs if named is not None and place >= named.end()]
         return (after or [runs[0][1]])[0], None
     words = re.findall(r"[a-z]+", plain)
-    for name in ["".join(words), *words][: 1 + MOST_WORDS] if len(words) <= MOST_WORDS else []:
+    for name in ["".join(words), *words] if len(words) <= MOST_WORDS else []:
         if name in colors.CSS3 or name in colors.ALIASES:
             return colors.word_of(name), name
     raise unparsable(text, "colour")
-
-
-def _color_runs(plain: str) -> list[tuple[int, str]]:
-    """(place, word) of each colour word; of those with only a hyphen or a space between them the last."""
-    matches = [(match.start(), match.end(), match[0].replace("grey", "gray")) for match in _COLOR_WORD.finditer(plain)]
-    beyond = (len(plain) + 2, 0, "")
-    return [(first[0], first[2]) for first, second in pairwise([*matches, beyond]) if second[0] - first[1] > 1]
 
 
 # objects
@@ -89,9 +83,7 @@ _BEFORE_OBJECTS = re.compile(
 
 def read_objects(text: str, most: int = 3) -> list[str]:
     """The first ``most`` different objects of a reply, in small letters, without articles."""
-    if is_apology(text):
-        raise unparsable(text, "objects")
-    named = _named_in_json(text) or _named_in_lines(text) or _named_in_prose(text)
+    named = [] if is_apology(text) else _named_in_json(text) or _named_in_lines(text) or _named_in_prose(text)
     objects = list(dict.fromkeys(filter(None, map(_object, named))))
     if not objects:
         raise unparsable(text, "objects")
@@ -192,7 +184,6 @@ _WITH_UNIT = re.compile(rf"{_SPAN_OF}\s{{0,3}}(milliseconds?|msecs?|ms|seconds?|
 _AFTER_DURATION = re.compile(rf"duration\w{{0,12}}[^\d\n]{{0,20}}{_SPAN_OF}", re.IGNORECASE)
 _ANY_SPAN = re.compile(_SPAN_OF)
 _MOST_SECONDS = 20  # a larger number without a unit is in milliseconds
-_LONGEST_NAME = 60  # of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +208,13 @@ def read_scanpath(text: str) -> list[Fixation]:
 
 
 def duration_ms(text: str, without_unit: re.Pattern[str] = _ANY_SPAN) -> float | None:
-    """The first duration with a unit, or else the match of ``without_unit``: "300", "0.3s", "200-400 ms", "about 1 s".
-    In milliseconds."""
+    """The first duration with a unit, or else the match of ``without_unit``, in milliseconds."""
     span = _WITH_UNIT.search(text)
     unit = None if span is None else span[3]
     span = span or without_unit.search(text)
     if span is None:
         return None
-    low = _float(span[1])
-    value = low if span[2] is None else (low + _float(span[2])) / 2
+    value = _float(span[1]) if span[2] is None else (_float(span[1]) + _float(span[2])) / 2
     if value < 0:
         return None
     in_seconds = value <= _MOST_SECONDS if unit is None else not unit.lower().startswith("m")
@@ -237,45 +226,38 @@ def _float(text: str) -> float:
 
 
 def _in_table(text: str) -> list[Fixation]:
-    """The rows below a line whose cells name x and y, parted by bars, tabs or commas."""
+    """The rows below a line whose cells name x and y, parted by bars or commas."""
     fixations: list[Fixation] = []
-    columns: tuple[int, int, int | None] | None = None
+    columns: list[int] = []
     for line in text.splitlines():
-        is_parted = "|" in line or "\t" in line
-        parts = re.split(r"\||\t" if is_parted else ",", line.strip().strip("|") if "|" in line else line)
-        cells = [cell.strip(' *`"') for cell in parts]
+        cells = [cell.strip(' *`"') for cell in line.strip().strip("|").split("|" if "|" in line else ",")]
         columns = _columns(cells) or columns
-        if columns is None or max(columns[:2]) >= len(cells):
+        if not columns or max(columns[:2]) >= len(cells):
             continue
         x, y = (re.search(_NUMBER, cells[column]) for column in columns[:2])
         if x is not None and y is not None:
-            third = columns[2]
-            duration = cells[third] if third is not None and third < len(cells) else ""
+            duration = "".join(cells[column] for column in columns[2:] if column < len(cells))
             fixations.append(Fixation(_float(x[0]), _float(y[0]), duration_ms(duration)))
     return fixations
 
 
-def _columns(cells: Sequence[str]) -> tuple[int, int, int | None] | None:
-    """The columns of x, y and the duration in a line of headings."""
-    names = [re.sub(r"[^a-z]", "", re.sub(r"\(.*?\)", "", cell[:_LONGEST_NAME].lower())) for cell in cells]
-    x = [place for place, name in enumerate(names) if re.fullmatch(r"x(?:coord(?:inate)?|pos(?:ition)?)?", name)]
-    y = [place for place, name in enumerate(names) if re.fullmatch(r"y(?:coord(?:inate)?|pos(?:ition)?)?", name)]
+def _columns(cells: Sequence[str]) -> list[int]:
+    """The columns of x, y and the duration, if there is any, in a line of headings."""
+    names = [re.sub(r"[^a-z]", "", re.sub(r"\(.*?\)", "", cell[:60].lower())) for cell in cells]
+    places = [
+        [place for place, name in enumerate(names) if re.fullmatch(rf"{axis}(?:coord(?:inate)?|pos(?:ition)?)?", name)]
+        for axis in "xy"
+    ]
     spans = [place for place, name in enumerate(names) if "duration" in name or "time" in name]
-    return (x[0], y[0], spans[0] if spans else None) if x and y else None
+    return [places[0][0], places[1][0], *spans[:1]] if all(places) else []
 
 
 def _in_text(text: str) -> list[Fixation]:
-    entries = _entries(text)
-    if entries:
+    if entries := _entries(text):
         return [fixation for entry in entries if (fixation := _first(entry)) is not None]
     matches = max(([*pattern.finditer(text)] for pattern in _PLACES), key=len)
     starts, ends = [match.start() for match in matches], [match.end() for match in matches]
-    # In JSON what belongs to a place may stand before it: after the last bracket that opens a list or ends an object.
-    before = [re.split(r"[\[}]", text[end:start])[-1] for end, start in zip([0, *ends], starts, strict=False)]
-    if before and "{" in before[0] and _AFTER_DURATION.search(before[0]):
-        about = before
-    else:
-        about = [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=False)]
+    about = [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=False)]
     return [_fixation(match, words) for match, words in zip(matches, about, strict=True)]
 
 
@@ -285,10 +267,8 @@ def _entries(text: str) -> list[str]:
     for match in _ENTRY.finditer(text):
         if int(match[1]) == len(starts) + 1:
             starts.append(match)
-    if len(starts) < 2:
-        return []
     ends = [*(match.start() for match in starts[1:]), len(text)]
-    return [text[match.end() : end] for match, end in zip(starts, ends, strict=True)]
+    return [text[match.end() : end] for match, end in zip(starts, ends, strict=False)] if len(starts) > 1 else []
 
 
 def _first(entry: str) -> Fixation | None:

@@ -1,6 +1,6 @@
 """The services that the papers asked about pictures: Amazon Rekognition, Google Cloud Vision, Azure AI Vision.
 
-Each by the company's Python client, as in the papers' programs (kreimanlab/TuringTest, objectDetection/Feedback_Obj and
+By the companies' Python clients, as in the papers' programs (kreimanlab/TuringTest, objectDetection/Feedback_Obj and
 colorDetection/Feedback_Color): the objects are the first three labels as they come, in small letters.
 """
 
@@ -28,6 +28,7 @@ from agents.stimuli import Stimulus, Task
 from agents.vision import colors
 from agents.vision.captions import flags
 
+INVALID_ARGUMENT = 3  # of google.rpc.Code: "Bad image data."
 LABELS = 3  # how many of a service's labels the papers take
 Failure = tuple[str, str]  # (code, message)
 
@@ -38,14 +39,9 @@ class ServiceSettings(Settings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     concurrency: int = Field(8, ge=1, le=1000, json_schema_extra=NO_ANSWER)
-    """How many requests one worker has under way at once."""
+    """How many requests a worker has under way at once."""
     timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
-    """How long the service may be silent in one try, in seconds."""
-
-
-class RetrySettings(ServiceSettings):
-    """As for every service, and how often its client asks again."""
-
+    """How long the service may be silent in a try, in seconds."""
     retries: int = Field(6, ge=0, le=100, json_schema_extra=NO_ANSWER)
     """How often a request is tried again; the waits between tries are those of the service's client."""
 
@@ -64,7 +60,7 @@ S = TypeVar("S", bound=ServiceSettings)
 
 class PictureService(Agent[S]):
     """A subclass connects, asks, and says what an error of its client means. Keys are in the environment alone, and are
-    cleared from a service's messages. A client is used by one thread."""
+    cleared from a service's messages. A client is used by a single thread."""
 
     extra = "cloud"
     memory = 1 * GIB  # photographs that are decoded to be looked at
@@ -109,9 +105,8 @@ class PictureService(Agent[S]):
             return Reply(answer, {**raw, "image": prepared.image})
         except AnswerError:
             raise
-        except Exception as error:  # the clients' errors have no base in common; those that they do not know go on
-            failure = self.failure(error)
-            if failure is None:
+        except Exception as error:  # the clients' errors have no base in common; unknown ones go on
+            if (failure := self.failure(error)) is None:
                 raise
         code, message = failure
         secrets = [os.environ.get(key, "").strip() for key in self.environment()]
@@ -124,11 +119,10 @@ class PictureService(Agent[S]):
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
-        client = getattr(self._thread, "client", None)
-        if client is None:
+        if not hasattr(self._thread, "client"):
             with self._connecting:  # clients are not made by two threads at once
-                client = self._thread.client = self.connect()
-        return self.ask(client, picture)
+                self._thread.client = self.connect()
+        return self.ask(self._thread.client, picture)
 
     @abstractmethod
     def connect(self) -> Any:
@@ -143,22 +137,10 @@ class PictureService(Agent[S]):
         """What an error of the client's means; None for any other error."""
 
 
-def _present(part: Any, what: str) -> Any:
-    if part is None:
-        raise AnswerError("server_bad_reply", f"the reply holds no {what}")
-    return part
-
-
-def _first_labels(labels: Sequence[tuple[str, float]]) -> ObjectAnswer:
-    """The first of (label, score between 0 and 1)."""
-    kept = labels[:LABELS]
-    return ObjectAnswer(labels=[label.lower() for label, _ in kept], scores=[round(score, 4) for _, score in kept])
-
-
 class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
     """Labels, as in the papers' rekognition_test.py."""
 
-    class Settings(RetrySettings):
+    class Settings(ServiceSettings):
         """Which of the service's places is asked."""
 
         region: str = Field("us-east-1", pattern=r"^[a-z0-9-]{1,40}$")
@@ -190,18 +172,10 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
 
         chosen = self.settings
         key, secret, token = (os.environ.get(name, "").strip() or None for name in self.environment())
-        return boto3.client(
-            "rekognition",
-            region_name=chosen.region,
-            aws_access_key_id=key,
-            aws_secret_access_key=secret,
-            aws_session_token=token,
-            config=Config(
-                connect_timeout=chosen.timeout_s,
-                read_timeout=chosen.timeout_s,
-                retries={"total_max_attempts": chosen.retries + 1, "mode": "standard"},
-            ),
-        )
+        retries = {"total_max_attempts": chosen.retries + 1, "mode": "standard"}
+        config = Config(connect_timeout=chosen.timeout_s, read_timeout=chosen.timeout_s, retries=retries)
+        session = boto3.Session(key, secret, token, chosen.region)
+        return session.client("rekognition", config=config)
 
     def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
         reply = client.detect_labels(Image={"Bytes": picture.data})
@@ -210,14 +184,12 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
         return _first_labels([(name, percent / 100) for name, percent in labels]), about
 
     def failure(self, error: Exception) -> Failure | None:
-        from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
+        from botocore.exceptions import BotoCoreError, ClientError
 
         if isinstance(error, ClientError):
             about, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
             code = self.codes.get(about["Code"], code_of(status))
             return code, f"answered {status}: {about['Code']}: {about['Message']}"
-        if isinstance(error, ConnectTimeoutError | ReadTimeoutError):
-            return "server_timeout", str(error)
         return ("server_unreachable", str(error)) if isinstance(error, BotoCoreError) else None
 
 
@@ -230,8 +202,6 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
 
         endpoint: Address = "https://vision.googleapis.com"
         """The service's address; https://eu-vision.googleapis.com keeps pictures in the European Union."""
-        patience_s: float = Field(300.0, gt=0, le=86_400, json_schema_extra=NO_ANSWER)
-        """The longest that a request may take with all its tries and waits, in seconds; keep it below --timeout."""
 
     tasks = ("color_estimation", "object_detection")
     packages = ("google.cloud.vision",)
@@ -239,7 +209,6 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
     distribution = "google-cloud-vision"
     keys = ("GOOGLE_APPLICATION_CREDENTIALS",)
     formats = ("JPEG", "PNG", "GIF", "BMP", "WEBP")
-    invalid_argument = 3  # of google.rpc.Code: "Bad image data."
 
     def missing(self) -> str | None:
         missing, [key] = super().missing(), self.keys
@@ -254,13 +223,23 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         return vision.ImageAnnotatorClient(client_options={"api_endpoint": self.settings.endpoint}, transport="rest")
 
     def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
+        from google.api_core.retry import Retry
         from google.cloud.vision import Feature
 
-        if picture.task == "object_detection":
-            annotation = self._annotate(client, picture, Feature.Type.LABEL_DETECTION)
+        chosen, is_color = self.settings, picture.task == "color_estimation"
+        feature = Feature.Type.IMAGE_PROPERTIES if is_color else Feature.Type.LABEL_DETECTION
+        replies = client.batch_annotate_images(
+            requests=[{"image": {"content": picture.data}, "features": [{"type_": feature}]}],
+            retry=Retry(timeout=chosen.timeout_s * (chosen.retries + 1)) if chosen.retries else None,
+            timeout=chosen.timeout_s,
+        ).responses
+        annotation = _present(replies[0] if replies else None, "annotation")
+        if annotation.error.code:
+            code = "bad_image" if annotation.error.code == INVALID_ARGUMENT else "server_refused"
+            raise AnswerError(code, f"{self.service}: {annotation.error.message}")
+        if not is_color:
             labels = [(label.description, label.score) for label in annotation.label_annotations]
             return _first_labels(labels), {"labels": [(name, round(score, 6)) for name, score in labels]}
-        annotation = self._annotate(client, picture, Feature.Type.IMAGE_PROPERTIES)
         dominant = [
             ((int(entry.color.red), int(entry.color.green), int(entry.color.blue)), entry.score)
             for entry in annotation.image_properties_annotation.dominant_colors.colors
@@ -272,36 +251,19 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         answer = ColorAnswer(color=colors.word_of(name), css_name=name, rgb=list(rgb))
         return answer, {"dominant_colors": [(list(rgb), round(score, 6)) for rgb, score in dominant]}
 
-    def _annotate(self, client: Any, picture: Picture, feature: Any) -> Any:
-        from google.api_core.retry import Retry
-
-        replies = client.batch_annotate_images(
-            requests=[{"image": {"content": picture.data}, "features": [{"type_": feature}]}],
-            retry=Retry(timeout=self.settings.patience_s),
-            timeout=self.settings.timeout_s,
-        ).responses
-        annotation = _present(replies[0] if replies else None, "annotation")
-        if annotation.error.code:
-            code = "bad_image" if annotation.error.code == self.invalid_argument else "server_refused"
-            raise AnswerError(code, f"{self.service}: {annotation.error.message}")
-        return annotation
-
     def failure(self, error: Exception) -> Failure | None:
         from google.api_core.exceptions import GoogleAPICallError, RetryError
         from google.auth.exceptions import GoogleAuthError, TransportError
         from google.protobuf.json_format import ParseError
-        from requests.exceptions import RequestException, Timeout
+        from requests.exceptions import RequestException
 
-        if isinstance(error, RetryError):
-            error = error.cause or error
+        error = (error.cause if isinstance(error, RetryError) else None) or error
         if isinstance(error, GoogleAPICallError):
             status = int(error.code or 500)
             return code_of(status), f"answered {status}: {error.message}"
         if isinstance(error, ParseError):
             return "server_bad_reply", str(error)
-        if isinstance(error, RetryError | Timeout):
-            return "server_timeout", str(error)
-        if isinstance(error, RequestException | TransportError):
+        if isinstance(error, RetryError | RequestException | TransportError):
             return "server_unreachable", str(error)
         return ("server_auth", str(error)) if isinstance(error, GoogleAuthError) else None
 
@@ -310,13 +272,13 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
     """Tags, colours and captions of image analysis 3.2, as in the papers' azure_test.py and
     compile_color_responses.ipynb: the first three tags, the first dominant colour, the first caption."""
 
-    class Settings(RetrySettings):
+    class Settings(ServiceSettings):
         """Which resource is asked."""
 
         endpoint: Address | None = None
-        """The address of one's own resource, as in https://NAME.cognitiveservices.azure.com."""
+        """The address of your resource, as in https://NAME.cognitiveservices.azure.com."""
         model_version: Literal["latest", "2021-04-01", "2021-05-01"] = "latest"
-        """The model that is asked for; a record holds the one that answered."""
+        """The model that is asked for; a record holds the model that answered."""
 
     tasks = ("color_estimation", "object_detection", "image_captioning")
     packages = ("azure.cognitiveservices.vision.computervision",)
@@ -334,7 +296,7 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
     def missing(self) -> str | None:
         if self.settings.endpoint is None:
             example = "https://NAME.cognitiveservices.azure.com"
-            return f"{self.name} asks a resource of your own: --set {self.name}.endpoint={example}"
+            return f"{self.name} asks a resource of yours: --set {self.name}.endpoint={example}"
         return super().missing()
 
     def connect(self) -> Any:
@@ -384,7 +346,6 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
     def failure(self, error: Exception) -> Failure | None:
         from azure.core.exceptions import DeserializationError
         from msrest.exceptions import ClientException, HttpOperationError
-        from requests.exceptions import Timeout
 
         if isinstance(error, HttpOperationError):
             inner = getattr(getattr(error.error, "error", None), "innererror", None)
@@ -393,10 +354,19 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
             return self.codes.get(getattr(inner, "code", ""), code_of(status)), f"answered {status}: {message}"
         if isinstance(error, DeserializationError):
             return "server_bad_reply", str(error)
-        if isinstance(error, ClientException):
-            late = isinstance(error.inner_exception, Timeout)
-            return ("server_timeout" if late else "server_unreachable"), str(error)
-        return None
+        return ("server_unreachable", str(error)) if isinstance(error, ClientException) else None
+
+
+def _present(part: Any, what: str) -> Any:
+    if part is None:
+        raise AnswerError("server_bad_reply", f"the reply holds no {what}")
+    return part
+
+
+def _first_labels(labels: Sequence[tuple[str, float]]) -> ObjectAnswer:
+    """The first of (label, score between 0 and 1)."""
+    kept = labels[:LABELS]
+    return ObjectAnswer(labels=[label.lower() for label, _ in kept], scores=[round(score, 4) for _, score in kept])
 
 
 def _first_color(names: list[str]) -> ColorAnswer:

@@ -1,7 +1,6 @@
-"""The agent ``detectron2-maskrcnn``: Detectron2's Mask R-CNN, or another detector of its model zoo.
+"""The agent ``detectron2-maskrcnn``: Detectron2's Mask R-CNN.
 
-The zoo's weights are pickles, which may call any function. A file that names more than arrays need is refused before
-any import.
+The model zoo's weights are a pickle, which may call any function: what names more than arrays need is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,9 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
-from agents.pretrained import download
+from agents.pretrained import WeightsFileAgent, download
 from agents.stimuli import Stimulus
-from agents.vision.detector import FileDetector, FileSettings, PreparedImage, decode
+from agents.vision.detector import Detections, Detector, FileSettings, PreparedImage, decode
 
 if TYPE_CHECKING:
     import torch
@@ -54,21 +53,20 @@ ALLOWED = frozenset(
 )
 
 
-class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
-    """He et al. 2017: the labels, scores and boxes of Detectron2's ``DefaultPredictor``, without the masks. Any config
-    of the zoo in YAML that finds objects by itself will do: Mask, Faster and Cascade R-CNN, RetinaNet."""
+class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["Detectron2Agent.Settings"]):
+    """He et al. 2017: the labels, scores and boxes of Detectron2's ``DefaultPredictor``, without the masks."""
 
     class Settings(FileSettings):
-        """Which model of the zoo, with which weights, and which boxes count."""
+        """Which weights, and which boxes count."""
 
         threshold: float = Field(0.5, ge=0, lt=1)
         """A box counts if its score is above this; 0.5 as in the papers' notebook, 0.05 is Detectron2's default."""
         distinct: bool = True
         """Whether each label stands once, as in all published answers; otherwise two boxes may have the same."""
-        config: str = Field(
-            "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml", pattern=r"^\w[\w-]*/([\w-]+/)*\w[\w.-]*\.yaml$"
+        config: Literal["COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"] = (
+            "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"
         )
-        """A config of Detectron2's model zoo, as its list names them."""
+        """The config of Detectron2's model zoo."""
 
     licence = "CC-BY-SA-3.0"
     # Measured on CPU at 800 x 1199, in MiB: 1039 loaded, 1429 with one image, 2785 with 4. On a GPU, by estimate, the
@@ -87,7 +85,13 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
     def download(self, path: Path) -> None:
         from safetensors.numpy import save_file
 
-        url = self._zoo_url()
+        if importlib.util.find_spec("detectron2") is None:
+            raise UnavailableError(INSTALL)
+        try:
+            from detectron2.model_zoo import get_checkpoint_url
+        except ImportError as error:
+            raise UnavailableError(f"Detectron2's list of weights needs 'setuptools<81' ({error})") from None
+        url = str(get_checkpoint_url(self.settings.config))
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
             pickled, made = Path(folder) / "weights.pkl", Path(folder) / path.name
             download(url, pickled)
@@ -101,18 +105,11 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
             from detectron2.data import MetadataCatalog, transforms
         except ImportError as error:
             raise UnavailableError(f"{INSTALL} (importing it: {error})") from None
-        file = Path(detectron2.__file__).parent / "model_zoo" / "configs" / self.settings.config
-        if not file.is_file():
-            raise UnavailableError(f"{self.settings.config}: Detectron2's model zoo has no such config")
         config = get_cfg()
-        config.merge_from_file(str(file))
-        kind = config.MODEL.META_ARCHITECTURE
-        if kind not in ("GeneralizedRCNN", "RetinaNet") or config.MODEL.LOAD_PROPOSALS:
-            raise UnavailableError(f"{self.settings.config}: this {kind} does not find objects by itself")
-        config.MODEL.WEIGHTS = ""
-        config.MODEL.MASK_ON = config.MODEL.KEYPOINT_ON = False
+        config.merge_from_file(str(Path(detectron2.__file__).parent / "model_zoo" / "configs" / self.settings.config))
+        config.MODEL.WEIGHTS, config.MODEL.DEVICE = "", "cpu"
+        config.MODEL.MASK_ON = False
         config.MODEL.ROI_HEADS.SCORE_THRESH_TEST = self.settings.threshold
-        config.MODEL.RETINANET.SCORE_THRESH_TEST = self.settings.threshold
         short = self.settings.short_edge or config.INPUT.MIN_SIZE_TEST
         long = self.settings.long_edge or config.INPUT.MAX_SIZE_TEST
         self._resize = transforms.ResizeShortestEdge([short, short], long)
@@ -123,33 +120,27 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
         if (lacking := self.missing()) is not None:
             raise UnavailableError(lacking)
         from detectron2.modeling import build_model
-        from detectron2.modeling.meta_arch.retinanet import RetinaNetHead
-        from detectron2.modeling.proposal_generator.rpn import StandardRPNHead
-        from detectron2.modeling.roi_heads import FastRCNNOutputLayers
 
-        self._config.MODEL.DEVICE = "cpu"
         model = build_model(self._config)
         self.give_weights(model, _read_weights, UNUSED)
-        heads = (StandardRPNHead, FastRCNNOutputLayers, RetinaNetHead)
-        self._install(model, device, [module for module in model.modules() if isinstance(module, heads)])
+        self._install(model, device, [model.proposal_generator.rpn_head, model.roi_heads.box_predictor])
 
     def prepare(self, stimulus: Stimulus) -> PreparedImage:
         import torch
 
         pixels = decode(stimulus, self._resize.max_size)
         height, width, _ = pixels.shape
-        if self._config.INPUT.FORMAT == "BGR":
-            pixels = pixels[..., ::-1]
+        pixels = pixels[..., ::-1]  # the model takes blue first
         resized = self._resize.get_transform(pixels).apply_image(pixels)
         return PreparedImage(torch.from_numpy(np.ascontiguousarray(resized.transpose(2, 0, 1))), (height, width))
 
-    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[torch.Tensor]:
+    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
         images = [
             {"image": image, "height": height, "width": width}
             for image, (height, width) in zip(pixels, sizes, strict=True)
         ]
         instances = [output["instances"] for output in self.model(images)]
-        return [part for image in instances for part in (image.pred_classes, image.scores, image.pred_boxes.tensor)]
+        return [Detections(image.pred_classes, image.scores, image.pred_boxes.tensor) for image in instances]
 
     def provenance(self) -> dict[str, Any]:
         import detectron2
@@ -157,40 +148,19 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
 
         return {**super().provenance(), "detectron2": detectron2.__version__, "torch": torch.__version__}
 
-    def _zoo_url(self) -> str:
-        if importlib.util.find_spec("detectron2") is None:
-            raise UnavailableError(INSTALL)
-        try:
-            from detectron2.model_zoo import get_checkpoint_url
-
-            return str(get_checkpoint_url(self.settings.config))
-        except ImportError as error:
-            raise UnavailableError(f"Detectron2's list of weights needs 'setuptools<81' ({error})") from None
-        except RuntimeError:
-            raise UnavailableError(f"{self.settings.config}: Detectron2's model zoo has no weights for it") from None
-
 
 def _read_weights(path: Path) -> Mapping[str, torch.Tensor]:
-    """Those under ``model`` where a training run of Detectron2's wrote the file."""
     import torch
 
-    if path.suffix == ".safetensors":
-        return checkpoints.read_weights(path)
     if path.suffix == ".pkl":
         return {name: torch.from_numpy(array) for name, array in read_pickle(path).items()}
-    content = checkpoints.read_torch(path)
-    weights = content.get("model", content)
-    return {name: value for name, value in weights.items() if isinstance(value, torch.Tensor)}
-
-
-class _Refused(Exception):
-    pass
+    return checkpoints.read_weights(path)
 
 
 class _ArrayUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in ALLOWED:
-            raise _Refused(f"asks for {module}.{name}")
+            raise UnavailableError(f"asks for {module}.{name}, which weights have no need of; nothing was executed")
         return super().find_class(module, name)
 
 
@@ -199,14 +169,13 @@ def read_pickle(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as file:
             content = _ArrayUnpickler(file, encoding="latin1").load()
-    except _Refused as error:
-        raise UnavailableError(f"{path} {error}, which weights have no need of; nothing in it was executed") from None
+    except UnavailableError as error:
+        raise UnavailableError(f"{path} {error}") from None
     except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
         raise UnavailableError(f"{path} is damaged: {checkpoints.short_text(error)}") from None
     model = content.get("model") if isinstance(content, dict) else None
-    if not isinstance(model, dict) or not model:
-        raise UnavailableError(f"{path} is not a file of Detectron2's model zoo: it has no weights under 'model'")
-    for key, value in model.items():
-        if not (isinstance(key, str) and isinstance(value, np.ndarray) and value.dtype.kind in "biuf"):
-            raise UnavailableError(f"{path} holds something else than arrays of numbers by name under 'model'")
-    return {key: value.astype(value.dtype.newbyteorder("="), order="C") for key, value in model.items()}
+    arrays = model if isinstance(model, dict) else {}
+    numbers = (isinstance(value, np.ndarray) and value.dtype.kind in "biuf" for value in arrays.values())
+    if not (arrays and all(numbers) and all(isinstance(key, str) for key in arrays)):
+        raise UnavailableError(f"{path} is not a file of Detectron2's model zoo: no arrays by name under 'model'")
+    return {key: value.astype(value.dtype.newbyteorder("="), order="C") for key, value in arrays.items()}

@@ -25,7 +25,11 @@ from agents.errors import ImageError, UnavailableError
 from agents.stimuli import as_dict, parse_row
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-FULL_SIZE = ("agents.attention", "agents.vision.torchvision", "agents.vision.detectron2")  # slow: two stimuli do
+FULL_SIZE = (
+    "agents.attention",
+    "agents.vision.detector:Torchvision",
+    "agents.vision.detectron2",
+)  # slow: two stimuli do
 ENTRIES = device_cases.here()
 Tiny = Callable[[str], tuple[dict[str, Any], Path]]
 

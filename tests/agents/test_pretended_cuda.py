@@ -29,7 +29,7 @@ NAMES = list({entry.agent: name for name, entry in ENTRIES.items()}.values())  #
 TEXTS = [name for name in NAMES if device_cases.says(ENTRIES[name])]
 OTHERS = [name for name in NAMES if name not in TEXTS]
 WITH_PRECISION = [name for name in NAMES if device_cases.takes_precision(ENTRIES[name])]
-FULL_SIZE = ("agents.attention", "agents.vision.torchvision_maskrcnn", "agents.vision.detectron2")
+FULL_SIZE = ("agents.attention", "agents.vision.detector:Torchvision", "agents.vision.detectron2")
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in TEXTS} | {
     "drawn": ("git-base-coco", {"decoding": "sample", "top_k": 30, "top_p": 0.9}),
     "transformers' search": ("clipcap-transformer", {"search": "transformers"}),

@@ -71,8 +71,8 @@ MAKERS: dict[str, Callable[[Path, Entry], dict[str, Any]]] = {
     "agents.vision.clipcap:ClipCapAgent": _clipcap,
     "agents.vision.openflamingo:OpenFlamingoAgent": _openflamingo,
     "agents.vision.scst:SCSTAgent": _captioner(tiny_scst.make),
-    "agents.vision.detr:DetrAgent": _detr,
-    "agents.vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent": _torchvision,
+    "agents.vision.detector:DetrAgent": _detr,
+    "agents.vision.detector:TorchvisionMaskRCNNAgent": _torchvision,
     "agents.vision.detectron2_maskrcnn:Detectron2Agent": _detectron2,
 }
 

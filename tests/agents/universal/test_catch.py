@@ -29,17 +29,14 @@ ROWS: dict[str, dict[str, Any]] = {
     "conversation": {"topic": "coffee", "names": ["Ann", "Bob"]},
 }
 SIZE = (64, 48)
-
-
-def png() -> bytes:
-    buffer = io.BytesIO()
-    PILImage.new("RGB", SIZE).save(buffer, "PNG")
-    return buffer.getvalue()
+PROMPT = "Please enter a valid prompt."
 
 
 def stimulus(task: str, **changes: Any) -> Any:
+    buffer = io.BytesIO()
+    PILImage.new("RGB", SIZE).save(buffer, "PNG")
     row = {"id": "s1", "task": task, **ROWS[task], **changes}
-    return parse_row(json.dumps(row), files={"a.png": png()})
+    return parse_row(json.dumps(row), files={"a.png": buffer.getvalue()})
 
 
 def make(**settings: Any) -> CatchAgent:
@@ -49,40 +46,44 @@ def make(**settings: Any) -> CatchAgent:
     return agent
 
 
-def answer(agent: CatchAgent, asked: Any, seed: int = 1, **draw: Any) -> Any:
-    [reply] = agent.respond([agent.prepare(asked)], [Draw(seed, **draw)])
+def answer(agent: CatchAgent, trial: Any, seed: int = 1, **draw: Any) -> Any:
+    [reply] = agent.respond([agent.prepare(trial)], [Draw(seed, **draw)])
     assert isinstance(reply, Reply), reply
     return reply.answer
 
 
+def failure(agent: CatchAgent, trial: Any) -> str:
+    [error, other] = agent.respond(
+        [agent.prepare(trial), agent.prepare(stimulus("word_association"))], [Draw(1), Draw(1)]
+    )
+    assert isinstance(error, AnswerError)
+    assert isinstance(other, Reply)  # the others are not touched
+    return error.code
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_catch_trial_that_the_seed_alone_decides(task: str) -> None:
-    agent = make()
-    asked = stimulus(task)
-    draws = [Draw(seed) for seed in range(30)]
-    together = agent.respond([agent.prepare(asked)] * 30, draws)
-    alone = [answer(make(), asked, seed) for seed in range(30)]
+    agent, trial = make(), stimulus(task)
+    together = agent.respond([agent.prepare(trial)] * 30, [Draw(seed) for seed in range(30)])
+    alone = [answer(make(), trial, seed) for seed in range(30)]
     assert [reply.answer for reply in together if isinstance(reply, Reply)] == alone
-    expected = TurnAnswer if task == "conversation" else BY_TASK[task]  # type: ignore[index]
-    assert {type(one) for one in alone} == {expected}
+    assert {type(each) for each in alone} == {TurnAnswer if task == "conversation" else BY_TASK[task]}  # type: ignore[index]
     if task == "word_association":
-        assert {one.word for one in alone} == {"healthy"}
+        assert {each.word for each in alone} == {"healthy"}
     else:
-        assert len({one.model_dump_json() for one in alone}) > 1 or task == "conversation"
+        assert len({each.model_dump_json() for each in alone}) > 1 or task == "conversation"
 
 
-def test_a_caption_is_one_word_again_and_again() -> None:
+def test_a_caption_is_a_word_again_and_again() -> None:
     captions = [answer(make(repeats=5), stimulus("image_captioning"), seed) for seed in range(50)]
-    assert all(len(one.text.split()) == 5 and len(set(one.text.split())) == 1 for one in captions)
-    assert all("repeated_words" in one.flags for one in captions)
-    assert len({one.text for one in captions}) > 10
-    assert answer(make(), stimulus("image_captioning")).text.count(" ") == 3
+    assert all(len(caption.text.split()) == 5 and len(set(caption.text.split())) == 1 for caption in captions)
+    assert all("repeated_words" in caption.flags for caption in captions)
+    assert len({caption.text for caption in captions}) > 10
 
 
 @pytest.mark.parametrize(
     ("about", "expected"),
     [
-        ({"absent": ["dog", "ship"]}, {"dog", "ship"}),
         ({"absent": ["dog", "ship", "red", "Light Blue"]}, {"dog", "ship"}),  # a colour would be an answer
         ({"absent": ["dog", "ship"], "present": [" Ship"]}, {"dog"}),
         ({"absent": ["red"], "present": ["gray", "dog"]}, set(UNSEEN)),
@@ -90,88 +91,68 @@ def test_a_caption_is_one_word_again_and_again() -> None:
 )
 def test_a_colour_trial_names_what_is_not_in_the_picture(about: dict[str, Any], expected: set[str]) -> None:
     """Table S3: "an object not present in the picture"."""
-    found = {answer(make(), stimulus("color_estimation", **about), seed).color for seed in range(300)}
-    assert found == expected
+    assert {answer(make(), stimulus("color_estimation", **about), seed).color for seed in range(300)} == expected
 
 
-def test_objects_are_one_that_is_absent_three_times() -> None:
-    found = [answer(make(), stimulus("object_detection"), seed).labels for seed in range(20)]
-    assert {tuple(labels) for labels in found} == {("elephant",) * 3, ("ship",) * 3}
-    asked = stimulus("object_detection", present=["Ship"])
-    assert {tuple(answer(make(), asked, seed).labels) for seed in range(20)} == {("elephant",) * 3}
-
-
-def test_without_an_absent_object_there_is_no_trial() -> None:
-    agent = make()
-    asked = agent.prepare(stimulus("object_detection", absent=[]))
-    [error, other] = agent.respond([asked, agent.prepare(stimulus("word_association"))], [Draw(1), Draw(1)])
-    assert isinstance(error, AnswerError)
-    assert error.code == "no_absent_object"
-    assert isinstance(other, Reply)  # the others are not touched
+def test_objects_are_an_absent_object_three_times() -> None:
+    labels = [answer(make(), stimulus("object_detection"), seed).labels for seed in range(20)]
+    assert {tuple(names) for names in labels} == {("elephant",) * 3, ("ship",) * 3}
+    trial = stimulus("object_detection", present=["Ship"])
+    assert {tuple(answer(make(), trial, seed).labels) for seed in range(20)} == {("elephant",) * 3}
+    assert failure(make(), stimulus("object_detection", absent=[])) == "no_absent_object"
 
 
 @pytest.mark.parametrize(("most", "expected"), [(None, 15), (7, 7)])
-def test_a_scanpath_stays_at_one_point(most: int | None, expected: int) -> None:
+def test_a_scanpath_stays_at_a_point(most: int | None, expected: int) -> None:
     points = []
     for seed in range(40):
-        found = answer(make(), stimulus("attention_prediction", max_fixations=most), seed)
-        assert found.frame == list(SIZE)
-        assert len(found.fixations) == expected
-        assert found.fixations == [found.fixations[0]] * expected
-        points.append(tuple(found.fixations[0]))
+        path = answer(make(), stimulus("attention_prediction", max_fixations=most), seed)
+        assert path.frame == list(SIZE)
+        assert path.fixations == [path.fixations[0]] * expected
+        points.append(tuple(path.fixations[0]))
     assert all(0 <= x < SIZE[0] and 0 <= y < SIZE[1] for x, y in points)
     assert len(set(points)) > 30
-    assert max(x for x, _ in points) > SIZE[0] / 2 > min(x for x, _ in points)
 
 
-def records(folder: Path) -> Path:
-    rows = [
-        run_folders.record("s1", "attention_prediction", answer=path([[1, 1]], SIZE)),
-        run_folders.record("other", "attention_prediction", answer=path([[32, 24], [0, 12.5]], (128, 96))),
-        run_folders.record("same size", "attention_prediction", answer=path([[5, 6], [-3, 100]], SIZE)),
-        run_folders.record("failed", "attention_prediction", answer=None, status="failed"),
-        run_folders.record("word", "word_association"),
-    ]
-    file = folder / "paths.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return file
-
-
-def path(fixations: list[list[float]], frame: tuple[int, int]) -> dict[str, Any]:
-    return {**run_folders.ANSWERS["attention_prediction"], "fixations": fixations, "frame": list(frame)}
+# scanpaths of other images
 
 
 def test_a_scanpath_may_be_another_images(tmp_path: Path) -> None:
-    file = records(tmp_path)
+    def record(name: str, fixations: list[list[float]], frame: tuple[int, int] = SIZE) -> Any:
+        about = {**run_folders.ANSWERS["attention_prediction"], "fixations": fixations, "frame": list(frame)}
+        return run_folders.record(name, "attention_prediction", answer=about)
+
+    rows = [
+        record("s1", [[1, 1]]),
+        record("other", [[32, 24], [0, 12.5]], (128, 96)),
+        record("same size", [[5, 6], [-3, 100]]),
+        run_folders.record("failed", "attention_prediction", answer=None, status="failed"),
+        run_folders.record("word", "word_association"),
+    ]
+    file = tmp_path / "paths.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     agent = make(scanpath="other_image", scanpaths=str(file))
-    asked = stimulus("attention_prediction")
-    replies = agent.respond([agent.prepare(asked)] * 30, [Draw(seed) for seed in range(30)])
-    found = {
+    trial = agent.prepare(stimulus("attention_prediction"))
+    replies = agent.respond([trial] * 30, [Draw(seed) for seed in range(30)])
+    paths = {
         reply.raw["stimulus"]: reply.answer.model_dump()["fixations"] for reply in replies if isinstance(reply, Reply)
     }
-    assert found == {"other": [[16, 12], [0, 6.25]], "same size": [[5, 6], [-3, 100]]}
+    assert paths == {"other": [[16, 12], [0, 6.25]], "same size": [[5, 6], [-3, 100]]}
     assert agent.provenance() == {"scanpaths_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
-    assert make().provenance() == {}
 
 
 def test_a_published_file_of_scanpaths_is_in_its_own_frame(tmp_path: Path) -> None:
     file = tmp_path / "fv.json"
     file.write_text(json.dumps({"img001": [[640, 512], [0, 0]], "img002": [], "bench": [[1, 1]]}))
     agent = make(scanpath="other_image", scanpaths=str(file))
-    asked = stimulus("attention_prediction", benchmark_id="bench", max_fixations=1)
-    assert answer(agent, asked).fixations == [[32, 24]]
-    [error] = agent.respond(
-        [agent.prepare(stimulus("attention_prediction", benchmark_id="img001", source_id="bench"))], [Draw(1)]
-    )
-    assert isinstance(error, AnswerError)
-    assert error.code == "no_other_image"
-    file.write_text(json.dumps({"img.1": [[1, 1]]}))  # a name with a point and without an ending
-    own = make(scanpath="other_image", scanpaths=str(file))
-    [error] = own.respond([own.prepare(stimulus("attention_prediction", benchmark_id="img.1.png"))], [Draw(1)])
-    assert isinstance(error, AnswerError)
+    trial = stimulus("attention_prediction", benchmark_id="bench", max_fixations=1)
+    assert answer(agent, trial).fixations == [[32, 24]]
+    both = stimulus("attention_prediction", benchmark_id="img001.jpg", source_id="bench")
+    assert failure(agent, both) == "no_other_image"
 
 
-def ground_truth(folder: Path) -> Path:
+@pytest.mark.parametrize("imported", [False, True])
+def test_swapped_paths_are_those_of_people_in_the_published_ground_truth(tmp_path: Path, imported: bool) -> None:
     """The form of the benchmark's groundtruth_dictionaries/fv.json."""
 
     def row(number: int, response: list[list[int]], human: str = "", machine: str = "") -> dict[str, Any]:
@@ -179,21 +160,15 @@ def ground_truth(folder: Path) -> Path:
         about = {"groundtruth": kind, "human_groundtruth": human, "machine_groundtruth": machine}
         return {"imageID": f"{number:03}", "response": response, **about}
 
-    file = folder / "fv.json"
     content = {
         "img001.jpg": [row(1, [[660, 512], [40, 512]], machine="ivsn"), row(1, [[640, 484]], human="05")],
         "img002.jpg": [row(2, [[1280, 512], [-12, 1024]], human="05"), row(2, [[616, 647]], machine="gbvs")],
         "img003.jpg": [],
     }
+    file = tmp_path / "fv.json"
     file.write_text(json.dumps(content))
-    return file
-
-
-@pytest.mark.parametrize("imported", [False, True])
-def test_swapped_paths_are_those_of_people_in_the_published_ground_truth(tmp_path: Path, imported: bool) -> None:
-    file = ground_truth(tmp_path)
     if imported:
-        lines = [json.dumps(one) for one in read_source(file).records("run") if one["kind"] == "human"]
+        lines = [json.dumps(each) for each in read_source(file).records("run") if each["kind"] == "human"]
         file = tmp_path / "humans.jsonl"
         file.write_text("\n".join(lines))
     agent = make(scanpath="other_image", scanpaths=str(file))
@@ -209,11 +184,14 @@ def test_other_images_need_a_file() -> None:
         agent.open()
 
 
-def said(agent: CatchAgent, turns: int = 6, sample: int = 0, **changes: Any) -> list[str]:
-    asked = stimulus("conversation", **changes)
+# conversations
+
+
+def turns(agent: CatchAgent, count: int = 6, sample: int = 0, **changes: Any) -> list[str]:
+    trial = stimulus("conversation", **changes)
     return [
-        answer(agent, asked, 100 + turn, sample=sample, options={"speaker": "A", "turn": turn}).text
-        for turn in range(turns)
+        answer(agent, trial, 100 + turn, sample=sample, options={"speaker": "A", "turn": turn}).text
+        for turn in range(count)
     ]
 
 
@@ -222,28 +200,27 @@ def said(agent: CatchAgent, turns: int = 6, sample: int = 0, **changes: Any) -> 
 )
 def test_filters_catch_every_kind_of_conversation(kind: str, caught: str) -> None:
     for sample in range(5):
-        texts = said(make(conversation=kind), sample=sample)
+        texts = turns(make(conversation=kind), sample=sample)
         messages = [message for text in texts for message in (("Ann", text), ("Bob", "What do you mean?!"))]
-        found = {one.filter: one.turns for one in judge_conversation(messages, MEASURE)}
-        own = {turn for turn in found[caught] if turn % 2 == 0}
-        assert own == ({0, 2, 4, 6, 8, 10} if caught == "list" else {4, 6, 8, 10})
+        noticed = {each.filter: each.turns for each in judge_conversation(messages, MEASURE)}
+        even = {turn for turn in noticed[caught] if turn % 2 == 0}
+        assert even == ({0, 2, 4, 6, 8, 10} if caught == "list" else {4, 6, 8, 10})
 
 
-def test_one_conversation_is_of_one_kind_and_others_of_others() -> None:
+def test_a_conversation_is_of_a_kind_and_others_of_others() -> None:
     agent = make()
     kinds = {}
     for number in range(40):
-        texts = said(agent, turns=4, id=f"c{number}")
+        texts = turns(agent, 4, id=f"c{number}")
         kinds[number] = "list" if all("coffee" in text for text in texts) else texts[0]
         assert kinds[number] == "list" or len(set(texts)) == 1
-    same = [text for text in kinds.values() if text not in ("list", "Please enter a valid prompt.")]
-    assert {"list", "Please enter a valid prompt."} < set(kinds.values())
-    assert len(set(same)) == len(same) > 3  # each its own message
-    assert len({tuple(said(agent, turns=1, sample=sample)) for sample in range(20)}) > 3
+    symbols = [text for text in kinds.values() if text not in ("list", PROMPT)]
+    assert {"list", PROMPT} < set(kinds.values())
+    assert len(set(symbols)) == len(symbols) > 3  # each its own message
+    assert len({tuple(turns(agent, 1, sample=sample)) for sample in range(20)}) > 3
 
 
 def test_lists_are_long_and_new_every_time() -> None:
-    texts = said(make(conversation="list", items=18))
+    texts = turns(make(conversation="list", items=18))
     assert len(set(texts)) == len(texts)
     assert all(text.count("\n- ") == 4 * 18 == 4 * len(ITEMS) for text in texts)
-    assert all("coffee" in line for text in texts for line in text.splitlines() if line.startswith("- "))

@@ -22,9 +22,8 @@ from PIL import Image as PILImage
 from agents.answers import ColorAnswer, WordAnswer
 from agents.contract import Draw
 from agents.errors import AnswerError
-from agents.images import Image
 from agents.stimuli import parse_row
-from agents.universal.openai_universal import SENT, UniversalAgent, UniversalSettings
+from agents.universal.openai_universal import UniversalAgent, UniversalSettings
 from serving.runs.records import Record
 
 KEY = "sk-planted.Key_0123456789-abcdefg"
@@ -36,9 +35,6 @@ TABLE = (
 )
 
 
-# images
-
-
 def picture() -> PILImage.Image:
     noise = np.random.default_rng(3).integers(0, 256, (24, 40, 3), dtype=np.uint8)
     return PILImage.fromarray(noise)
@@ -48,40 +44,6 @@ def saved(image: PILImage.Image, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     return buffer.getvalue()
-
-
-def exif(orientation: int) -> bytes:
-    tags = PILImage.Exif()
-    tags[0x0112] = orientation
-    return tags.tobytes()
-
-
-def with_hole() -> PILImage.Image:
-    image = picture().convert("RGBA")
-    image.putalpha(PILImage.fromarray(np.tile(np.array([255, 0], np.uint8), (24, 20))))
-    return image
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (saved(picture(), "PNG"), "original"),
-        (saved(picture(), "JPEG"), "original"),
-        (saved(picture(), "JPEG", exif=exif(6)), "png"),
-        (saved(with_hole(), "PNG"), "png"),
-        (saved(picture().convert("I;16"), "PNG"), "png"),
-        (saved(picture(), "BMP"), "png"),
-        (saved(picture().quantize(16), "GIF", save_all=True, append_images=[PILImage.new("P", (40, 24))]), "png"),
-    ],
-)
-def test_any_plain_decoder_sees_in_the_sent_bytes_what_everything_here_sees(data: bytes, expected: str) -> None:
-    image = Image("x", data=data)
-    sent, kind, frame = image.sendable(SENT)
-    assert kind == expected
-    assert (sent == data) == (kind == "original")
-    seen = np.asarray(PILImage.open(io.BytesIO(sent)).convert("RGB"))
-    assert np.array_equal(seen, image.decode())
-    assert frame == (seen.shape[1], seen.shape[0])
 
 
 # the agent
@@ -191,8 +153,7 @@ def test_answers_are_typed_and_records_keep_the_text_with_its_cost(server: bad.M
         "tries": 1,
         "image": "original",
     }
-    objects, verdicts = answered(server, stimulus("object_detection"))
-    assert (objects.answer.labels, verdicts) == (["cat", "dog"], {"fewer_objects": False})
+    assert answered(server, stimulus("object_detection"))[0].answer.labels == ["cat", "dog"]
     word, _ = answered(server, stimulus("word_association"))
     assert word.answer == WordAnswer(word="butter", candidates=["butter"])
     question = "Name a word that you associate with [bread]. Please provide your answer with only one word."
@@ -225,29 +186,23 @@ def test_a_captions_length_is_drawn_for_all_its_attempts(server: bad.Misbehaving
 
 def test_a_scanpath_keeps_points_off_the_frame(server: bad.Misbehaving) -> None:
     server.acts = [bad.answer(TABLE)]
-    reply, verdicts = answered(server, stimulus("attention_prediction"))
+    reply, _ = answered(server, stimulus("attention_prediction"))
     assert reply.answer.fixations == [[640, 400], [1021, 88], [-5, 1100]]
     assert (reply.answer.frame, reply.answer.durations_ms) == ([40, 24], [300, 250, 400])
-    assert verdicts == {"off_frame": False, "fewer_fixations": False}
+    assert (reply.raw["wanted"], reply.raw["named"]) == (15, 3)
 
 
 @pytest.mark.parametrize(
-    ("named", "most", "kept", "stop", "noted"),
-    [
-        (15, None, 15, "maximum", set()),
-        (15, 4, 4, "maximum", {"more_fixations"}),
-        (3, 4, 3, "end", {"fewer_fixations"}),
-    ],
+    ("named", "most", "kept", "stop"), [(15, None, 15, "maximum"), (15, 4, 4, "maximum"), (3, 4, 3, "end")]
 )
 def test_as_many_fixations_as_the_stimulus_wants(
-    server: bad.Misbehaving, named: int, most: int | None, kept: int, stop: str, noted: set[str]
+    server: bad.Misbehaving, named: int, most: int | None, kept: int, stop: str
 ) -> None:
     server.acts = [bad.answer("\n".join(f"{i}. ({i}, {i + 1})" for i in range(1, named + 1)))]
-    reply, verdicts = answered(server, stimulus("attention_prediction", max_fixations=most))
+    reply, _ = answered(server, stimulus("attention_prediction", max_fixations=most))
     assert f"with {most or 15} fixations" in server.requests[0].body["messages"][0]["content"][0]["text"]
     assert reply.answer.fixations == [[i, i + 1] for i in range(1, kept + 1)]
     assert (reply.answer.stop, reply.answer.durations_ms) == (stop, None)
-    assert verdicts.keys() == noted | {"no_durations"}
 
 
 @pytest.mark.parametrize("task", ["color_estimation", "object_detection", "image_captioning", "attention_prediction"])

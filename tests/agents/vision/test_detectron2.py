@@ -18,10 +18,7 @@ import tiny_detectors as tiny
 import torch
 from numpy.typing import NDArray
 
-from agents.answers import ObjectAnswer
-from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
-from agents.stimuli import ObjectStimulus
 from agents.vision.detectron2_maskrcnn import COMMIT, Detectron2Agent, read_pickle
 
 pytestmark = [
@@ -33,8 +30,6 @@ needs_detectron2 = pytest.mark.skipif(
     reason="detectron2 is not installed: it has to be built from its repository",
 )
 
-RETINANET = "COCO-Detection/retinanet_R_50_FPN_3x.yaml"
-Made = dict[str, Path]
 ARRAYS: dict[str, NDArray[Any]] = {
     "backbone.weight": np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4),
     "half": np.array([[1.5, -2.25]], dtype=np.float16),
@@ -51,12 +46,9 @@ def read(content: Any, folder: Path, protocol: int = 3) -> dict[str, NDArray[Any
     return read_pickle(path)
 
 
-@pytest.mark.parametrize("protocol", range(5))
-@pytest.mark.parametrize("container", [dict, OrderedDict])
-def test_arrays_come_out_of_a_pickle_as_they_went_in(
-    protocol: int, container: type[dict[str, Any]], tmp_path: Path
-) -> None:
-    arrays = read({"model": container(ARRAYS), "__author__": "Detectron2 Model Zoo"}, tmp_path, protocol)
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_arrays_come_out_of_a_pickle_as_they_went_in(protocol: int, tmp_path: Path) -> None:
+    arrays = read({"model": OrderedDict(ARRAYS), "__author__": "Detectron2 Model Zoo"}, tmp_path, protocol)
     assert list(arrays) == list(ARRAYS)
     for name, value in ARRAYS.items():
         assert arrays[name].dtype == value.dtype.newbyteorder("=")
@@ -86,7 +78,7 @@ class Call:
         return self.made
 
 
-@pytest.mark.parametrize("function", [os.mkdir, eval, np.load, getattr], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [os.mkdir, getattr], ids=lambda function: function.__name__)
 @pytest.mark.parametrize("place", ["model", "beside", "key"])
 def test_code_in_a_pickle_is_refused_and_not_executed(function: Any, place: str, tmp_path: Path) -> None:
     mark = tmp_path / "executed"
@@ -98,7 +90,7 @@ def test_code_in_a_pickle_is_refused_and_not_executed(function: Any, place: str,
         content["optimizer"] = call
     else:
         content["model"][(call,)] = ARRAYS["half"]
-    with pytest.raises(UnavailableError, match=r"weights.pkl asks for [\w.]+, .*nothing in it was executed$"):
+    with pytest.raises(UnavailableError, match=r"weights.pkl asks for [\w.]+, .*nothing was executed$"):
         read(content, tmp_path)
     assert not mark.exists()
 
@@ -106,16 +98,14 @@ def test_code_in_a_pickle_is_refused_and_not_executed(function: Any, place: str,
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        ({"blobs": {}}, "no weights under 'model'"),
-        ([1, 2], "no weights under 'model'"),
-        ({"model": {"w": [1.0, 2.0]}}, "something else than arrays"),
-        ({"model": {3: ARRAYS["half"]}}, "something else than arrays"),
-        ({"model": {"w": np.array([{}, None])}}, "something else than arrays"),
-        (b"not a pickle at all", "damaged"),
+        ({"blobs": {}}, "no arrays by name under 'model'"),
+        ({"model": {"w": [1.0, 2.0]}}, "no arrays by name"),
+        ({"model": {3: ARRAYS["half"]}}, "no arrays by name"),
+        ({"model": {"w": np.array([{}, None])}}, "no arrays by name"),
         (pickle.dumps({"model": ARRAYS}, 3)[:150], "damaged"),
     ],
 )
-def test_other_files_are_refused_in_one_sentence(content: Any, match: str, tmp_path: Path) -> None:
+def test_other_files_are_refused_in_a_sentence(content: Any, match: str, tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match=match) as caught:
         read(content, tmp_path)
     assert "\n" not in str(caught.value)
@@ -142,19 +132,11 @@ def test_where_it_is_not_installed_the_agent_says_how(monkeypatch: pytest.Monkey
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
-    """Pickles in the zoo's form, masks included, by config."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A pickle in the zoo's form, masks included."""
     folder = tmp_path_factory.mktemp("zoo")
-    yield {
-        config: tiny.zoo_pickle(tiny.detectron2_model(config), folder / f"{number}.pkl")
-        for number, config in enumerate((tiny.ZOO_CONFIG, RETINANET))
-    }
+    yield tiny.zoo_pickle(tiny.detectron2_model(), folder / "weights.pkl")
     shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def photographs(tmp_path_factory: pytest.TempPathFactory) -> list[ObjectStimulus]:
-    return tiny.photographs(tmp_path_factory.mktemp("photographs"))
 
 
 def make(**settings: Any) -> Detectron2Agent:
@@ -163,32 +145,21 @@ def make(**settings: Any) -> Detectron2Agent:
     return Detectron2Agent(Detectron2Agent.Settings.model_validate(values), "detectron2-maskrcnn")
 
 
-def answers(path: Path, stimuli: list[ObjectStimulus], **settings: Any) -> list[ObjectAnswer]:
-    agent = make(checkpoint=str(path), **settings)
-    assert agent.missing() is None
-    agent.open()
-    agent.load("cpu")
-    replies = agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(1)] * len(stimuli))
-    assert all(isinstance(reply, Reply) for reply in replies), replies
-    return [reply.answer for reply in replies]  # type: ignore[misc, union-attr]
-
-
 @needs_detectron2
-@pytest.mark.parametrize("config", [tiny.ZOO_CONFIG, RETINANET])
-def test_labels_are_those_of_the_default_predictor(config: str, made: Made, photographs: list[ObjectStimulus]) -> None:
+def test_labels_are_those_of_the_default_predictor(made: Path) -> None:
     """With the same pickle, read by Detectron2's loader, and pixels in the order that cv2.imread gives."""
     with warnings.catch_warnings():  # of what it imports; it is older than the torch it runs on
         warnings.simplefilter("ignore")
         import detectron2.engine
 
-        about = tiny.detectron2_config(config)
-        about.MODEL.WEIGHTS = str(made[config])
+        about = tiny.detectron2_config()
+        about.MODEL.WEIGHTS = str(made)
         about.MODEL.MASK_ON = False
         predictor = detectron2.engine.DefaultPredictor(about)
     names = predictor.metadata.thing_classes
-    chosen = photographs[:4]
-    for stimulus, answer in zip(chosen, answers(made[config], chosen, config=config), strict=True):
-        instances = predictor(tiny.rgb(stimulus)[..., ::-1])["instances"]
+    chosen = tiny.photographs()[:4]
+    for stimulus, answer in zip(chosen, tiny.answers(make(checkpoint=str(made)), chosen), strict=True):
+        instances = predictor(stimulus.image.decode()[..., ::-1])["instances"]
         assert len(instances) >= 3
         assert answer.labels == [names[number] for number in instances.pred_classes[:3].tolist()]
         assert answer.scores == pytest.approx(instances.scores[:3].tolist(), abs=1e-3)
@@ -199,7 +170,7 @@ def test_labels_are_those_of_the_default_predictor(config: str, made: Made, phot
 
 @needs_detectron2
 def test_fetch_converts_the_zoos_pickle_and_leaves_none(
-    made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import detectron2
     import detectron2.model_zoo
@@ -209,7 +180,7 @@ def test_fetch_converts_the_zoos_pickle_and_leaves_none(
 
     def download(url: str, target: str, hash_prefix: str | None) -> None:
         addresses.append(url)
-        shutil.copy(made[tiny.ZOO_CONFIG], target)
+        shutil.copy(made, target)
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     agent = make()
@@ -223,17 +194,3 @@ def test_fetch_converts_the_zoos_pickle_and_leaves_none(
     agent.open()
     agent.load("cpu")
     assert agent.provenance()["detectron2"] == detectron2.__version__
-
-
-@needs_detectron2
-@pytest.mark.parametrize(
-    ("config", "match"),
-    [
-        ("COCO-PanopticSegmentation/panoptic_fpn_R_50_3x.yaml", "PanopticFPN does not find objects by itself"),
-        ("COCO-Detection/fast_rcnn_R_50_FPN_1x.yaml", "does not find objects by itself"),
-        ("COCO-Detection/no_such_model.yaml", "no such config"),
-    ],
-)
-def test_configs_that_cannot_answer_are_refused(config: str, match: str) -> None:
-    with pytest.raises(UnavailableError, match=match):
-        make(config=config).open()

@@ -81,7 +81,7 @@ class _Markup(HTMLParser):
 @pytest.mark.parametrize(
     ("path", "scripts", "style"),
     [
-        ("/", ["dom", "scanpath", "answers", "api", "images", "talk", "app"], "style"),
+        ("/", ["dom", "scanpath", "answers", "api", "images", "chat", "talk", "app"], "style"),
         ("/docs", ["swagger-ui-bundle", "dom", "api", "docs"], "swagger-ui"),
     ],
 )

@@ -253,11 +253,13 @@ NOT_IN_PAPER: InPaper = "no"
 
 # Where classes were that moved since: the digests of older runs name these places.
 MOVED = {
-    "agents.vision.blip:Blip2Agent": "agents.vision.blip2:Blip2Agent",
     "agents.vision.cloud:AzureVisionAgent": "agents.vision.azure_vision:AzureVisionAgent",
     "agents.vision.cloud:GoogleVisionAgent": "agents.vision.google_vision:GoogleVisionAgent",
     "agents.vision.cloud:RekognitionAgent": "agents.vision.rekognition:RekognitionAgent",
     "agents.vision.detector:DetrAgent": "agents.vision.detr:DetrAgent",
+    "agents.vision.git_and_blip:Blip2Agent": "agents.vision.blip2:Blip2Agent",
+    "agents.vision.git_and_blip:BlipAgent": "agents.vision.blip:BlipAgent",
+    "agents.vision.git_and_blip:GitAgent": "agents.vision.git:GitAgent",
     "agents.vision.detector:TorchvisionMaskRCNNAgent": "agents.vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent",
 }
 

@@ -14,7 +14,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.loading import dtype_for, load_part, load_pretrained, use_full_float32
 from agents.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
-from agents.vision.captions import C, CaptionRow, Flag, Texts, flags
+from agents.vision.captions import C, CaptionRow, Flag, flags
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ Prepared = dict[str, Any]  # the image processor's tensors for an image, without
 class CaptionAgent(PretrainedAgent[C]):
     """A family of models gives :meth:`_encode`, :meth:`_generate` and the name of its model class. ``memory`` and
     ``device_memory`` are what its largest published checkpoint needs; with ``keeps_end`` the token that ends a text is
-    part of it."""
+    part of it. ``width`` is the number of beams."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
     extra = "vision"
@@ -46,6 +46,7 @@ class CaptionAgent(PretrainedAgent[C]):
     def __init__(self, settings: C, name: str) -> None:
         super().__init__(settings, name)
         self._drawn = settings.decoding == "sample"
+        self.width = 1 if self._drawn else settings.beams
         self.max_samples = None if self._drawn else settings.beams
         if not self.random:  # whose texts nobody judges
             self.attempts = settings.attempts
@@ -57,9 +58,8 @@ class CaptionAgent(PretrainedAgent[C]):
     def open(self) -> None:
         from transformers import AutoImageProcessor, AutoTokenizer
 
-        folder, backend = self.folder(), self.settings.image_processor
-        self._images = load_part(AutoImageProcessor, folder, "image processor", backend=backend)
-        self._tokenizer = load_part(AutoTokenizer, folder, "tokenizer")
+        self._images = load_part(AutoImageProcessor, self.folder(), "image processor", backend="pil")
+        self._tokenizer = load_part(AutoTokenizer, self.folder(), "tokenizer")
 
     def load(self, device: str) -> None:
         import torch
@@ -119,8 +119,9 @@ class CaptionAgent(PretrainedAgent[C]):
         """The encoder's features for images of a group, each image once."""
 
     @abstractmethod
-    def _generate(self, features: Any, texts: Texts) -> tuple[Any, int]:
-        """(the output of ``generate``, how many of its tokens are the prompt's)."""
+    def _generate(self, features: Any, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
+        """(the output of ``generate``, how many of its tokens are the prompt's). ``options`` are the configuration and
+        the logits processors."""
 
     def _room(self) -> tuple[int, int] | None:
         """(the model's positions for text, how many of them its start and the image take); None: no limit."""
@@ -155,15 +156,11 @@ class CaptionAgent(PretrainedAgent[C]):
             return
         positions, taken = room
         prompt = len(self._ids(chosen.prompt))
-        if chosen.count_prompt and chosen.max_tokens <= prompt + 1:
-            raise UnavailableError(
-                f"the prompt has {prompt} tokens, which leave none of max_tokens {chosen.max_tokens}"
-            )
         longest = chosen.max_tokens if chosen.count_prompt else taken + prompt + chosen.max_tokens
-        if longest > positions:
+        if longest > positions or (chosen.count_prompt and chosen.max_tokens <= prompt + 1):
             raise UnavailableError(
-                f"the model has {positions} positions, too few for a prompt of {prompt} tokens and max_tokens "
-                f"{chosen.max_tokens}"
+                f"max_tokens {chosen.max_tokens} and a prompt of {prompt} tokens do not go together: the model has "
+                f"{positions} positions"
             )
 
     def _describe(
@@ -174,14 +171,13 @@ class CaptionAgent(PretrainedAgent[C]):
         from agents.sampling import Finite, Sampler, Warp
         from agents.transfer import downloaded
 
-        chosen = self.settings
+        chosen, width = self.settings, self.width
         index_of = {id(item): index for index, item in enumerate(distinct)}
         wanted = [self._row(index_of[id(item)], item, draw) for item, draw in zip(items, draws, strict=True)]
-        # One beam search serves all samples of a stimulus.
+        # A single beam search serves all samples of a stimulus.
         rows = wanted if self._drawn else list(dict.fromkeys(wanted))
         row_index = list(range(len(rows))) if self._drawn else [rows.index(row) for row in wanted]
         ranks = [0 if self._drawn else draw.sample for draw in draws]
-        width = 1 if self._drawn else chosen.beams
         returned = min(max(ranks) + 1, width)
 
         finite = Finite(len(rows), normalised=width > 1)
@@ -193,32 +189,29 @@ class CaptionAgent(PretrainedAgent[C]):
         if self._drawn:
             warp = Warp(chosen.temperature, chosen.top_k, chosen.top_p)
             chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
-        config = self._config(width, returned)
-        options = {"generation_config": config, "logits_processor": LogitsProcessorList(chain)}
-        generated, before = self._generate(features, Texts(rows, width, options))
+        options = {"generation_config": self._config(returned), "logits_processor": LogitsProcessorList(chain)}
+        generated, before = self._generate(features, rows, options)
 
         outputs = [generated.sequences[:, before:], finite.bad]
         if width > 1:
             outputs.append(generated.sequences_scores)
-        tokens, bad, *rest = (output.tolist() for output in downloaded(outputs))
-        scores = rest[0] if rest else None
+        tokens, bad, *scores = (output.tolist() for output in downloaded(outputs))
         replies: list[Reply | Exception] = []
         for row, at, rank in zip(wanted, row_index, ranks, strict=True):
             if bad[at]:
                 replies.append(AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)"))
             elif rank >= width:
-                replies.append(
-                    AnswerError("too_few_beams", f"sample {rank} is a beam of rank {rank}; beams is {width}")
-                )
+                text = f"sample {rank} is a beam of rank {rank}; beams is {width}"
+                replies.append(AnswerError("too_few_beams", text))
             else:
-                text = at * returned + rank
-                replies.append(self._reply(tokens[text], None if scores is None else round(scores[text], 4), row))
+                place = at * returned + rank
+                replies.append(self._reply(tokens[place], round(scores[0][place], 4) if scores else None, row))
         return replies
 
-    def _config(self, width: int, returned: int) -> GenerationConfig:
+    def _config(self, returned: int) -> GenerationConfig:
         from transformers import GenerationConfig
 
-        chosen = self.settings
+        chosen, width = self.settings, self.width
         least, most = ("min_length", "max_length") if chosen.count_prompt else ("min_new_tokens", "max_new_tokens")
         return GenerationConfig(
             do_sample=False,
@@ -267,12 +260,12 @@ class CaptionAgent(PretrainedAgent[C]):
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
-    def _prompts(self, texts: Texts, start: list[int]) -> list[Tensor]:
+    def _prompts(self, rows: Sequence[CaptionRow], start: list[int]) -> list[Tensor]:
         """The tokens ``start`` and the prompt's of each text, and the place of its image, on the device."""
         import torch
 
-        prompts = torch.tensor([start + self._ids(row.prompt) for row in texts.rows], dtype=torch.long)
-        return self._moved(prompts, [row.image for row in texts.rows])
+        prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], dtype=torch.long)
+        return self._moved(prompts, [row.image for row in rows])
 
     def _stack(self, images: Sequence[Prepared]) -> Tensor:
         """The pixels of all images on the device, in the model's type."""
@@ -288,12 +281,10 @@ class CaptionAgent(PretrainedAgent[C]):
 
         return uploaded([torch.as_tensor(value) for value in values], self._device)
 
-    def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int] | None, pad: int | None) -> None:
+    def _use_tokens(self, model: Any, *, start: int, end: int | Sequence[int], pad: int | None) -> None:
         """Fix the model's tokens; all else in a checkpoint's generation_config.json is dropped."""
         from transformers import GenerationConfig
 
-        if start is None or end is None:
-            raise UnavailableError(f"{self.folder()}: its configuration names no start or no end token")
         ends = [end] if isinstance(end, int) else list(end)
         self._ends = frozenset(ends)
         self._pad = ends[0] if pad is None else pad
@@ -341,9 +332,8 @@ class PartsCaptioner(CaptionAgent[C]):
         try:  # what no hub has, before anything is downloaded
             first = hub.fetch(*self._named("checkpoint"))
         except UnavailableError as error:
-            if self.source is None:
-                raise
-            raise UnavailableError(f"{error}: {self.source}; then --set {self.name}.checkpoint=PATH") from None
+            how = "" if self.source is None else f": {self.source}; then --set {self.name}.checkpoint=PATH"
+            raise UnavailableError(f"{error}{how}") from None
         return [first, *(hub.fetch(*self._named(part)) for part in self.parts[1:])]
 
     def provenance(self) -> dict[str, Any]:

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import Field, model_validator
 
 from agents.pretrained import PretrainedSettings
 
 Flag = Literal[
-    "empty",
-    "special_tokens",
-    "repeated_words",
-    "too_few_words",
-    "too_many_words",
-    "special_characters",
-    "there_is",
+    "empty", "special_tokens", "repeated_words", "too_few_words", "too_many_words", "special_characters", "there_is",
     "mentions_image",
-]
+]  # fmt: skip
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 
 MIN_WORDS = 6
@@ -85,8 +79,8 @@ class CaptionSettings(PretrainedSettings):
     """For drawn captions: only the so many likeliest tokens; 0: all."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """For drawn captions: only the likeliest tokens that have this mass together."""
-    image_processor: Literal["pil", "torchvision"] = "pil"
-    """What resizes: Pillow, as for the published answers, or torchvision, which gives slightly other pixels."""
+    image_processor: Literal["pil"] = "pil"
+    """What resizes: Pillow, as for the published answers."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """fp32 gives the same answers for any batch; auto: fp32 on CPU, on CUDA bf16, or fp16 as weights are stored."""
     reject: tuple[Flag, ...] = ()
@@ -97,13 +91,11 @@ class CaptionSettings(PretrainedSettings):
     """Whether the last attempt is kept whatever its flags."""
 
     @model_validator(mode="after")
-    def _attempts_differ(self) -> CaptionSettings:
+    def _fits_together(self) -> CaptionSettings:
         if self.attempts > 1 and self.decoding == "beam":
             raise ValueError("attempts above 1 need decoding 'sample': beam search says the same each time")
         if self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens {self.min_tokens} is more than max_tokens {self.max_tokens}")
-        if 0 < self.temperature < 0.01:
-            raise ValueError("temperature is 0, which takes the likeliest token, or at least 0.01")
         return self
 
 
@@ -136,12 +128,3 @@ class CaptionRow:
     seed: int | None = None
     limit: int | None = None
     attempt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """The texts of a call of ``generate``. ``options`` are its configuration and its logits processors."""
-
-    rows: Sequence[CaptionRow]
-    beams: int
-    options: dict[str, Any]

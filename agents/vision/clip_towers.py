@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,9 @@ class ClipPixels:
     """CLIP's input for a tower that takes ``size`` x ``size`` pixels, as OpenAI's ``clip.load`` prepares it:
     transformers' image processor rounds the corner of the crop otherwise."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> None:
         shorter = transforms.Resize(size, transforms.InterpolationMode.BICUBIC)
-        normalise = transforms.Normalize(MEAN, DEVIATION)
+        normalise = transforms.Normalize(mean, deviation)
         self._transform = transforms.Compose([shorter, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
 
     def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:

@@ -12,7 +12,7 @@ from agents.contract import GIB
 from agents.loading import load_part
 from agents.random_weights import RANDOM, Architecture, architecture, random_setting
 from agents.vision.captioner import PartsCaptioner, Prepared
-from agents.vision.captions import CaptionSettings, Texts
+from agents.vision.captions import CaptionRow, CaptionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +48,6 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         """The largest number of tokens, the full stop included."""
         revision: None = None
         """Of no use here: the file is on no hub, and the other two are what was fetched last."""
-        image_processor: Literal["pil"] = "pil"
-        """What resizes: Pillow, as in CLIP."""
 
     memory = 4 * GIB
     device_memory = 4 * GIB
@@ -96,8 +94,8 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
     def _is_averaged(self) -> bool:
         return self.settings.search == "averaged" and self.settings.decoding == "beam" and self.settings.beams > 1
 
-    def _config(self, width: int, returned: int) -> GenerationConfig:
-        config = super()._config(width, returned)
+    def _config(self, returned: int) -> GenerationConfig:
+        config = super()._config(returned)
         config.pad_token_id = self._stop
         if self._is_averaged():  # the scores are averages already, and transformers does not know of the end
             config.length_penalty, config.early_stopping = 0.0, True
@@ -118,7 +116,7 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         rule = MinNewTokensLengthLogitsProcessor(0, least, self._stop, device=str(self._device))
         return [rule, AveragedBeams(self._stop, chosen.beams)]
 
-    def _generate(self, features: Tensor, texts: Texts) -> tuple[Any, int]:
+    def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch
         from transformers import StoppingCriteriaList
 
@@ -126,14 +124,14 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         from agents.vision.clipcap_network import AllStopped
 
         gpt = self._model.gpt
-        prompts, images = self._prompts(texts, [])
+        prompts, images = self._prompts(rows, [])
         embedded = torch.cat((features[images], gpt.get_input_embeddings()(prompts)), dim=1)
-        stops = [AllStopped(self._stop, texts.beams)] if self._is_averaged() else []
+        stops = [AllStopped(self._stop, self.width)] if self._is_averaged() else []
         with ready_masks(gpt, padded=False):
             generated = gpt.generate(
                 inputs_embeds=embedded,
                 attention_mask=torch.ones(embedded.shape[:2], dtype=torch.long, device=self._device),
-                **texts.options,
+                **options,
                 stopping_criteria=StoppingCriteriaList(stops),
             )
         return generated, 0

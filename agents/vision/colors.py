@@ -1,11 +1,9 @@
 """Colour names: the CSS3 names, the eleven colour words of the test, and the way from a colour (sRGB) to either.
 
-The map from CSS3 names to words was made by hand: it reconstructs the published agent's (kreimanlab/TuringTest,
-colorDetection/Feedback_Color/color_extraction.ipynb), whose entries are unknown. A name that ends in a word means that
-word, except seven that nobody would call so (aliceblue, navajowhite, greenyellow, mediumvioletred, palevioletred,
-orangered, sandybrown) and darkslategray, which is green in the published answers. Any other name means what a native
-speaker would call it; between two words decides the thing after which it is named. What passes for white on a page is
-white, unless its name says a hue.
+The map from CSS3 names to words reconstructs the published agent's (kreimanlab/TuringTest, colorDetection/
+Feedback_Color/color_extraction.ipynb), whose entries are unknown. A name that ends in a word means that word, except
+seven that nobody would call so, and darkslategray, which is green in the published answers. Any other name means what a
+native speaker would call it. What passes for white on a page is white, unless its name says a hue.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, Draw, Reply
@@ -26,25 +26,23 @@ from agents.stimuli import Stimulus, Task
 from agents.universal.picture_replies import COLOR, OBJECTS, unparsable
 from agents.vision import colors
 from agents.vision.captioner import CaptionAgent, Prepared
-from agents.vision.captions import CaptionRow, CaptionSettings, Texts
+from agents.vision.captions import CaptionRow, CaptionSettings
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-INSTRUCTIONS = "\n    ".join(  # indented, as in the program
-    (
-        "Describe all the important parts of the scene with a complete sentence or a cohesive fragment.",
-        "The description should contain at most {words} words, at least 6 words.",
-        "Avoid making spelling errors in the description.",
-        "Do not describe unimportant details.",
-        "Do not use any special characters like !, #, $, etc.",
-        "Do not start the sentence with \u2018\u2018There is\u2019\u2019 or \u2018\u2018There are\u2019\u2019.",
-        "Do not write your descriptions as \u2018\u2018An image containing ...\u2019\u2019, \u2018\u2018A photo of ..."
-        "\u2019\u2019,  etc.",
-        "Do not describe things that might have happened in the future or past.",
-        "Do not use proper names for people.",
-        "Do not describe what a person in the image might say.",
-    )
+INSTRUCTIONS = (  # indented, as in the program
+    "Describe all the important parts of the scene with a complete sentence or a cohesive fragment.\n"
+    "    The description should contain at most {words} words, at least 6 words.\n"
+    "    Avoid making spelling errors in the description.\n"
+    "    Do not describe unimportant details.\n"
+    "    Do not use any special characters like !, #, $, etc.\n"
+    "    Do not start the sentence with \u2018\u2018There is\u2019\u2019 or \u2018\u2018There are\u2019\u2019.\n"
+    "    Do not write your descriptions as \u2018\u2018An image containing ...\u2019\u2019, "
+    "\u2018\u2018A photo of ...\u2019\u2019,  etc.\n"
+    "    Do not describe things that might have happened in the future or past.\n"
+    "    Do not use proper names for people.\n"
+    "    Do not describe what a person in the image might say."
 )
 QUESTIONS: dict[Task, str] = {"color_estimation": COLOR, "object_detection": OBJECTS}
 TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
@@ -85,13 +83,6 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         """A smaller drawn length is raised to this."""
         runs: int = Field(5, ge=1, le=100)
         """How many runs a colour or objects have; what most of them say is the answer."""
-
-        @field_validator("prompt")
-        @classmethod
-        def _names_no_image(cls, value: str) -> str:
-            if "<image>" in value:
-                raise ValueError("<image> stands for the image, which is put before the prompt")
-            return value
 
     tasks = ("image_captioning", "color_estimation", "object_detection")
     memory = 32 * GIB  # 7.6 thousand million weights in fp32
@@ -182,29 +173,24 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
             features.update(zip(indices, encoded.pooler_output, strict=True))
         return [features[index] for index in range(len(images))]
 
-    def _generate(self, features: list[Tensor], texts: Texts) -> tuple[Any, int]:
+    def _generate(self, features: list[Tensor], rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         from agents.padding import padded, ready_masks
 
         image = self._model.config.image_token_index
         prompts, starts = [], []
-        for row in texts.rows:
+        for row in rows:
             # The complete text: what stands around the image is not tokenized as it would be alone.
             tokens = self._tokenizer(self._with_template(row.prompt))["input_ids"]
             starts.append(tokens.index(image))
             prompts.append([*tokens[: starts[-1]], *[image] * len(features[row.image]), *tokens[starts[-1] + 1 :]])
         ids, mask, is_padded = padded(prompts, self._pad, self._device)
         embedded = self._model.get_input_embeddings()(ids)
-        for text, row, start, prompt in zip(embedded, texts.rows, starts, prompts, strict=True):
+        for text, row, start, prompt in zip(embedded, rows, starts, prompts, strict=True):
             tiles = features[row.image].to(self._dtype)
             text[len(text) - len(prompt) + start :][: len(tiles)] = tiles
         # The prompt's tokens too, as transformers does: rules such as that on repeated n-grams look at them.
         with ready_masks(self._model, padded=is_padded):
-            generated = self._model.generate(
-                input_ids=ids,
-                inputs_embeds=embedded,
-                attention_mask=mask,
-                **texts.options,
-            )
+            generated = self._model.generate(input_ids=ids, inputs_embeds=embedded, attention_mask=mask, **options)
         return generated, ids.shape[1]
 
     def _with_template(self, prompt: str) -> str:

@@ -3,14 +3,12 @@
 Leptonica's method (Bloomberg, "Color quantization using modified median cut", 2008) in the form of Color Thief, ties
 included: pixels are counted in 5 bits per channel; the box around them is cut again and again, the most populous box
 first, then the box of the largest population times volume; a colour is the mean of its pixels' bin centres, rounded
-down.
-
-A box of a single bin is "cut" into itself and an empty box, and the second phase always makes a cut, so that the number
-of boxes is not ``n`` in general.
+down. A box of a single bin is "cut" into itself and an empty box, so that the number of boxes is not ``n`` in general.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -28,7 +26,6 @@ from agents.vision import colors
 
 RGB = colors.RGB
 Palette = list[tuple[RGB, int]]  # colours with their populations, dominant first
-Order = Literal["population_volume", "population"]
 
 WHITE: RGB = (255, 255, 255)
 NEARLY_WHITE = 251
@@ -49,8 +46,8 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         """1 counts every pixel, 2 every second in row order, and so on."""
         colors: int = Field(5, ge=2, le=256)
         """How many boxes the median cut should make; the reference wants 5 for the dominant colour."""
-        order: Order = "population_volume"
-        """What the dominant box has most of: pixels times volume, as in the reference, or pixels alone."""
+        order: Literal["population_volume"] = "population_volume"
+        """The dominant box has most pixels times volume, as in the reference."""
         naming: Literal["css", "lab"] = "css"
         """The word: that of the nearest CSS3 colour, or the nearest in CIELAB; the CSS3 name stands beside it."""
         names: Literal["without_pale", "all"] = "without_pale"
@@ -67,17 +64,18 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
 
     def prepare(self, stimulus: Stimulus) -> Palette:
         assert isinstance(stimulus, ColorStimulus)
-        return palette(stimulus.image.decode(), self.settings.colors, self.settings.quality, self.settings.order)
+        return palette(stimulus.image.decode(), self.settings.colors, self.settings.quality)
 
     def respond(self, batch: Sequence[Palette], draws: Sequence[Draw]) -> Sequence[Reply]:
-        return [self._reply(palette) for palette in batch]
-
-    def _reply(self, palette: Palette) -> Reply:
-        rgb = palette[0][0]
-        name = colors.nearest_rgb(rgb, colors.PALE if self.settings.names == "without_pale" else frozenset())
-        word = colors.word_of(name) if self.settings.naming == "css" else colors.nearest_word(rgb)
-        swatches = [Swatch(rgb=list(color), population=population) for color, population in palette]
-        return Reply(ColorAnswer(color=word, css_name=name, rgb=list(rgb), palette=swatches))
+        pale = colors.PALE if self.settings.names == "without_pale" else frozenset[str]()
+        replies = []
+        for swatches in batch:
+            rgb = swatches[0][0]
+            name = colors.nearest_rgb(rgb, pale)
+            word = colors.word_of(name) if self.settings.naming == "css" else colors.nearest_word(rgb)
+            named = [Swatch(rgb=list(color), population=population) for color, population in swatches]
+            replies.append(Reply(ColorAnswer(color=word, css_name=name, rgb=list(rgb), palette=named)))
+        return replies
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +88,14 @@ class Box:
 
     @property
     def population_volume(self) -> int:
-        r, g, b = (high - low for low, high in zip(self.low, self.high, strict=True))
-        return self.population * r * g * b
+        return self.population * math.prod(high - low for low, high in zip(self.low, self.high, strict=True))
 
 
-BY_POPULATION = attrgetter("population")
-BY_POPULATION_VOLUME = attrgetter("population_volume")
-
-
-def palette(pixels: NDArray[np.uint8], n: int = 5, quality: int = 1, order: Order = "population_volume") -> Palette:
+def palette(pixels: NDArray[np.uint8], n: int = 5, quality: int = 1) -> Palette:
     """The colours of ``pixels``, uint8 [height, width, 3], with populations, dominant first; of an all-white image
     white."""
     counts = histogram(pixels, quality)
-    palette = [(_mean(counts, box), box.population) for box in median_cut(counts, n)]
-    if order == "population":  # equal ones stay as they were
-        palette.sort(key=lambda color: -color[1])
-    return palette or [(WHITE, 0)]
+    return [(_mean(counts, box), box.population) for box in median_cut(counts, n)] or [(WHITE, 0)]
 
 
 def histogram(pixels: NDArray[np.uint8], quality: int = 1) -> NDArray[np.int64]:
@@ -135,13 +125,9 @@ def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
     boxes = [Box((r[0], g[0], b[0]), (r[1], g[1], b[1]), int(counts.sum()))]
     # Ties decide which box is cut. They follow the reference's queue: a stable ascending sort, taken from the end,
     # and emptied from the end into the second phase's queue.
-    boxes = _cut_repeatedly(counts, boxes, -(-3 * n // 4) - 1, BY_POPULATION)
-    boxes.sort(key=BY_POPULATION)
-    boxes.reverse()
+    boxes = _cut_repeatedly(counts, boxes, -(-3 * n // 4) - 1, attrgetter("population"))
     # The second phase counts its boxes from 1 up to what is missing, and so makes one cut less, or one too many.
-    boxes = _cut_repeatedly(counts, boxes, n - len(boxes) - 1, BY_POPULATION_VOLUME)
-    boxes.sort(key=BY_POPULATION_VOLUME)
-    boxes.reverse()
+    boxes = _cut_repeatedly(counts, boxes, n - len(boxes) - 1, attrgetter("population_volume"))
     return [box for box in boxes if box.population]
 
 
@@ -151,7 +137,8 @@ def _cut_repeatedly(counts: NDArray[np.int64], boxes: list[Box], cuts: int, key:
         if boxes[-1].population == 1:  # a single pixel is not cut, and stays first: nothing would change any more
             break
         boxes += _cut(counts, boxes.pop())
-    return boxes
+    boxes.sort(key=key)
+    return boxes[::-1]
 
 
 def _cut(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:

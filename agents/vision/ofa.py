@@ -8,7 +8,7 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
 from agents.vision.captioner import CaptionAgent, PartsCaptioner, Prepared
-from agents.vision.captions import CaptionRow, CaptionSettings, Texts
+from agents.vision.captions import CaptionRow, CaptionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +52,6 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         """The largest number of tokens; a text that reaches it is ended, and its score counts that."""
         image_size: int = Field(480, ge=16, le=672)
         """Side of the square, in pixels, that images are squeezed to."""
-        image_processor: Literal["pil"] = "pil"
-        """What resizes."""
         dictionary: str | None = None
         """Hub id or local folder of vocab.json and merges.txt, the same for all sizes of OFA."""
         strip_punctuation: bool = True
@@ -135,16 +133,18 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         encoded: OFAEncoderOutput = self._model.encode(tokens, self._stack(images))
         return encoded
 
-    def _generate(self, features: OFAEncoderOutput, texts: Texts) -> tuple[Any, int]:
-        [images] = self._moved([row.image for row in texts.rows])
+    def _generate(
+        self, features: OFAEncoderOutput, rows: Sequence[CaptionRow], options: dict[str, Any]
+    ) -> tuple[Any, int]:
+        [images] = self._moved([row.image for row in rows])
         generated = self._model.generate(
             encoder_outputs=features.rows(images),
-            **texts.options,
+            **options,
         )
         return generated, 1
 
-    def _config(self, width: int, returned: int) -> GenerationConfig:
-        config = super()._config(width, returned)
+    def _config(self, returned: int) -> GenerationConfig:
+        config = super()._config(returned)
         if not self.settings.count_prompt:
             config.min_new_tokens = None  # see FairseqEnd
             config.max_new_tokens = self.settings.max_tokens + (not self.random)  # and the end

@@ -15,7 +15,7 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.loading import load_part
 from agents.vision.captioner import PartsCaptioner, Prepared
-from agents.vision.captions import CaptionSettings, LengthNorm, Texts
+from agents.vision.captions import CaptionRow, CaptionSettings, LengthNorm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +47,6 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         """Width of the beam search."""
         length_norm: Literal["original", "transformers"] = "original"
         """What is divided by: tokens with the prompt's, as in the papers' transformers 4.32 to 4.34, or as today."""
-        image_processor: Literal["pil"] = "pil"
-        """What resizes: Pillow, as in CLIP."""
 
     memory = 20 * GIB  # 4 thousand million weights in fp32
     device_memory = 12 * GIB
@@ -96,19 +94,19 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         keys_values: Tensor = self._model.see(self._stack(images))
         return keys_values
 
-    def _generate(self, features: Tensor, texts: Texts) -> tuple[Any, int]:
+    def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch
 
         from agents.padding import ready_masks
 
-        prompts, images = self._prompts(texts, [self._image])
+        prompts, images = self._prompts(rows, [self._image])
         with ready_masks(self._model.language, padded=False):
             generated = self._model.generate(
                 features[images],
-                beams=texts.beams,
+                beams=self.width,
                 input_ids=prompts,
                 attention_mask=torch.ones_like(prompts),
-                **texts.options,
+                **options,
             )
         return generated, prompts.shape[1]
 

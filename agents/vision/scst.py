@@ -15,7 +15,7 @@ from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
 from agents.vision.captioner import CaptionAgent, Prepared
-from agents.vision.captions import CaptionSettings, Texts
+from agents.vision.captions import CaptionRow, CaptionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +47,6 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
         """The largest number of tokens, the end included."""
         revision: None = None
         """Of no use here: the files are on no hub."""
-        image_processor: Literal["pil"] = "pil"
-        """Of no use here: pictures are not resized."""
 
     working_memory = 6 * GIB  # a picture of MOST_PIXELS takes four of them
     memory = 7 * GIB
@@ -132,25 +130,25 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
         pictures = self._moved(*(image["pixel_values"] for image in images))
         return torch.cat([self._model.features(picture[None]) for picture in pictures])
 
-    def _config(self, width: int, returned: int) -> GenerationConfig:
+    def _config(self, returned: int) -> GenerationConfig:
         from agents.vision.scst_network import UNKNOWN
 
-        config = super()._config(width, returned)
-        if width > 1:  # the published search goes on to the last token, and takes no unknown word
+        config = super()._config(returned)
+        if self.width > 1:  # the published search goes on to the last token, and takes no unknown word
             config.early_stopping = self.settings.early_stopping or "never"
             last = len(self._tokenizer) - 1
             config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN else None
         return config
 
-    def _generate(self, features: Tensor, texts: Texts) -> tuple[Any, int]:
+    def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch
 
-        [images] = self._moved([row.image for row in texts.rows])
-        starts = torch.zeros((len(texts.rows), 1), dtype=torch.long, device=self._device)
+        [images] = self._moved([row.image for row in rows])
+        starts = torch.zeros((len(rows), 1), dtype=torch.long, device=self._device)
         generated = self._model.generate(
             input_ids=starts,
             attention_mask=torch.ones_like(starts),
-            past_key_values=self._model.decoder.begin(features[images.repeat_interleave(texts.beams)]),
-            **texts.options,
+            past_key_values=self._model.decoder.begin(features[images.repeat_interleave(self.width)]),
+            **options,
         )
         return generated, 1

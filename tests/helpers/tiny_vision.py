@@ -63,9 +63,9 @@ def _file(folder: Path, model: Any) -> dict[str, Any]:
 
 
 MAKERS: dict[str, Callable[[Path, Entry], dict[str, Any]]] = {
-    "agents.vision.git:GitAgent": _captioner(tiny_captioners.git),
-    "agents.vision.blip:BlipAgent": _captioner(tiny_captioners.blip),
-    "agents.vision.blip:Blip2Agent": _captioner(tiny_captioners.blip2),
+    "agents.vision.git_and_blip:GitAgent": _captioner(tiny_captioners.git),
+    "agents.vision.git_and_blip:BlipAgent": _captioner(tiny_captioners.blip),
+    "agents.vision.git_and_blip:Blip2Agent": _captioner(tiny_captioners.blip2),
     "agents.vision.llava_next:LlavaNextAgent": _captioner(tiny_captioners.llava_next),
     "agents.vision.ofa:OFAAgent": _ofa,
     "agents.vision.clipcap:ClipCapAgent": _clipcap,

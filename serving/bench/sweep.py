@@ -15,7 +15,7 @@ import orjson
 
 from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
-from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child
+from serving.bench.bare import BareAgent, DiedError, Setup, in_child
 from serving.bench.results import EndToEnd, Measured, Size, Stopped, StopReason, rate
 from serving.runs.run_json import digest
 from serving.scheduling import machine
@@ -25,7 +25,7 @@ LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
 REPLICAS = (1, 2, 4)
 MOST = 200_000  # stimuli of a set for ``generate``, unless these are too few rounds
-ROUNDS = 10  # of batches that it has at the least for each worker
+ROUNDS = 10  # of batches that it has at the least for each worker, and times that a rate is taken of
 STARTING = 2.0  # seconds in which Ray's own processes are still busy
 
 
@@ -217,19 +217,18 @@ def _measure_generate(
         )
         generate(options, messages.append)
         records = Path(out) / "run" / "records" / f"{name}.jsonl"
-        if (stimuli_s := record_rate(records, replicas * size, setup.seconds)) is None:
+        if (stimuli_s := record_rate(records)) is None:
             raise AgentStoppedError(f"`turinglike generate` wrote too few records for a rate: {'; '.join(messages)}")
     send(stimuli_s)
 
 
-def record_rate(records: Path, together: int, seconds: float) -> float | None:
-    """Answers per second by the times in records, of which ``together`` come at once; None if they are too few."""
+def record_rate(records: Path) -> float | None:
+    """Answers per second by the times in records, once Ray has started; None if they are too few."""
     lines = [orjson.loads(line) for line in records.read_bytes().splitlines()]
     ends = sorted(datetime.fromisoformat(line["created"]).timestamp() for line in lines)
-    window = Window(seconds, ends[0] + STARTING, together)
-    for end in ends:
-        if end >= window.began and not window.over:
-            window.add(end)
+    steady = [end for end in ends if end >= ends[0] + STARTING]
+    if len({*steady}) < ROUNDS:
+        return None
     answered = sum(line["status"] != "failed" for line in lines) / len(lines)
-    stimuli_s = window.rate()
-    return None if stimuli_s is None else stimuli_s * answered
+    after_first = sum(end > steady[0] for end in steady)
+    return answered * after_first / (steady[-1] - steady[0])

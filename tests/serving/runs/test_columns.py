@@ -143,12 +143,12 @@ def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path, p
     (tmp_path / "pics.csv").write_text("image,age\npics/a.png,1\npics/b.png,2\n")
     for material in (pictures, tmp_path / "pics.csv"):
         run = tmp_path / f"run-{material.name}"
-        assert main(["generate", str(material), "--agents", "mmcq,center", "--out", str(run), "-q"]) == 0
+        assert main(["generate", str(material), "--agents", "mmcq,center", "--out", str(run), "-q", "--here"]) == 0
         assert orjson.loads((run / "run.json").read_bytes())["set"]["tasks"] == [
             "color_estimation",
             "attention_prediction",
         ]
-        assert main(["generate", str(material), "--agents", "mmcq", "--out", str(run), "-q"]) == 0
+        assert main(["generate", str(material), "--agents", "mmcq", "--out", str(run), "-q", "--here"]) == 0
         counts = {
             name: len((run / "records" / f"{name}.jsonl").read_bytes().splitlines()) for name in ("mmcq", "center")
         }
@@ -190,7 +190,7 @@ def test_a_run_whose_ids_were_made_otherwise_is_refused_by_name(tmp_path: Path) 
     words = as_csv(tmp_path / "words.csv", WORDS[:1])
     before = tmp_path / "before.jsonl"
     before.write_bytes(orjson.dumps({"id": "0123456789abcdef", "task": "word_association", **WORDS[0]}))
-    run = ["--agents", "null", "--out", str(tmp_path / "run"), "-q"]
+    run = ["--agents", "null", "--out", str(tmp_path / "run"), "-q", "--here"]
     assert main(["generate", str(before), *run]) == 0
     assert main(["generate", str(words), *run]) == IdentityError.exit_code
     assert (tmp_path / "run" / "stimuli.jsonl").read_bytes().startswith(b'{"cue":"sun","id":"0123456789abcdef"')

@@ -1,4 +1,4 @@
-"""What several networks share: weights into modules, stand-ins for pickled objects, and the past of beams."""
+"""What several networks share: attention, weights into modules, stand-ins for pickled objects, the past of beams."""
 
 from __future__ import annotations
 
@@ -58,6 +58,12 @@ def assign(module: nn.Module, weights: Mapping[str, Tensor], path: Path, prefix:
     counters = {name: torch.zeros((), dtype=torch.int64) for name in module.state_dict() if name.endswith(COUNTER)}
     module.load_state_dict(state | counters, assign=True)
     module.requires_grad_(False).eval()
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
+    """[batch, n, width] to keys and values [batch, m, width]: [batch, n, width]."""
+    parts = [part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value)]
+    return nn.functional.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2)
 
 
 def continued(before: Tensor, now: Tensor, beams: int) -> Tensor:

@@ -12,7 +12,7 @@ from tiny_captioners import byte_tokenizer
 from torch import Tensor
 from torch.nn import functional
 
-from agents.vision.clip_towers import load_resnet
+from agents.vision.clip_towers import load_tower
 
 Kind = Literal["transformer", "mlp"]
 END = "<|endoftext|>"
@@ -133,7 +133,7 @@ def resnet(path: Path, generator: torch.Generator) -> Path:
     colours = functional.interpolate(torch.randn(16, 3, 4, 4, generator=generator), GRID * 32, mode="bicubic")
     torch.save(found, path)
     with torch.no_grad():
-        found["visual.attnpool.c_proj.bias"] -= load_resnet(path)(colours).mean(dim=0)
+        found["visual.attnpool.c_proj.bias"] -= load_tower(path)(colours).mean(dim=0)
     found |= {"logit_scale": torch.tensor(4.6), "text_projection": _random((8, FEATURES), generator, 0.1)}
     torch.save(found, path)
     return path

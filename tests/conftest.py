@@ -48,11 +48,15 @@ if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests share a process, and so do all files with tests that share Ray. The slowest tests start first, so
-    that no worker is left alone with them at the end."""
-    with_ray = {item.path for item in items if "ray_address" in getattr(item, "fixturenames", ())}
+    """A file's tests share a process, and so do all files with tests that share Ray, or a server. The slowest tests
+    start first, so that no worker is left alone with them at the end."""
+    groups = {}
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("ray" if item.path in with_ray else str(item.path)))
+        for fixture in ("ray_address", "served"):
+            if fixture in getattr(item, "fixturenames", ()):
+                groups[item.path] = fixture
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups.get(item.path, str(item.path))))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

@@ -30,8 +30,7 @@ from serving.scheduling.recovery import describe
 from serving.scheduling.worker import NO_ROOM, BatchReply, PackedRequest, Worker, WorkerSpec
 
 WARM_UP = 0.2  # of the measured seconds are warm-up at the least,
-WARM_UP_ROUNDS = 3  # and so many rounds: a fresh process gets memory and kernels for each new shape;
-LONGEST_WARM_UP = 10.0  # but not once they took so many times the measured seconds
+WARM_UP_ROUNDS = 3  # and so many rounds: a fresh process gets memory and kernels for each new shape
 ROUNDS = 2  # that are measured at the least, however long they take
 PATIENCE = 10.0  # seconds in which a process may end after its last message
 
@@ -112,22 +111,14 @@ class Window:
 
     def add(self, at: float) -> None:
         self._ends += 1
-        took, rounds = at - self.began, self._ends // self.together
-        if self._ends % self.together:
+        rounds, partial = divmod(self._ends, self.together)
+        if partial:
             return
         if self.warm:
             self.ended, self.count = at, self._ends
-            self.over = took >= self.seconds and rounds >= ROUNDS
-        elif took >= WARM_UP * self.seconds and (
-            rounds >= WARM_UP_ROUNDS or took >= LONGEST_WARM_UP * self.seconds
-        ):  # fmt: skip
+            self.over = at - self.began >= self.seconds and rounds >= ROUNDS
+        elif rounds >= WARM_UP_ROUNDS and at - self.began >= WARM_UP * self.seconds:
             self.warm, self.began, self._ends = True, at, 0
-
-    def rate(self) -> float | None:
-        """Ends per second in the rounds so far; None if they are too few."""
-        if self.count < ROUNDS * self.together or self.ended <= self.began:
-            return None
-        return self.count / (self.ended - self.began)
 
 
 @dataclass

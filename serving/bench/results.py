@@ -52,16 +52,6 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Differing:
-    """``count`` of ``of`` answers in batches of ``batch_size`` were not those to the same stimuli alone."""
-
-    share: float
-    count: int
-    of: int
-    batch_size: int
-
-
-@dataclass(frozen=True)
 class EndToEnd:
     """All of ``generate`` with so many workers, and the bare agent right before and right after."""
 
@@ -94,7 +84,6 @@ class Measured:
     sizes: list[Size] = field(default_factory=list)
     stopped: Stopped | None = None
     best: Size | None = None
-    differing: Differing | None = None
     end_to_end: list[EndToEnd] = field(default_factory=list)
 
     def at_best(self) -> Size:
@@ -178,9 +167,6 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
         yield f"  {measured.stopped.message}"
     best = measured.at_best()
     yield f"  best: {best.batch_size}, {rate(best.stimuli_s)} stimuli/s"
-    if (differing := measured.differing) is not None:
-        share = _share(differing.share)
-        yield f"  {differing.count} of {differing.of} answers differ between 1 and {differing.batch_size} ({share})"
     yield from (f"  {rates}" for rates in measured.end_to_end)
 
 

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
-from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,18 +15,17 @@ import orjson
 
 from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
-from serving.bench.bare import BareAgent, DiedError, Setup, Window, in_child
-from serving.bench.results import Differing, EndToEnd, Measured, Size, Stopped, StopReason, rate
+from serving.bench.bare import BareAgent, DiedError, Setup, in_child
+from serving.bench.results import EndToEnd, Measured, Size, Stopped, StopReason, rate
 from serving.runs.run_json import digest
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
-COMPARED, FEWEST = 64, 8  # answers that are compared with single ones; fewer where that takes too long
 REPLICAS = (1, 2, 4)
 MOST = 200_000  # stimuli of a set for ``generate``, unless these are too few rounds
-ROUNDS = 10  # of batches that it has at the least for each worker
+ROUNDS = 10  # of batches that it has at the least for each worker, and times that a rate is taken of
 STARTING = 2.0  # seconds in which Ray's own processes are still busy
 
 
@@ -90,8 +87,6 @@ def measure_sizes(
         else:
             if sizes is None:
                 measured.stopped = Stopped(size, "largest", f"{_unit(measured)} {size}: the largest tried")
-        if measured.best is not None and measured.best.batch_size > 1:
-            measured.differing = _compare(bare, measured.best.batch_size, 2 * setup.seconds)
         send(measured)
 
 
@@ -160,22 +155,6 @@ def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> St
     return None
 
 
-def _compare(bare: BareAgent, size: int, seconds: float) -> Differing:
-    """How many answers in batches of ``size`` are not those made singly, for which there are ``seconds``."""
-    release_memory()
-    until = time.perf_counter() + seconds
-    alone: list[bytes | str] = []
-    for request in islice(cycle(bare.requests), max(COMPARED, size)):
-        if len(alone) >= FEWEST and time.perf_counter() > until:
-            break
-        alone += bare.answer([request])
-    source, batched = cycle(bare.requests), list[bytes | str]()
-    while len(batched) < len(alone):
-        batched += bare.answer(list(islice(source, size)))
-    count = sum(single != other for single, other in zip(alone, batched, strict=False))
-    return Differing(count / len(alone), count, len(alone), size)
-
-
 def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
     """An agent behind all of ``generate`` at its best batch size (or with its own limit of calls at once), with 1, 2
     and 4 workers, as far as there are cores or GPUs.
@@ -238,19 +217,18 @@ def _measure_generate(
         )
         generate(options, messages.append)
         records = Path(out) / "run" / "records" / f"{name}.jsonl"
-        if (stimuli_s := record_rate(records, replicas * size, setup.seconds)) is None:
+        if (stimuli_s := record_rate(records)) is None:
             raise AgentStoppedError(f"`turinglike generate` wrote too few records for a rate: {'; '.join(messages)}")
     send(stimuli_s)
 
 
-def record_rate(records: Path, together: int, seconds: float) -> float | None:
-    """Answers per second by the times in records, of which ``together`` come at once; None if they are too few."""
+def record_rate(records: Path) -> float | None:
+    """Answers per second by the times in records, once Ray has started; None if they are too few."""
     lines = [orjson.loads(line) for line in records.read_bytes().splitlines()]
     ends = sorted(datetime.fromisoformat(line["created"]).timestamp() for line in lines)
-    window = Window(seconds, ends[0] + STARTING, together)
-    for end in ends:
-        if end >= window.began and not window.over:
-            window.add(end)
+    steady = [end for end in ends if end >= ends[0] + STARTING]
+    if len({*steady}) < ROUNDS:
+        return None
     answered = sum(line["status"] != "failed" for line in lines) / len(lines)
-    stimuli_s = window.rate()
-    return None if stimuli_s is None else stimuli_s * answered
+    after_first = sum(end > steady[0] for end in steady)
+    return answered * after_first / (steady[-1] - steady[0])

@@ -29,17 +29,6 @@ class _Words(Agent[Nothing]):
         return Reply(WordAnswer(word="word"))
 
 
-def is_fourth(stimulus: Stimulus) -> bool:
-    return int(stimulus.id.rpartition("/")[2]) % 4 == 0
-
-
-class Crowded(_Words):
-    """Its answer to every fourth stimulus depends on how many there are in the batch."""
-
-    def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
-        return Reply(WordAnswer(word=f"of {size}" if is_fourth(stimulus) else "word"))
-
-
 class Killed(_Words):
     """Ends as a process does for which the system has no memory, in batches of more than two."""
 
@@ -92,7 +81,7 @@ def linger(send: Callable[[object], None]) -> None:
     time.sleep(600)
 
 
-KINDS = (Crowded, Killed, Hungry, Unanswering, Raising, Unloadable, Missing)
+KINDS = (Killed, Hungry, Unanswering, Raising, Unloadable, Missing)
 ENTRIES = {
     cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.tasks, "", "") for cls in KINDS
 }

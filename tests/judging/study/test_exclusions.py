@@ -147,18 +147,22 @@ def test_who_looks_at_clips_stays_and_who_guesses_is_out_by_the_control_question
     assert kept[1] / 12 / 1000 == pytest.approx(passes, abs=4 * math.sqrt(passes * (1 - passes) / 1000))
 
 
+def answered(*answers: tuple[str, dict[str, Any]]) -> State:
+    judge = Judge("j", "", "2026-01-01T00:00:00+00:00", 1, ["f", "j"], [], "", ended="finished")
+    for name, answer in answers:
+        judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
+        judge.answers.append({"rt": 5000.0, "away": False, "key": True, "at": judge.joined, **answer})
+    return State(judges={"j": judge})
+
+
 def test_swapped_scanpaths_are_nobodys_test() -> None:
     """Who tells every catch trial and is at chance in swapped ones (L502) is not excluded by the rule on catch
     trials."""
     key, chosen = key_of("attention_prediction"), settings("attention_prediction", "plain", catch=1.0)
-    swapped = [name for name, row in key.items() if row["swapped"]]
-    caught = [name for name, row in key.items() if row["catch"] and not row["swapped"]]
-    judge = Judge("j", "", "2026-01-01T00:00:00Z", 1, ["f", "j"], [], "", ended="finished")
-    for name in (*swapped[:20], *caught[:2]):
-        judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
-        truth = key[name]["truth"] if name in caught else "human"
-        judge.answers.append({"rt": 5000.0, "away": False, "key": True, "at": judge.joined, "verdicts": [truth]})
-    rows = rows_of(State(judges={"j": judge}), chosen, key, {})
+    swapped = [name for name, row in key.items() if row["swapped"]][:20]
+    caught = [name for name, row in key.items() if row["catch"] and not row["swapped"]][:2]
+    verdicts = [(name, key[name]["truth"] if name in caught else "human") for name in (*swapped, *caught)]
+    rows = rows_of(answered(*((name, {"verdicts": [verdict]}) for name, verdict in verdicts)), chosen, key, {})
     assert {tuple(row["rules"]) for row in rows} == {()}
     assert Counter(row["phase"] for row in rows) == {"swapped": 20, "catch": 2}
 
@@ -169,9 +173,6 @@ def test_swapped_scanpaths_are_nobodys_test() -> None:
 def test_a_verdict_took_no_longer_than_the_server_saw(rt: float | None, seconds: float, is_out: bool) -> None:
     key, chosen = key_of("word_association"), settings("word_association", "plain", fastest=1.0)
     begin = datetime(2026, 1, 1, tzinfo=UTC)
-    judge = Judge("j", "", begin.isoformat(), 1, ["f", "j"], [], "", ended="finished")
-    for at in range(1, 7):
-        judge.steps.append({"kind": "trial", "trials": [f"t{at}"], "phase": "test", "again": False})
-        judge.answers.append({"rt": rt, "away": False, "key": True, "verdicts": ["human"],
-                              "at": (begin + timedelta(seconds=at * seconds)).isoformat()})  # fmt: skip
-    assert {"fastest" in row["rules"] for row in rows_of(State(judges={"j": judge}), chosen, key, {})} == {is_out}
+    times = [(begin + timedelta(seconds=at * seconds)).isoformat() for at in range(1, 7)]
+    state = answered(*((f"t{at}", {"verdicts": ["human"], "rt": rt, "at": time}) for at, time in enumerate(times)))
+    assert {"fastest" in row["rules"] for row in rows_of(state, chosen, key, {})} == {is_out}

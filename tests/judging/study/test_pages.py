@@ -7,8 +7,9 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import server_process
@@ -16,6 +17,7 @@ import study_folders
 from server_process import Server
 
 from judging.study.events import Judge, read_state
+from serving.cli import main
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -75,24 +77,15 @@ def to_the_trials(page: Page) -> None:
     page.get_by_role("heading", name="Practice").wait_for()
 
 
-def test_a_browser_without_cookies_takes_nobodys_place(context: BrowserContext, server: Server, study: Path) -> None:
-    context.add_init_script("Object.defineProperty(Navigator.prototype, 'cookieEnabled', { get: () => false })")
-    before = len(read_state(study).judges)
-    page = opened(context, server)
-    page.get_by_text("needs a cookie").wait_for()
-    assert page.get_by_role("button").count() == 0
-    assert len(read_state(study).judges) == before
-
-
 def test_who_has_pressed_the_wrong_button_comes_back(context: BrowserContext, server: Server, study: Path) -> None:
     page = opened(context, server)
     page.get_by_role("button", name="Begin").click()
-    page.get_by_role("button", name="I do not want to take part").click()
-    page.get_by_role("button", name="Back").click()
+    for name in ("I do not want to take part", "Back"):
+        page.get_by_role("button", name=name).click()
     page.get_by_role("button", name="I agree").wait_for()
     assert judge_of(context, study).ended is None
-    page.get_by_role("button", name="I do not want to take part").click()
-    page.get_by_role("button", name="Leave").click()
+    for name in ("I do not want to take part", "Leave"):
+        page.get_by_role("button", name=name).click()
     page.get_by_text("You have chosen not to take part. You may close this page.").wait_for()
     assert judge_of(context, study).ended == "declined"
 
@@ -186,12 +179,67 @@ def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Ser
     assert sum(one["kind"] == "trial" for one in judge_of(context, study).answers) == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_is_wide_enough(browser: Browser, server: Server, scheme: Any) -> None:
-    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme=scheme)
+def test_a_phone_is_wide_enough(browser: Browser, server: Server) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 740})
     page = opened(context, server)
     to_the_trials(page)
     page.locator("fieldset.all:enabled").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert page.title() == "Human or machine?"
     context.close()
+
+
+def turinglike(*arguments: object) -> int:
+    """The command, in a thread of its own: Playwright's event loop is this one's."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(main, [*map(str, arguments)]).result()
+
+
+def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(13))
+    assert main(["study", "new", str(trials), "-o", str(tmp_path / "study")]) == 0
+    assert "two conversations beside each other" in (tmp_path / "study" / "study.toml").read_text()
+    assert main(["study", "check", str(tmp_path / "study")]) == 0
+    assert main(["study", "new", str(trials), "-o", str(tmp_path / "other"), "--preset", "2025"]) == 2
+    assert "the papers have no pairs" in capsys.readouterr().err
+
+
+def test_a_person_says_in_which_conversation_the_machine_speaks(browser: Browser, tmp_path: Path) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(8))
+    study = study_folders.write_study(tmp_path / "study", trials, "conversation", number=4, practice=1)
+    assert turinglike("study", "kit", study, 1, "-o", tmp_path / "kit.html") == 0
+    context = browser.new_context(accept_downloads=True, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto((tmp_path / "kit.html").as_uri())
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_text("On a keyboard: F for the first conversation, J for the second").wait_for()
+    page.get_by_role("button", name="Continue").click()
+    for number, key in enumerate("fjfjf"):
+        page.get_by_role("heading", name=f"Trial {number} of 4" if number else "Practice").wait_for()
+        page.locator("fieldset.all:enabled").wait_for()
+        page.get_by_text("In which of the two conversations does a machine speak?").wait_for()
+        first, second = (page.locator(".pair section").nth(at).bounding_box() for at in (0, 1))
+        assert first["y"] == second["y"]  # type: ignore[index]
+        assert first["x"] + first["width"] < second["x"]  # type: ignore[index]
+        if number == 1:
+            page.set_viewport_size({"width": 360, "height": 740})
+            first, second = (page.locator(".pair section").nth(at).bounding_box() for at in (0, 1))
+            assert first["y"] + first["height"] <= second["y"]  # type: ignore[index]
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360
+            page.set_viewport_size({"width": 1280, "height": 900})
+        page.keyboard.press(key)
+        chosen = page.locator("label:has(input:checked)")
+        assert chosen.inner_text().split("\n")[0].strip() == ("First" if key == "f" else "Second") + " conversation"
+        page.keyboard.press("Enter")
+        if not number:
+            page.get_by_text("It was: ").wait_for()
+            page.keyboard.press("Enter")
+    page.locator(".code").wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save all answers").click()
+    download.value.save_as(tmp_path / "answers.json")
+    context.close()
+    assert turinglike("study", "import", study, tmp_path / "answers.json") == 0
+    [judge] = read_state(study).judges.values()
+    given = [one["verdicts"] for one in judge.answers if one["kind"] == "trial"]
+    assert given == [["machine"], ["human"], ["machine"], ["human"], ["machine"]]

@@ -20,7 +20,7 @@ def pool(folder: Path, task: str, trials: list[Any], **changes: Any) -> TrialPoo
     there = study_folders.write_trials(folder / "T", trials)
     study = study_folders.write_study(folder / "study", there, task, **changes)
     settings = read_settings(study)
-    return TrialPool(source_of(study, settings), settings)
+    return TrialPool(source_of(study, settings), settings)  # type: ignore[arg-type]
 
 
 def draw_many(pool: TrialPool, judges: int) -> list[list[Turn]]:
@@ -36,118 +36,98 @@ def draw_many(pool: TrialPool, judges: int) -> list[list[Turn]]:
 
 
 def test_half_are_peoples_and_the_rest_equally_the_agents(tmp_path: Path) -> None:
-    found = pool(tmp_path, "word_association", study_folders.word_trials(60, ("a", "b", "c"), 10), number=25,
-                 practice=2, catch=0.1, repeats=0.08, feedback=4)  # fmt: skip
-    assert found.problems() == []
+    trials = study_folders.word_trials(60, ("a", "b", "c"), 10)
+    drawn = pool(tmp_path, "word_association", trials, number=25, practice=2, catch=0.1, repeats=0.08, feedback=4)
+    assert drawn.problems() == []
     every: Counter[str] = Counter()
-    for at, turns in enumerate(draw_many(found, 40)):
-        practice = [turn for turn in turns if turn.phase == "practice"]
-        plain = [turn for turn in turns if turn.phase != "practice" and not turn.again and not turn.page.catch]
+    for at, turns in enumerate(draw_many(drawn, 40)):
+        phases = [turn.phase for turn in turns]
+        assert phases == ["practice"] * 2 + ["feedback"] * 4 + ["test"] * (len(turns) - 6)
+        plain = [turn for turn in turns[2:] if not turn.again and not turn.page.catch]
         counts = Counter(turn.page.cell for turn in plain)
-        assert len(practice) == 2
-        assert turns[:2] == practice
-        assert [turn.phase for turn in turns[2:6]] == ["feedback"] * 4
-        assert all(turn.phase == "test" for turn in turns[6:])
         assert counts["human"] in (12, 13)
-        assert sum(counts.values()) == 25
-        assert max(counts[one] for one in "abc") - min(counts[one] for one in "abc") <= 1
+        assert counts.total() == 25
+        assert max(counts[agent] for agent in "abc") - min(counts[agent] for agent in "abc") <= 1
         stimuli = [turn.page.stimulus for turn in turns if not turn.again]
         assert len(set(stimuli)) == len(stimuli)
         assert sum(turn.page.catch for turn in turns) == round(0.1 * 25)
         assert not any(turn.page.catch for turn in turns[:5])
         again = [turn for turn in turns if turn.again]
         assert len(again) == 2
-        for turn in again:  # after the first time
-            assert turn.page in [one.page for one in turns[: turns.index(turn)]]
+        assert all(turn.page in [other.page for other in turns[: turns.index(turn)]] for turn in again)
         if at % 3:  # the others stay away
             every.update(counts)
-    assert max(every[one] for one in "abc") - min(every[one] for one in "abc") <= 3
+    assert max(every[agent] for agent in "abc") - min(every[agent] for agent in "abc") <= 3
 
 
 def test_what_was_judged_less_comes_first(tmp_path: Path) -> None:
-    """Over 30 judges of 20 trials from 80 the counts of pages of one kind differ by little, dropouts or not."""
-    found = pool(tmp_path, "word_association", study_folders.word_trials(40, ("a",)), number=20)
-    kept = [turns for at, turns in enumerate(draw_many(found, 30)) if at % 3]
+    """Over 30 judges of 20 trials from 80 the counts of pages of a kind differ by little, dropouts or not."""
+    drawn = pool(tmp_path, "word_association", study_folders.word_trials(40, ("a",)), number=20)
+    kept = [turns for at, turns in enumerate(draw_many(drawn, 30)) if at % 3]
     counts = Counter(turn.page.trials for turns in kept for turn in turns)
     for cell in ("human", "a"):
-        some = [counts[page.trials] for page in found.cells[cell]]
-        assert sum(some) == 10 * len(kept)
-        assert max(some) - min(some) <= 2
+        numbers = [counts[page.trials] for page in drawn.cells[cell]]
+        assert sum(numbers) == 10 * len(kept)
+        assert max(numbers) - min(numbers) <= 2
 
 
-def test_the_four_pairs_are_equally_many(tmp_path: Path) -> None:
-    found = pool(tmp_path, "conversation", study_folders.conversation_trials(12), number=16, choices="four")
-    for turns in draw_many(found, 10):
-        assert set(Counter(turn.page.cell for turn in turns).values()) == {4}
-        assert all(len(turn.page.trials) == 2 for turn in turns)
-
-
-@pytest.mark.parametrize("choices", ["one", "both"])
-def test_pairs_of_conversations_are_equally_of_each_agent_and_place(tmp_path: Path, choices: str) -> None:
-    found = pool(tmp_path, "conversation", study_folders.pair_trials(24), number=8, choices=choices)
-    assert found.problems() == []
-    for turns in draw_many(found, 10):
-        assert set(Counter((turn.page.cell, *turn.page.agents) for turn in turns).values()) == {2}
-        assert {turn.page.agents for turn in turns} == {("alpha",), ("beta",)}
+@pytest.mark.parametrize(
+    ("choices", "trials", "number", "each"),
+    [
+        ("four", study_folders.conversation_trials(12), 16, 4),  # of four pairs
+        ("one", study_folders.pair_trials(24), 8, 2),  # of two agents and two places
+        ("both", study_folders.pair_trials(24), 8, 2),
+    ],
+)
+def test_pairs_are_equally_of_each_kind(tmp_path: Path, choices: str, trials: Any, number: int, each: int) -> None:
+    drawn = pool(tmp_path, "conversation", trials, number=number, choices=choices)
+    assert drawn.problems() == []
+    for turns in draw_many(drawn, 10):
+        assert set(Counter((turn.page.cell, *turn.page.agents) for turn in turns).values()) == {each}
+        assert {len(turn.page.trials) for turn in turns} == {2 if choices == "four" else 1}
 
 
 def test_no_judge_meets_a_conversation_of_people_in_two_pairs(tmp_path: Path) -> None:
     trials = study_folders.pair_trials(24)
     for _, key in trials:
         key["columns"] = json.dumps({"people": str(int(key["stimulus"].removeprefix("talk ")) // 2)})
-    found = pool(tmp_path, "conversation", trials, number=9, practice=1)
-    for turns in draw_many(found, 10):
+    drawn = pool(tmp_path, "conversation", trials, number=9, practice=1)
+    for turns in draw_many(drawn, 10):
         assert len({turn.page.people for turn in turns}) == len(turns) >= 9
     more = pool(tmp_path / "more", "conversation", trials, number=12, practice=1)
     assert "1 trial of the wanted cannot be drawn" in " ".join(more.problems())
 
 
 def test_an_example_is_nobodys_trial(tmp_path: Path) -> None:
-    found = pool(tmp_path, "word_association", study_folders.word_trials(30), number=20, sample=True)
-    truths = [found.key[page.trials[0]]["truth"] for page in found.sample]
-    assert truths == ["human", "machine"]
-    shown = {page.stimulus for page in found.sample}
-    assert not any(turn.page.stimulus in shown for turns in draw_many(found, 10) for turn in turns)
+    drawn = pool(tmp_path, "word_association", study_folders.word_trials(30), number=20, sample=True)
+    assert [drawn.key[page.trials[0]]["truth"] for page in drawn.sample] == ["human", "machine"]
+    examples = {page.stimulus for page in drawn.sample}
+    assert not any(turn.page.stimulus in examples for turns in draw_many(drawn, 10) for turn in turns)
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"number": 31}, "1 trial of the wanted cannot be drawn"),
-        ({"number": 20, "practice": 11}, "1 trial of the wanted cannot be drawn"),
-        ({"number": 20, "catch": 0.1}, "trials.catch: the trial set has no catch trials"),
-    ],
-)
-def test_what_cannot_be_drawn_is_told(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
-    found = pool(tmp_path, "word_association", study_folders.word_trials(30), **changes)
-    assert any(told in problem for problem in found.problems())
-
-
-def test_a_picture_that_is_gone_is_told(tmp_path: Path) -> None:
-    found = pool(tmp_path, "image_captioning", study_folders.picture_trials(tmp_path / "T", 12), number=6)
-    assert found.problems() == []
-    (tmp_path / "T" / "media" / "s0003.png").unlink()
-    assert found.problems() == ["trials: of the pictures 1 file cannot be found, such as media/s0003.png"]
-
-
-def test_a_key_of_other_trials_is_refused(tmp_path: Path) -> None:
-    rows = study_folders.word_trials(5)
-    there = study_folders.write_trials(tmp_path / "T", rows)
-    rows[0][0]["answer"] = {"word": "other"}
-    (there / "trials.jsonl").write_text((there / "trials.jsonl").read_text().replace("cue1", "cue9"))
-    study = study_folders.write_study(tmp_path / "study", there, "word_association")
-    with pytest.raises(InputError, match="is the key of other trials"):
-        TrialPool(there, read_settings(study))
-
-
-def test_trials_leave_room_for_those_to_catch(tmp_path: Path) -> None:
+def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     """Of 20 stimuli ten have a catch trial: whoever gets 18 trials gets both of theirs; with 20 there is none left."""
     rows = study_folders.word_trials(20, catch=10)
-    found = pool(tmp_path / "fits", "word_association", rows, number=18, catch=0.1)
-    assert found.problems() == []
-    for turns in draw_many(found, 20):
+    drawn = pool(tmp_path / "fits", "word_association", rows, number=18, catch=0.1)
+    assert drawn.problems() == []
+    for turns in draw_many(drawn, 20):
         assert Counter(turn.page.catch for turn in turns) == {False: 18, True: 2}
-    found = pool(tmp_path / "lacks", "word_association", rows, number=20, catch=0.1)
-    assert "2 trials of the wanted cannot be drawn" in " ".join(found.problems())
-    assert found.fit() == {"number": 18}
-    assert found.problems() == []
+    drawn = pool(tmp_path / "lacks", "word_association", rows, number=20, catch=0.1)
+    assert "2 trials of the wanted cannot be drawn" in " ".join(drawn.problems())
+    assert drawn.fit() == {"number": 18}
+    assert drawn.problems() == []
+    drawn = pool(tmp_path / "no catch", "word_association", study_folders.word_trials(20), number=10, catch=0.1)
+    assert "trials.catch: the trial set has no catch trials" in " ".join(drawn.problems())
+    assert drawn.fit() == {"catch": 0.0}
+
+
+def test_a_picture_that_is_gone_is_named_and_a_key_of_other_trials_refused(tmp_path: Path) -> None:
+    rows = study_folders.picture_trials(tmp_path / "T", 12)
+    drawn = pool(tmp_path, "image_captioning", rows, number=6)
+    assert drawn.problems() == []
+    (tmp_path / "T" / "media" / "s0003.png").unlink()
+    assert drawn.problems() == ["trials: of the pictures 1 file cannot be found, such as media/s0003.png"]
+    source = tmp_path / "T" / "trials.jsonl"
+    source.write_text(source.read_text().replace("s0004.png", "s0005.png"))
+    with pytest.raises(InputError, match="is the key of other trials"):
+        TrialPool(tmp_path / "T", drawn.settings)

@@ -176,35 +176,31 @@ def test_the_link_in_the_address_says_who_it_is(
         assert Browser(server.port).post("/join", link=links(1)[0])[0] == 200  # made while it is served
 
 
-def test_studies_of_one_machine_know_their_judges_apart(server: Server, study: Path, tmp_path: Path) -> None:
-    """A browser sends a host's cookies to all its ports."""
-    folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
-    with serving(tmp_path, folder) as other:
-        other.wait_for("/health")
-        found = []
-        for port in (server.port, other.port):
-            browser = Browser(port)
-            browser.post("/join")
-            found.append(browser.headers["cookie"])
-        assert found[0].partition("=")[0] != found[1].partition("=")[0]
-        for port in (server.port, other.port):
-            assert Browser(port, cookie="; ".join(found)).post("/now")[1]["kind"] == "instructions"
-
-
-def test_a_list_begun_anew_takes_no_answers_to_the_former(study: Path, tmp_path: Path) -> None:
+def test_studies_of_one_machine_know_their_judges_apart_and_lists_their_answers(
+    server: Server, study: Path, tmp_path: Path
+) -> None:
+    """A browser sends a host's cookies to all its ports; a list begun anew takes no answers to the former."""
     folder = study_folders.write_study(
         tmp_path / "study", study.parent / "T", "image_captioning", number=10, reload="restart"
     )
-    with serving(tmp_path, folder) as server:
-        server.wait_for("/health")
-        browser, chance = Browser(server.port), random.Random(1)
+    with serving(tmp_path, folder) as other:
+        other.wait_for("/health")
+        cookies = []
+        for port in (server.port, other.port):
+            browser = Browser(port)
+            browser.post("/join")
+            cookies.append(browser.headers["cookie"])
+        assert cookies[0].partition("=")[0] != cookies[1].partition("=")[0]
+        for port in (server.port, other.port):
+            assert Browser(port, cookie="; ".join(cookies)).post("/now")[1]["kind"] == "instructions"
+        browser, chance = Browser(other.port), random.Random(1)
         stale = browser.go(chance, 3)
         assert browser.post("/now", loaded=True)[1]["step"] == 1
         fresh = browser.go(chance, 2)
         assert fresh["step"] == stale["step"]
-        said = {"verdicts": ["human"], "rt": 900.0}
-        assert browser.post("/answer", step=3, list=stale["list"], answer=said)[0] == 409
-        assert browser.post("/answer", step=3, list=fresh["list"], answer=said)[0] == 200
+        answer = {"verdicts": ["human"], "rt": 900.0}
+        assert browser.post("/answer", step=3, list=stale["list"], answer=answer)[0] == 409
+        assert browser.post("/answer", step=3, list=fresh["list"], answer=answer)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -212,14 +208,11 @@ def test_a_list_begun_anew_takes_no_answers_to_the_former(study: Path, tmp_path:
     [
         ({"origin": "http://evil.example"}, b"{}", 403),
         ({"host": "evil.example"}, b"{}", 403),
-        ({"content-type": "text/plain"}, b"{}", 415),
         ({"content-type": "application/x-www-form-urlencoded"}, b"step=1", 415),
         ({}, b"{", 400),
         ({}, b"[1]", 422),
-        ({}, b'{"step": 1e999}', 422),
         ({}, b'{"step": NaN}', 400),
         ({}, b'{"step": true}', 422),
-        ({}, b'{"step": -1}', 422),
         ({}, b'{"step": 1, "step": 2}', 400),
         ({}, b"[" * 30_000, 400),
         ({}, b'"' + b"x" * 70_000 + b'"', 413),
@@ -234,22 +227,18 @@ def test_what_no_page_sends_is_refused(server: Server, headers: dict[str, str], 
     assert set(json.loads(said)) == {"error"}
 
 
-def test_the_cookie_is_out_of_reach(server: Server) -> None:
-    browser = Browser(server.port)
-    browser.post("/join")
-    cookie = browser.heard[-1][1]["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
-    behind_tls = Browser(server.port, origin=f"https://127.0.0.1:{server.port}")
-    behind_tls.post("/join")
-    assert "secure" in behind_tls.heard[-1][1]["set-cookie"].lower()
-
-
-def test_the_lab_alone_sees_how_far_it_is(server: Server) -> None:
+def test_the_cookie_is_out_of_reach_and_the_lab_alone_sees_how_far_it_is(server: Server) -> None:
+    for scheme in ("http", "https"):
+        browser = Browser(server.port, origin=f"{scheme}://127.0.0.1:{server.port}")
+        browser.post("/join")
+        cookie = browser.heard[-1][1]["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert ("secure" in cookie) == (scheme == "https")
     for key in ("", "Bearer ", "Bearer wrong", f"Basic {KEY}"):
         assert Browser(server.port, authorization=key).ask("GET", "/admin/status")[0] == 401
-    status, said = Browser(server.port, authorization=f"Bearer {KEY}").ask("GET", "/admin/status")
-    assert (status, json.loads(said)["judges"]["wanted"]) == (200, 1000)
+    status, body = Browser(server.port, authorization=f"Bearer {KEY}").ask("GET", "/admin/status")
+    assert (status, json.loads(body)["judges"]["wanted"]) == (200, 1000)
 
 
 def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tmp_path: Path) -> None:

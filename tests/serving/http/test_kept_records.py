@@ -207,6 +207,7 @@ def test_a_killed_server_has_kept_all_that_it_answered(tmp_path: Path) -> None:
     assert [record["stimulus"] for record in kept(out, "null")] == ["w1"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_can_no_longer_be_written_ends_a_server_with_4(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with server_process.started(tmp_path, "null", "--out", str(out)) as server:

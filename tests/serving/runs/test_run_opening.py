@@ -125,7 +125,7 @@ def test_a_run_from_before_the_renaming(tmp_path: Path, out: Path, capsys: pytes
     assert main(["export", str(out), "--format", "jsonl", "--out", str(tmp_path / "all.jsonl")]) == 0
     assert [json.loads(line)["stimulus"] for line in (tmp_path / "all.jsonl").read_text().splitlines()] == ["a", "b"]
     capsys.readouterr()
-    assert main(["generate", str(source), "--agents", "null", "--out", str(out)]) == 0
+    assert main(["generate", str(source), "--agents", "null", "--out", str(out), "--here"]) == 0
     assert "nothing is left to answer" in capsys.readouterr().out
     assert main(["generate", str(source), "--agents", "null", "--out", str(out), "--seed", "1"]) == 2
     assert "the run has 0, given is 1" in capsys.readouterr().err

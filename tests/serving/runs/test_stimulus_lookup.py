@@ -18,7 +18,7 @@ WORD = "word_association"
 def run_of(folder: Path, rows: list[dict[str, Any]]) -> Path:
     source = folder.with_suffix(".jsonl")
     source.write_bytes(b"".join(orjson.dumps({"task": WORD, **row}) + b"\n" for row in rows))
-    assert main(["generate", str(source), "--agents", "null", "--out", str(folder), "-q"]) == 0
+    assert main(["generate", str(source), "--agents", "null", "--out", str(folder), "-q", "--here"]) == 0
     return folder
 
 
@@ -43,8 +43,9 @@ def joined(*paths: Path) -> list[set[str]]:
 
 
 def test_a_csv_with_a_free_column_and_people_by_cue_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "words.csv").write_text("cue,age\nsun,3\nmoon,4\n")
-    assert main(["generate", str(tmp_path / "words.csv"), "--agents", "null", "--out", str(tmp_path / "W"), "-q"]) == 0
+    words = tmp_path / "words.csv"
+    words.write_text("cue,age\nsun,3\nmoon,4\n")
+    assert main(["generate", str(words), "--agents", "null", "--out", str(tmp_path / "W"), "-q", "--here"]) == 0
     of_people = people(tmp_path / "P", "participant,cue,response,rt\np1,sun,day,800\np2,moon,night,900\n")
     capsys.readouterr()
     assert joined(tmp_path / "W", of_people) == [{"moon"}, {"sun"}]

@@ -182,7 +182,7 @@ def test_what_needs_no_ray_starts_none(start: Start, tmp_path: Path) -> None:
         assert "starting Ray" not in server.said()
 
 
-def test_an_agent_that_ends_the_process_ends_a_run_here_and_workers_go_on(start: Start, tmp_path: Path) -> None:
+def test_an_agent_that_ends_the_process_ends_a_run_here(start: Start, tmp_path: Path) -> None:
     write_words(tmp_path, 9)
     for more in (["--here"], []):  # few enough to be answered here
         with start(*GENERATE, *more, "--set", "null.crash=w5", raylet="sleep 600") as process:
@@ -192,6 +192,11 @@ def test_an_agent_that_ends_the_process_ends_a_run_here_and_workers_go_on(start:
     with start(*GENERATE, "--here", "--replicas", "2", raylet="sleep 600") as process:
         _, errors = process.communicate(timeout=100)
     assert (process.returncode, errors.count("\n")) == (2, 1)
+
+
+@pytest.mark.slow
+def test_an_agent_that_ends_its_worker_fails_its_stimulus_alone(start: Start, tmp_path: Path) -> None:
+    write_words(tmp_path, 9)
     with start(*GENERATE, "--replicas", "1", "--set", "null.crash=w5") as process:
         process.communicate(timeout=280)
     records = [json.loads(line) for line in (tmp_path / "run" / "records" / "null.jsonl").read_text().splitlines()]
@@ -200,6 +205,7 @@ def test_an_agent_that_ends_the_process_ends_a_run_here_and_workers_go_on(start:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
 def test_a_start_that_failed_is_tried_once_more(start: Start) -> None:
     with start(*GENERATE, "--replicas", "1") as process:

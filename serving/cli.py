@@ -67,10 +67,10 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     making = command(
         "set",
         "serving.runs.set_making:make_set",
-        "make a set: of any other form of it, of a table with pictures in it, of COCO's annotations, COCO-Search18's",
+        "make a set of a table with pictures in it, of annotations of COCO or COCO-Search18, or of the benchmark",
         example="captions_val2017.json --images val2017 -o set.jsonl",
     )
-    making.add_argument("source", type=path, help="a table, words, a folder of pictures, or a file of annotations")
+    making.add_argument("source", type=path, help="a Parquet table, or a file of annotations")
     making.add_argument(
         "-o", "--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder"
     )

@@ -7,7 +7,6 @@ the weights.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,19 +17,20 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision import transforms
+from torchvision.models.resnet import Bottleneck
 from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
 from agents import checkpoints
 from agents.errors import UnavailableError
+from agents.hub import OPEN_CLIP
 from agents.loading import load_pretrained
-from agents.vision.network_tools import assign, layers_of
+from agents.vision.network_tools import assign, attention, layers_of
 
 MEAN = (0.48145466, 0.4578275, 0.40821073)
 DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 HEAD_WIDTH = 64
 STRIDE = 32  # pixels of the image per cell of a ResNet's last feature map
 PREFIX = "visual."
-OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 CPU = torch.device("cpu")
 
 
@@ -48,29 +48,26 @@ class ClipPixels:
         return prepared
 
 
-class Bottleneck(nn.Module):
+class PooledConvolution(nn.Conv2d):
+    """A convolution of single places, after an average over ``stride`` x ``stride`` of them."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__(inputs, outputs, 1, bias=False)
+        self.pool = stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(functional.avg_pool2d(x, self.pool) if self.pool > 1 else x)
+
+
+class ClipBottleneck(Bottleneck):  # type: ignore[misc]
     """A stride is an average pool after the second convolution."""
 
     def __init__(self, inputs: int, width: int, stride: int) -> None:
-        super().__init__()
-        outputs = 4 * width
-        self.conv1, self.bn1 = nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
-        self.conv3, self.bn3 = nn.Conv2d(width, outputs, 1, bias=False), nn.BatchNorm2d(outputs)
-        self.stride = stride
-        self.downsample = None
+        outputs, downsample = 4 * width, None
         if stride > 1 or inputs != outputs:
-            convolution, norm = nn.Conv2d(inputs, outputs, 1, bias=False), nn.BatchNorm2d(outputs)
-            self.downsample = nn.Sequential(OrderedDict({"-1": nn.AvgPool2d(stride), "0": convolution, "1": norm}))
-
-    def forward(self, x: Tensor) -> Tensor:
-        inner = functional.relu(self.bn1(self.conv1(x)))
-        inner = functional.relu(self.bn2(self.conv2(inner)))
-        if self.stride > 1:
-            inner = functional.avg_pool2d(inner, self.stride)
-        inner = self.bn3(self.conv3(inner))
-        shortcut = x if self.downsample is None else self.downsample(x)
-        return functional.relu(inner + shortcut)
+            downsample = nn.Sequential(PooledConvolution(inputs, outputs, stride), nn.BatchNorm2d(outputs))
+        super().__init__(inputs, width, downsample=downsample)
+        self.conv3 = PooledConvolution(width, outputs, stride)
 
 
 class AttentionPool(nn.Module):
@@ -88,9 +85,8 @@ class AttentionPool(nn.Module):
         cells = x.flatten(2).transpose(1, 2)
         tokens = torch.cat((cells.mean(dim=1, keepdim=True), cells), dim=1) + self.positional_embedding
         query, key, value = self.q_proj(tokens[:, :1]), self.k_proj(tokens), self.v_proj(tokens)
-        query, key, value = (part.unflatten(-1, (-1, HEAD_WIDTH)).transpose(1, 2) for part in (query, key, value))
-        pooled = functional.scaled_dot_product_attention(query, key, value)
-        return self.c_proj(pooled.transpose(1, 2).flatten(1))  # type: ignore[no-any-return]
+        pooled = attention(query, key, value, query.shape[-1] // HEAD_WIDTH)
+        return self.c_proj(pooled.flatten(1))  # type: ignore[no-any-return]
 
 
 class ClipResNet(nn.Module):
@@ -106,10 +102,10 @@ class ClipResNet(nn.Module):
         inputs = width
         for stage, count in enumerate(blocks):
             inner = width * 2**stage
-            strides = [1 if stage == 0 else 2, *[1] * (count - 1)]
-            layer = [Bottleneck(inputs if n == 0 else 4 * inner, inner, stride) for n, stride in enumerate(strides)]
-            self.add_module(f"layer{stage + 1}", nn.Sequential(*layer))
+            first = ClipBottleneck(inputs, inner, 1 if stage == 0 else 2)
             inputs = 4 * inner
+            others = (ClipBottleneck(inputs, inner, 1) for _ in range(count - 1))
+            self.add_module(f"layer{stage + 1}", nn.Sequential(first, *others))
         self.attnpool = AttentionPool(grid, inputs, outputs)
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -118,29 +114,14 @@ class ClipResNet(nn.Module):
         x = functional.avg_pool2d(functional.relu(self.bn3(self.conv3(x))), 2)
         for stage in (1, 2, 3, 4):
             x = self.get_submodule(f"layer{stage}")(x)
-        pooled: Tensor = self.attnpool(x)
-        return pooled
+        return self.attnpool(x)  # type: ignore[no-any-return]
 
 
 def load_tower(path: Path) -> nn.Module:
     """A folder of transformers' form, or a ResNet from a file or folder of open_clip's. Raises UnavailableError."""
-    if file := _resnet_file(path):
-        return load_resnet(file)
-    return load_pretrained(CLIPVisionModelWithProjection, path, CPU, torch.float32)  # type: ignore[no-any-return]
-
-
-def input_size(path: Path) -> int:
-    """Height and width of the images that the tower at ``path`` takes. Raises UnavailableError."""
-    if file := _resnet_file(path):
-        return _grid(_resnet_weights(file)) * STRIDE
-    if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
-        raise UnavailableError(f"{path} {wrong}")
-    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)  # type: ignore[arg-type]
-
-
-def load_resnet(path: Path) -> ClipResNet:
-    """The ResNet tower in a weights file of a CLIP model. Raises UnavailableError."""
     weights = _resnet_weights(path)
+    if weights is None:
+        return load_pretrained(CLIPVisionModelWithProjection, path, CPU, torch.float32)  # type: ignore[no-any-return]
     with torch.device("meta"):
         tower = ClipResNet(
             width=weights["layer1.0.conv1.weight"].shape[0],
@@ -152,22 +133,27 @@ def load_resnet(path: Path) -> ClipResNet:
     return tower
 
 
-def _resnet_file(path: Path) -> Path | None:
+def input_size(path: Path) -> int:
+    """Height and width of the images that the tower at ``path`` takes. Raises UnavailableError."""
+    if (weights := _resnet_weights(path)) is not None:
+        return _grid(weights) * STRIDE
+    if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
+        raise UnavailableError(f"{path} {wrong}")
+    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)  # type: ignore[arg-type]
+
+
+def _resnet_weights(path: Path) -> dict[str, Tensor] | None:
+    """Of a file, or of a folder of open_clip's form; None for other folders. Raises UnavailableError."""
     files = [path] if path.is_file() else [path / name for name in OPEN_CLIP if (path / name).is_file()]
-    return files[0] if files else None
-
-
-def _resnet_weights(path: Path) -> dict[str, Tensor]:
-    weights = checkpoints.read_weights(path)
+    if not files:
+        return None
+    weights = checkpoints.read_weights(files[0])
     weights = {name.removeprefix(PREFIX): value for name, value in weights.items() if name.startswith(PREFIX)}
     sized = ("conv1.weight", "layer1.0.conv1.weight", "attnpool.positional_embedding", "attnpool.c_proj.weight")
-    if lacking := [PREFIX + name for name in sized if name not in weights]:
-        raise UnavailableError(
-            f"{path} is not a ResNet tower of CLIP in OpenAI's or open_clip's layout: {', '.join(lacking)} missing"
-        )
+    checkpoints.check_names(path, [PREFIX + name for name in sized if name not in weights])
     return weights
 
 
 def _grid(weights: dict[str, Tensor]) -> int:
-    """Cells per side of the last feature map; one more position is that of their mean."""
+    """Cells per side of the last feature map; a further position is that of their mean."""
     return math.isqrt(weights["attnpool.positional_embedding"].shape[0] - 1)

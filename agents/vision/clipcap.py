@@ -25,7 +25,8 @@ SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published tow
 
 
 class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
-    """The authors' file beside CLIP's image tower and GPT-2."""
+    """The authors' file beside CLIP's image tower and GPT-2. Beams are ranked the authors' way, by the mean per token;
+    ``length_penalty`` is of no use."""
 
     class Settings(CaptionSettings):
         """As for every captioner, and what the file is to be used with."""
@@ -38,10 +39,10 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         """CLIP's image tower: an id or folder in transformers' or open_clip's form."""
         language_model: str = "openai-community/gpt2"
         """An id or folder with GPT-2's tokenizer and configuration; and its weights if the file has none."""
-        normalise: bool | None = None
-        """Whether features are divided by their length; none: as the authors do, with the transformer alone."""
-        search: Literal["averaged", "transformers"] = "averaged"
-        """How beams are ranked: the authors' way, by the mean per token (length_penalty unused), or transformers'."""
+        normalise: None = None
+        """Features are divided by their length as the authors do: with the transformer alone."""
+        search: Literal["averaged"] = "averaged"
+        """How beams are ranked: the authors' way."""
         beams: int = Field(5, ge=1, le=64)
         """Width of the beam search."""
         max_tokens: int = Field(67, ge=1, le=900)
@@ -78,26 +79,22 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         from agents.vision.clipcap_network import draw, load
 
         chosen = self.settings
-        normalise = chosen.mapper == "transformer" if chosen.normalise is None else chosen.normalise
         if self.random:
-            return draw(self._gpt, chosen.mapper, self._device, self._dtype, normalise=normalise)
-        model = load(folder, checkpoints.find(chosen.clip), self._gpt, chosen.mapper, normalise=normalise)
+            return draw(self._gpt, chosen.mapper, self._device, self._dtype)
+        model = load(folder, checkpoints.find(chosen.clip), self._gpt, chosen.mapper)
         return model.to(self._device, self._dtype)
 
     def _room(self) -> tuple[int, int]:
-        return self._model.gpt.config.n_positions, self._model.prefix_length
+        return self._model.gpt.config.n_positions, self._model.clip_project.prefix_length
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         prefix: Tensor = self._model.prefix(self._stack(images))
         return prefix
 
-    def _is_averaged(self) -> bool:
-        return self.settings.search == "averaged" and self.settings.decoding == "beam" and self.settings.beams > 1
-
     def _config(self, returned: int) -> GenerationConfig:
         config = super()._config(returned)
         config.pad_token_id = self._stop
-        if self._is_averaged():  # the scores are averages already, and transformers does not know of the end
+        if self.width > 1:  # the scores are averages already, and transformers does not know of the end
             config.length_penalty, config.early_stopping = 0.0, True
         else:
             config.eos_token_id = self._stop
@@ -108,10 +105,10 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
 
         from agents.vision.clipcap_network import AveragedBeams
 
-        if not self._is_averaged():
+        if self.width == 1:
             return []
         chosen = self.settings
-        before = self._model.prefix_length + len(self._ids(chosen.prompt)) if chosen.count_prompt else 0
+        before = self._room()[1] + len(self._ids(chosen.prompt)) if chosen.count_prompt else 0
         least = max(chosen.min_tokens - before, 0)
         rule = MinNewTokensLengthLogitsProcessor(0, least, self._stop, device=str(self._device))
         return [rule, AveragedBeams(self._stop, chosen.beams)]
@@ -126,7 +123,7 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         gpt = self._model.gpt
         prompts, images = self._prompts(rows, [])
         embedded = torch.cat((features[images], gpt.get_input_embeddings()(prompts)), dim=1)
-        stops = [AllStopped(self._stop, self.width)] if self._is_averaged() else []
+        stops = [AllStopped(self._stop, self.width)] if self.width > 1 else []
         with ready_masks(gpt, padded=False):
             generated = gpt.generate(
                 inputs_embeds=embedded,

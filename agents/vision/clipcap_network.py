@@ -27,7 +27,7 @@ from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
 from agents.vision.clip_towers import CPU, ClipResNet, load_tower
-from agents.vision.network_tools import assign, continued, layers_of
+from agents.vision.network_tools import assign, attention, continued, layers_of
 
 HEADS = 8  # of the transformer mapper; no weight's shape tells
 MAPPER, GPT = "clip_project.", "gpt."
@@ -48,9 +48,7 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         keys, values = self.to_keys_values(x).chunk(2, dim=-1)
-        heads = [part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in (self.to_queries(x), keys, values)]
-        mixed = functional.scaled_dot_product_attention(*heads)
-        return self.project(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        return self.project(attention(self.to_queries(x), keys, values, HEADS))  # type: ignore[no-any-return]
 
 
 class Layer(nn.Module):
@@ -77,6 +75,7 @@ class TransformerMapper(nn.Module):
         self.transformer = nn.ModuleDict({"layers": nn.ModuleList(Layer(width, hidden) for _ in range(layers))})
 
     def forward(self, features: Tensor) -> Tensor:
+        features = features / features.norm(dim=-1, keepdim=True)
         image = self.linear(features).unflatten(-1, (self.clip_length, -1))
         x = torch.cat((image, self.prefix_const.expand(len(image), -1, -1)), dim=1)
         for layer in self.transformer["layers"]:  # type: ignore[attr-defined]
@@ -85,7 +84,7 @@ class TransformerMapper(nn.Module):
 
 
 class PerceptronMapper(nn.Module):
-    """Section 3.2: one hidden layer with tanh. [batch, features] to [batch, prefix length, width]."""
+    """Section 3.2: a hidden layer with tanh. [batch, features] to [batch, prefix length, width]."""
 
     def __init__(self, features: int, hidden: int, width: int, prefix: int) -> None:
         super().__init__()
@@ -100,12 +99,9 @@ Mapper = TransformerMapper | PerceptronMapper
 
 
 class ClipCapModel(nn.Module):
-    """``normalise`` divides the features by their length before they are mapped."""
-
-    def __init__(self, tower: nn.Module, mapper: Mapper, gpt: Any, *, normalise: bool) -> None:
+    def __init__(self, tower: nn.Module, mapper: Mapper, gpt: Any) -> None:
         super().__init__()
         self.tower, self.clip_project, self.gpt = tower, mapper, gpt
-        self.normalise, self.prefix_length = normalise, mapper.prefix_length
         # generate() fills from here what a caller leaves out, and GPT-2's usual end of text does not end a caption.
         gpt.generation_config = GenerationConfig()
 
@@ -113,12 +109,10 @@ class ClipCapModel(nn.Module):
         """Prepared images [batch, 3, size, size] to embeddings [batch, prefix length, GPT-2's width]."""
         output = self.tower(pixel_values)
         features: Tensor = output if isinstance(output, Tensor) else output.image_embeds
-        if self.normalise:
-            features = features / features.norm(dim=-1, keepdim=True)
         return self.clip_project(features)  # type: ignore[no-any-return]
 
 
-def load(path: Path, clip: Path, gpt: Path, kind: MapperName, *, normalise: bool) -> Any:
+def load(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
     """A :class:`ClipCapModel` in float32 on the CPU, of the authors' file and the folders of CLIP's tower and of GPT-2.
     Raises UnavailableError if they do not fit each other."""
     path = checkpoints.weights_file(path)
@@ -129,10 +123,10 @@ def load(path: Path, clip: Path, gpt: Path, kind: MapperName, *, normalise: bool
     features = tower.outputs if isinstance(tower, ClipResNet) else int(tower.config.projection_dim)
     if features != mapper.features:
         raise UnavailableError(f"{path} maps {mapper.features} features of an image, the tower {clip} has {features}")
-    return ClipCapModel(tower, mapper, language, normalise=normalise).eval()
+    return ClipCapModel(tower, mapper, language).eval()
 
 
-def draw(gpt: Path, kind: MapperName, device: torch.device, dtype: torch.dtype, *, normalise: bool) -> Any:
+def draw(gpt: Path, kind: MapperName, device: torch.device, dtype: torch.dtype) -> Any:
     """The model that was published with the mapper, with random weights; ``gpt`` has GPT-2's configuration."""
     config = GPT2Config.from_pretrained(gpt, local_files_only=True)
     width = config.n_embd
@@ -148,7 +142,7 @@ def draw(gpt: Path, kind: MapperName, device: torch.device, dtype: torch.dtype, 
             mapper = PerceptronMapper(512, 5 * width, width, prefix=10)
         language = GPT2LMHeadModel(config)
         language.tie_weights()
-        return ClipCapModel(tower, mapper, language, normalise=normalise)
+        return ClipCapModel(tower, mapper, language)
 
     return random_weights.build(make, device, dtype)
 

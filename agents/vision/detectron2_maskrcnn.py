@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,15 +40,13 @@ UNUSED = (
     "pixel_mean",
     "pixel_std",
 )
-ALLOWED = frozenset(
-    {
-        ("numpy", "ndarray"),
-        ("numpy", "dtype"),
-        ("numpy.core.multiarray", "_reconstruct"),
-        ("numpy._core.multiarray", "_reconstruct"),
-        ("_codecs", "encode"),  # how protocol 2 writes bytes
-        ("collections", "OrderedDict"),
-    }
+ALLOWED = (
+    "numpy.ndarray",
+    "numpy.dtype",
+    "numpy.core.multiarray._reconstruct",
+    "numpy._core.multiarray._reconstruct",
+    "_codecs.encode",  # how protocol 2 writes bytes
+    "collections.OrderedDict",
 )
 
 
@@ -95,7 +92,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
             pickled, made = Path(folder) / "weights.pkl", Path(folder) / path.name
             download(url, pickled)
-            save_file(read_pickle(pickled), made, metadata={"format": "pt", "origin": url})
+            save_file(read_arrays(pickled), made, metadata={"format": "pt", "origin": url})
             os.replace(made, path)
 
     def open(self) -> None:
@@ -153,26 +150,15 @@ def _read_weights(path: Path) -> Mapping[str, torch.Tensor]:
     import torch
 
     if path.suffix == ".pkl":
-        return {name: torch.from_numpy(array) for name, array in read_pickle(path).items()}
+        return {name: torch.from_numpy(array) for name, array in read_arrays(path).items()}
     return checkpoints.read_weights(path)
 
 
-class _ArrayUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in ALLOWED:
-            raise UnavailableError(f"asks for {module}.{name}, which weights have no need of; nothing was executed")
-        return super().find_class(module, name)
-
-
-def read_pickle(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays under ``model`` in a pickle of the model zoo; nothing is executed. Raises UnavailableError."""
-    try:
-        with path.open("rb") as file:
-            content = _ArrayUnpickler(file, encoding="latin1").load()
-    except UnavailableError as error:
-        raise UnavailableError(f"{path} {error}") from None
-    except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
-        raise UnavailableError(f"{path} is damaged: {checkpoints.short_text(error)}") from None
+    from agents.vision.network_tools import read_pickle
+
+    content = read_pickle(path, ALLOWED)
     model = content.get("model") if isinstance(content, dict) else None
     arrays = model if isinstance(model, dict) else {}
     numbers = (isinstance(value, np.ndarray) and value.dtype.kind in "biuf" for value in arrays.values())

@@ -1,15 +1,18 @@
-"""What several networks share: weights into modules, stand-ins for pickled objects, and the past of beams."""
+"""What several networks share: attention, weights into modules, stand-ins for pickled objects, the past of beams."""
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from agents import checkpoints
+from agents.errors import UnavailableError
 
 COUNTER = "num_batches_tracked"  # over how many batches a norm's averages were taken: of no use, and not in every file
 # What programs of torch and fairseq pickle beside weights and words. Each is replaced by :class:`Inert`.
@@ -23,14 +26,33 @@ INERT = re.compile(
 class Inert:
     """Stands for any object of a training program: nothing is imported, and nothing of it is kept."""
 
-    def __new__(cls, *_: object, **__: object) -> Inert:
-        return super().__new__(cls)
-
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
     def __setstate__(self, state: object) -> None:
         pass
+
+
+def read_pickle(path: Path, allowed: Collection[str] = (), inert: re.Pattern[str] | None = None) -> Any:
+    """What a pickle holds. Of what it names only ``allowed`` is imported, and ``inert`` becomes :class:`Inert`; for
+    anything else it is refused. Raises UnavailableError."""
+
+    class Unpickler(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            full = f"{module}.{name}"
+            if inert is not None and inert.fullmatch(full):
+                return Inert
+            if full not in allowed:
+                raise UnavailableError(f"{path} asks for {full}, of which there is no need; nothing was executed")
+            return super().find_class(module, name)
+
+    try:
+        with path.open("rb") as file:
+            return Unpickler(file, encoding="latin1").load()
+    except UnavailableError:
+        raise
+    except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
+        raise UnavailableError(f"{path} cannot be read: {checkpoints.short_text(error)}") from None
 
 
 def layers_of(names: Collection[str], prefix: str) -> int:
@@ -58,6 +80,12 @@ def assign(module: nn.Module, weights: Mapping[str, Tensor], path: Path, prefix:
     counters = {name: torch.zeros((), dtype=torch.int64) for name in module.state_dict() if name.endswith(COUNTER)}
     module.load_state_dict(state | counters, assign=True)
     module.requires_grad_(False).eval()
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
+    """[batch, n, width] to keys and values [batch, m, width]: [batch, n, width]."""
+    parts = [part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value)]
+    return nn.functional.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2)
 
 
 def continued(before: Tensor, now: Tensor, beams: int) -> Tensor:

@@ -36,7 +36,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
     class Settings(CaptionSettings):
         """As for every captioner; ``max_tokens`` does not count the end token."""
 
-        prompt: str = " what does the image describe?"
+        prompt: str = Field(" what does the image describe?", max_length=1000)
         """The question; the space before it is part of it."""
         beams: int = Field(5, ge=1, le=64)
         """Width of the beam search."""
@@ -71,9 +71,9 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         return [self.folder()]
 
     def open(self) -> None:
-        from agents.vision.ofa_fairseq import OFAImageProcessor, load_tokenizer
+        from agents.vision.ofa_fairseq import OFAPixels, load_tokenizer
 
-        self._images = OFAImageProcessor(self.settings.image_size)
+        self._images = OFAPixels(self.settings.image_size)
         self._tokenizer = load_tokenizer(self._dictionary())
 
     def load(self, device: str) -> None:
@@ -117,31 +117,19 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         return model
 
     def _room(self) -> tuple[int, int]:
-        config = self._model.config
-        question = len(self._tokenizer(self.settings.prompt)["input_ids"])
-        side = config.image_bucket_size * 16
-        if self.settings.image_size > side:
-            raise UnavailableError(f"image_size {self.settings.image_size} is more than the model's {side} pixels")
-        positions = int(config.max_position_embeddings)
-        if question > positions:
-            raise UnavailableError(f"the prompt has {question} tokens, the model {positions} positions")
-        return positions + len(self._ids(self.settings.prompt)), 2
+        return int(self._model.config.max_position_embeddings) + len(self._ids(self.settings.prompt)), 2
 
     def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
         question = self._tokenizer(self.settings.prompt)["input_ids"]
         [tokens] = self._moved([question] * len(images))
-        encoded: OFAEncoderOutput = self._model.encode(tokens, self._stack(images))
+        encoded: OFAEncoderOutput = self._model.encoder(tokens, self._stack(images))
         return encoded
 
     def _generate(
         self, features: OFAEncoderOutput, rows: Sequence[CaptionRow], options: dict[str, Any]
     ) -> tuple[Any, int]:
         [images] = self._moved([row.image for row in rows])
-        generated = self._model.generate(
-            encoder_outputs=features.rows(images),
-            **options,
-        )
-        return generated, 1
+        return self._model.generate(encoder_outputs=features.rows(images), **options), 1
 
     def _config(self, returned: int) -> GenerationConfig:
         config = super()._config(returned)

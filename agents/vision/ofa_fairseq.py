@@ -1,6 +1,6 @@
-"""OFA as fairseq has it: the published files, the dictionary of their texts, their pixels, and how a text ends.
+"""OFA as fairseq has it: the published file, the dictionary of its texts, its pixels, and how a text ends.
 
-Beside the tensors a file has objects of the training program, which are read as inert values and thrown away; a file
+Beside the tensors the file has objects of the training program, which are read as inert values and thrown away; a file
 that names anything else is refused. Sizes are those of the tensors.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 from torchvision import transforms
-from transformers import GenerationConfig, LogitsProcessor, PreTrainedTokenizerFast
+from transformers import GenerationConfig, LogitsProcessor, RobertaTokenizer
 
 from agents import checkpoints
 from agents.errors import UnavailableError
@@ -36,15 +36,13 @@ RENAMED = (
     (".attn_ln.", ".self_attn_mid_layer_norm."),
     (".ffn_layernorm.", ".ffn_layer_norm."),
 )
-# What only making images, training or classifying needs, and tables that are computed here.
+# What only making images, training or classifying needs, tables that are computed here, and copies of the embedding.
 UNUSED = re.compile(
     r"decoder\.(embed_image_positions|image_pos_ln|code_layernorm_embedding|image_rel_pos_table_list)\..*"
     r"|decoder\.image_position_idx|(en|de)coder\.(version|token_rp_bucket|image_rp_bucket)|classification_heads\..*"
+    r"|decoder\.(embed_tokens|output_projection)\.weight"
 )
 EMBEDDING = "encoder.embed_tokens.weight"
-TIED = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")
-
-BOS, PAD, EOS, UNKNOWN, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
 CODES, BINS = 8192, 1000  # tokens of image codes and of coordinates, after those of the vocabulary
 OWN_TOKENS = CODES + BINS
 
@@ -54,12 +52,9 @@ def load(path: Path) -> OFAModel:
     path = checkpoints.weights_file(path)
     weights = _read_weights(path)
     config = _infer_config(weights, path)
-    for name in TIED:  # input and output embeddings are one matrix here, which a file may repeat
-        if name in weights and not torch.equal(weights[name], weights[EMBEDDING]):
-            raise UnavailableError(f"{path}: {name} is not {EMBEDDING}: a variant of OFA that is not known here")
     with torch.device("meta"):
         model: OFAModel = OFAModel(config)
-    kept = {name: value for name, value in weights.items() if name not in TIED and not UNUSED.fullmatch(name)}
+    kept = {name: value for name, value in weights.items() if not UNUSED.fullmatch(name)}
     assign(model, kept, path)
     model.generation_config = GenerationConfig.from_model_config(config)
     return model
@@ -120,7 +115,7 @@ def _infer_config(weights: Weights, path: Path) -> OFAConfig:
     )
 
 
-class OFAImageProcessor:
+class OFAPixels:
     """Pixels as in data/mm_data/caption_dataset.py: a square by Pillow's bicubic filter, mean and deviation 0.5."""
 
     def __init__(self, size: int) -> None:
@@ -133,36 +128,22 @@ class OFAImageProcessor:
         return scaled
 
 
-def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+def load_tokenizer(folder: Path) -> Any:
     """The byte-level BPE of vocab.json and merges.txt with OFA's 9192 special tokens after it, the same for every size.
     A text is encoded between <s> and </s>. Raises UnavailableError."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers.models import BPE
 
     try:
-        vocabulary, merges = models.BPE.read_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
-        named = {token: vocabulary[token] for token in (BOS, PAD, EOS, UNKNOWN)}
+        vocabulary, merges = BPE.read_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
         # As entries of the vocabulary and not as added tokens, thousands of which take seconds: no text is encoded to
         # them, and they are decoded as they are written.
-        for token in (MASK, *(f"<code_{code}>" for code in range(CODES)), *(f"<bin_{place}>" for place in range(BINS))):
+        codes, bins = (f"<code_{code}>" for code in range(CODES)), (f"<bin_{place}>" for place in range(BINS))
+        for token in ("<mask>", *codes, *bins):
             vocabulary.setdefault(token, len(vocabulary))
-        tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token=UNKNOWN))
+        return RobertaTokenizer(vocab=vocabulary, merges=merges, clean_up_tokenization_spaces=False)
     except Exception as error:  # the tokenizers library raises nothing narrower
         text = checkpoints.short_text(error)
         raise UnavailableError(f"{folder}: vocab.json or merges.txt is damaged: {text}") from None
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in (*named, MASK)])
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{BOS} $A {EOS}", special_tokens=[(BOS, named[BOS]), (EOS, named[EOS])]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=BOS,
-        pad_token=PAD,
-        eos_token=EOS,
-        unk_token=UNKNOWN,
-        clean_up_tokenization_spaces=False,
-    )
 
 
 class FairseqEnd(LogitsProcessor):

@@ -1,8 +1,8 @@
 """OFA (Wang et al. 2022): an image and an instruction in, text out. Inference only, by transformers' ``generate``.
 
 The modules are named as in the authors' transformers branch. Layers are pre-norm with NormFormer's additions (Shleifer
-et al. 2021). Positions enter attention alone, as a bias that does not depend on the batch: products of projected
-position embeddings, and a learned number per layer, head and bucket of relative position.
+et al. 2021). Positions enter attention alone, as a bias: products of projected position embeddings, and a learned
+number per layer, head and bucket of relative position.
 """
 
 from __future__ import annotations
@@ -15,22 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torchvision.models.resnet import Bottleneck, ResNet
-from transformers import (
-    Cache,
-    EncoderDecoderCache,
-    GenerationMixin,
-    PreTrainedConfig,
-    PreTrainedModel,
-)
+from transformers import Cache, EncoderDecoderCache, GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils.generic import ModelOutput
 
 # Blocks in the three stages of the image embedding; the fourth stage of the usual networks is left out.
-RESNET_BLOCKS: dict[str, tuple[int, int, int]] = {
-    "resnet50": (3, 4, 6),
-    "resnet101": (3, 4, 23),
-    "resnet152": (3, 8, 36),
-}
+RESNET_BLOCKS = {"resnet50": (3, 4, 6), "resnet101": (3, 4, 23), "resnet152": (3, 8, 36)}
 IMAGE_CHANNELS = 1024  # of the third stage of any of them
 SCALE_FACTOR = 2  # attention has two addends, content and position; "attn_scale_factor" of the published files
 LOG_REACH = 1024  # the distance at which the last token bucket ends, whatever the number of positions
@@ -105,15 +95,15 @@ def image_buckets(positions: Tensor, size: int) -> Tensor:
     return down * (2 * size - 1) + right
 
 
-def bucket_bias(table: nn.Module, buckets: Tensor) -> Tensor:
-    """[q, k] buckets, of each of which ``table`` has one number per head -> [1, heads, q, k]."""
-    bias: Tensor = table(buckets)
-    return bias.permute(2, 0, 1)[None]
-
-
 def split_heads(states: Tensor, heads: int) -> Tensor:
     """[B, n, D] -> [B, heads, n, D / heads]."""
     return states.view(*states.shape[:2], heads, -1).transpose(1, 2)
+
+
+def bucket_bias(table: nn.Module, buckets: Tensor) -> Tensor:
+    """[q, k] buckets, of each of which ``table`` has a number per head -> [1, heads, q, k]."""
+    bias: Tensor = table(buckets)
+    return bias.permute(2, 0, 1)[None]
 
 
 def position_bias(queries: Tensor, keys: Tensor, heads: int) -> Tensor:
@@ -166,7 +156,7 @@ class Attention(nn.Module):
         key, value = self._keys(states)
         if cache is not None:
             key, value = cache.update(key, value, self.layer)
-        return self._out(self._mix(split_heads(self.q_proj(states), self.heads), key, value, bias))
+        return self._mix(split_heads(self.q_proj(states), self.heads), key, value, bias)
 
     def attend(self, states: Tensor, bias: Tensor, source: Source) -> Tensor:
         """To the source: [B x n, q, D] -> [B x n, q, D]; ``bias`` [1, heads, 1 or n x q, S]. The n rows of an image
@@ -174,18 +164,16 @@ class Attention(nn.Module):
         if self.layer not in source.keys:
             source.keys[self.layer] = self._keys(source.states)
         key, value = source.keys[self.layer]
-        query = split_heads(self.q_proj(states), self.heads).unflatten(0, (len(key), -1))
-        mixed = self._mix(query.transpose(1, 2).flatten(2, 3), key, value, bias)
-        return self._out(mixed.unflatten(2, (-1, states.shape[1])).transpose(1, 2).flatten(0, 1))
+        queries = self.q_proj(states).unflatten(0, (len(key), -1)).flatten(1, 2)
+        mixed = self._mix(split_heads(queries, self.heads), key, value, bias)
+        return mixed.unflatten(1, (-1, states.shape[1])).flatten(0, 1)
 
     def _keys(self, states: Tensor) -> tuple[Tensor, Tensor]:
         return split_heads(self.k_proj(states), self.heads), split_heads(self.v_proj(states), self.heads)
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=self.scale)
-        return mixed * self.c_attn[None, :, None, None]
-
-    def _out(self, mixed: Tensor) -> Tensor:
+        mixed = mixed * self.c_attn[None, :, None, None]
         out: Tensor = self.out_proj(mixed.transpose(1, 2).flatten(2))
         return out
 
@@ -302,8 +290,8 @@ class OFADecoder(nn.Module):
     def forward(self, embedded: Tensor, source: Source, cache: Cache | None) -> Tensor:
         """Embeddings of the tokens that are not in ``cache``, [B, q, D] -> states [B, q, D]."""
         config, heads = self.config, self.config.decoder_attention_heads
-        own_cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
-        past = 0 if own_cache is None else own_cache.get_seq_length()
+        kept = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+        past = 0 if kept is None else kept.get_seq_length()
         steps = torch.arange(past + embedded.shape[1], device=embedded.device)
         at = self.pos_ln(self.embed_positions(steps)[None])
         now = at[:, past:]
@@ -319,7 +307,7 @@ class OFADecoder(nn.Module):
         for layer, table in zip(self.layers, self.token_rel_pos_table_list, strict=True):
             bias = everywhere + bucket_bias(table, buckets)
             bias = bias.masked_fill(future, torch.finfo(bias.dtype).min)
-            states = layer.decode(states, bias, source, across, own_cache)  # type: ignore[operator]
+            states = layer.decode(states, bias, source, across, kept)  # type: ignore[operator]
         normed: Tensor = self.layer_norm(states)
         return normed
 
@@ -342,17 +330,6 @@ class OFAModel(PreTrainedModel, GenerationMixin):
     def get_encoder(self, modality: str | None = None) -> OFAEncoder:
         return self.encoder
 
-    def get_decoder(self) -> OFADecoder:
-        return self.decoder
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.encoder.embed_tokens
-
-    def encode(self, input_ids: Tensor, pixel_values: Tensor) -> OFAEncoderOutput:
-        """The ``encoder_outputs`` of ``generate``: the images are embedded once, whatever follows."""
-        encoded: OFAEncoderOutput = self.encoder(input_ids, pixel_values)
-        return encoded
-
     def forward(
         self,
         encoder_outputs: OFAEncoderOutput,
@@ -365,7 +342,5 @@ class OFAModel(PreTrainedModel, GenerationMixin):
         embedding = self.encoder.embed_tokens
         assert encoder_outputs.source is not None
         states = self.decoder(embedding(decoder_input_ids), encoder_outputs.source, past_key_values)
-        logits: Any = nn.functional.linear(states, embedding.weight)
-        kept: Any = past_key_values
-        encoded: Any = encoder_outputs.last_hidden_state
-        return Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=encoded)
+        logits: Any = F.linear(states, embedding.weight)
+        return Seq2SeqLMOutput(logits=logits, past_key_values=past_key_values)  # type: ignore[arg-type]

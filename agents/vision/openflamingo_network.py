@@ -13,16 +13,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from transformers import CLIPVisionConfig, CLIPVisionModel, GPTNeoXConfig, GPTNeoXForCausalLM
 
 from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
-from agents.vision.network_tools import assign, layers_of
+from agents.vision.network_tools import assign, attention, layers_of
 
-HEADS, HEAD_WIDTH = 8, 64  # of all attention that was trained; no weight's shape tells them apart
-INNER = HEADS * HEAD_WIDTH
+HEADS = 8  # of all attention that was trained; no weight's shape tells them
+INNER = HEADS * 64
 LATENTS, DEPTH, EVERY = "perceiver.latents", "perceiver.layers.", "gated_cross_attn_layers."
 EMBEDDING, HEAD = "lang_encoder.gpt_neox.embed_in.weight", "lang_encoder.embed_out.weight"
 GATED = ("lang_encoder.gpt_neox.layers.", ".gated_cross_attn_layer.")  # around a layer's place
@@ -39,10 +38,7 @@ class Attention(nn.Module):
 
     def attend(self, x: Tensor, keys_values: Tensor) -> Tensor:
         """[batch, n, width] and [batch, seen, 2 * INNER] to [batch, n, width]."""
-        parts = (self.to_q(x), *keys_values.chunk(2, dim=-1))
-        heads = [part.unflatten(-1, (HEADS, HEAD_WIDTH)).transpose(1, 2) for part in parts]
-        mixed = functional.scaled_dot_product_attention(*heads)
-        return self.to_out(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        return self.to_out(attention(self.to_q(x), *keys_values.chunk(2, dim=-1), HEADS))  # type: ignore[no-any-return]
 
 
 def feed_forward(width: int) -> nn.Sequential:
@@ -56,8 +52,8 @@ class PerceiverAttention(Attention):
         self.norm_media, self.norm_latents = nn.LayerNorm(width), nn.LayerNorm(width)
 
     def forward(self, patches: Tensor, latents: Tensor) -> Tensor:
-        patches, latents = self.norm_media(patches), self.norm_latents(latents)
-        return self.attend(latents, self.to_kv(torch.cat((patches, latents), dim=1)))
+        latents = self.norm_latents(latents)
+        return self.attend(latents, self.to_kv(torch.cat((self.norm_media(patches), latents), dim=1)))
 
 
 class PerceiverResampler(nn.Module):
@@ -124,8 +120,8 @@ class Trained(nn.Module):
 
 
 class OpenFlamingo(nn.Module):
-    """``as_in_papers`` makes the tower what open_clip makes of it since 2.29: its activation is GELU, and patches go
-    through its last norm. Training had QuickGELU and patches as they are."""
+    """``as_in_papers``: the tower's activation is GELU, and patches go through its last norm, as open_clip does since
+    2.29. Training had QuickGELU and patches as they are."""
 
     def __init__(self, tower: Any, language: Any, trained: Trained, *, as_in_papers: bool) -> None:
         super().__init__()
@@ -147,8 +143,7 @@ class OpenFlamingo(nn.Module):
         return torch.stack([layer.gated_cross_attn_layer.attn.to_kv(latents) for layer in self._looking()], dim=1)
 
     def generate(self, keys_values: Tensor, *, beams: int, **options: Any) -> Any:
-        """transformers' ``generate`` for texts, a row of ``keys_values`` each. The authors' program, in a beam that
-        itself says <image>, blinds the others: that is not done here."""
+        """transformers' ``generate`` for texts, a row of ``keys_values`` each."""
         keys_values = keys_values.repeat_interleave(beams, dim=0)
         try:
             for number, layer in enumerate(self._looking()):

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import GenerationConfig
 
-FILES = ("model*.pth", "infos*.pkl", "resnet101.pth")
+FILES = ("model-best.pth", "infos_fc_rl-best.pkl", "resnet101.pth")  # of weights, of words, of the ResNet's weights
 SOURCE = (
     "github.com/ruotianluo/self-critical.pytorch links model-best.pth and infos_fc_rl-best.pkl in MODEL_ZOO.md (FC+"
-    "self_critical) and resnet101.pth in data/README.md; put the three into one folder"
+    "self_critical) and resnet101.pth in data/README.md; put the three into a folder"
 )
 SHORTEST, MOST_PIXELS = 3, 1 << 24  # the sides that the first layers need, and what memory is reckoned for
 
@@ -54,15 +54,7 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
     model_types = ("scst",)
 
     def files(self) -> list[Path]:
-        """Weights, words, and the ResNet's weights. Raises UnavailableError."""
-        folder = self.folder()
-        files = [sorted(folder.glob(pattern)) for pattern in FILES]
-        wrong = [
-            f"{len(paths)} files {pattern}" for pattern, paths in zip(FILES, files, strict=True) if len(paths) != 1
-        ]
-        if wrong:
-            raise UnavailableError(f"{folder} holds {', '.join(wrong)} instead of one of each")
-        return [file for [file] in files]
+        return [self.folder() / name for name in FILES]
 
     def weight_paths(self) -> Sequence[Path]:
         weights, _, resnet = self.files()
@@ -72,10 +64,13 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
         if self.random or self.missing_packages() is not None:
             return super().missing()
         try:
-            self.files()
+            wrong = checkpoints.problem(self.folder(), FILES)
+            if wrong is None:
+                return None
+            wrong = f"{self.folder()} {wrong}"
         except UnavailableError as error:
-            return f"{error}: {SOURCE}, and name it with --set {self.name}.checkpoint=PATH"
-        return None
+            wrong = str(error)
+        return f"{wrong}: {SOURCE}, and name it with --set {self.name}.checkpoint=PATH"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         if self.random:

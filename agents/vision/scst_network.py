@@ -1,12 +1,10 @@
 """SCST's FC model (Rennie et al. 2017, arXiv 1612.00563, section 2): an image is the first word that an LSTM reads.
 
-In the form of ruotianluo/self-critical.pytorch ("newfc"), which publishes weights; their names are kept, and sizes are
-read off.
+In the form of ruotianluo/self-critical.pytorch ("newfc"), whose names of weights are kept; sizes are read off.
 """
 
 from __future__ import annotations
 
-import pickle
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +20,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from agents import checkpoints
 from agents.errors import UnavailableError
 from agents.transfer import uploaded
-from agents.vision.network_tools import INERT, Inert, assign, layers_of
+from agents.vision.network_tools import INERT, assign, layers_of, read_pickle
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green and blue, as torchvision's
 END = 0  # begins a text, ends it and pads it
@@ -152,7 +150,7 @@ def load(weights: Path, resnet: Path) -> Any:
     """The model in float32 on the CPU, of the two published files. Raises UnavailableError."""
     decoder, encoder = checkpoints.read_weights(weights), checkpoints.read_weights(resnet)
     needed = ("embed.weight", "_core.h2h.weight")
-    checkpoints.check_names(weights, [name for name in needed if name not in decoder or decoder[name].ndim != 2])
+    checkpoints.check_names(weights, [name for name in needed if name not in decoder])
     (words, inputs), (_, width) = (decoder[name].shape for name in needed)
     blocks = tuple(max(layers_of(encoder, f"layer{stage}."), 1) for stage in (1, 2, 3, 4))
     config = SCSTConfig(vocab_size=words, embedding_size=inputs, hidden_size=width, blocks=blocks)
@@ -163,29 +161,16 @@ def load(weights: Path, resnet: Path) -> Any:
     return model.eval()
 
 
-class _WordsUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if not INERT.fullmatch(f"{module}.{name}"):
-            raise UnavailableError(f"asks for {module}.{name}, which words have no need of; nothing was executed")
-        return Inert
-
-
 def read_words(path: Path) -> list[str]:
     """The words of ``vocab`` in a published infos.pkl by number, the end's place first. Nothing that the pickle names
     is imported. Raises UnavailableError."""
-    try:
-        with path.open("rb") as file:
-            infos = _WordsUnpickler(file, encoding="latin1").load()
-    except UnavailableError as error:
-        raise UnavailableError(f"{path} {error}") from None
-    except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
-        raise UnavailableError(f"{path} cannot be read: {checkpoints.short_text(error)}") from None
+    infos = read_pickle(path, inert=INERT)
     vocabulary = infos.get("vocab") if isinstance(infos, dict) else None
-    count = len(vocabulary) if isinstance(vocabulary, dict) else 0
-    words = [vocabulary.get(str(number)) for number in range(1, count + 1)] if vocabulary and count else []
+    numbered = vocabulary if isinstance(vocabulary, dict) else {}
+    words = [numbered.get(str(number)) for number in range(1, len(numbered) + 1)]
     if not words or not all(isinstance(word, str) for word in words):
         raise UnavailableError(f"{path} holds no words by number under 'vocab'")
-    return [END_WORD, *words]
+    return [END_WORD, *map(str, words)]
 
 
 def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:

@@ -19,7 +19,6 @@ from serving.runs.csv_tables import by_line, read_table
 from serving.runs.published_benchmark import Answered, Source, answer_to, person, refuse
 from serving.runs.row_problems import FieldProblem, strict_json
 from serving.runs.scanpath_sets import Size
-from serving.runs.set_rows import meant
 
 JSPSYCH = ("trial_type", "trial_index")  # columns that each of its rows has
 SUBJECTS = ("subject", "participant", "subject_id", "participant_id", "worker", "worker_id")
@@ -128,13 +127,7 @@ def add_table(source: Source, data: bytes, frame: Size | None, responses: Respon
 def _refuse_lacking_columns(names: Sequence[str], stimulus: str) -> None:
     absent = [*([] if stimulus else ["stimulus (cue or image)"]), *([] if "response" in names else ["response"])]
     if absent:
-        hints = {
-            name: "stimulus" if meant(name, ("cue", "image")) else "response"
-            for name in names
-            if (not stimulus and meant(name, ("cue", "image"))) or name.lower() in RESPONSES
-        }
-        hint = "".join(f"; did you mean `{field}` by `{name}`?" for name, field in hints.items())
-        raise InputError(f"has no column {' and no column '.join(absent)}; `subject` says whose an answer is{hint}")
+        raise InputError(f"has no column {' and no column '.join(absent)}; `subject` says whose an answer is")
 
 
 def _answer(

@@ -25,7 +25,6 @@ from serving.runs.eligibility import Kind, kind_of
 from serving.runs.run import PERSON, Run, remove_leftovers
 from serving.runs.run_json import difference, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
-from serving.runs.stimulus_set import is_image_folder
 
 INDEX = b"turinglike.index/3\n"
 NAMED = 10  # changed stimuli that a message names
@@ -63,7 +62,7 @@ def open_run(
         _same_seed_and_agents(folder, meta, seed, described)
         old = _load_index(folder)
     tasks = _TasksOfPictures(meta, described, choose)
-    if task is not None and is_image_folder(source):
+    if task is not None and source.is_dir():
         tasks.task, task = task, None
     checked = _Checked(known=old or {})
     try:

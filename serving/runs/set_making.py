@@ -1,7 +1,6 @@
 """``turinglike set``: sets from what others publish.
 
-- A set of another form: a CSV, a list of words, a folder of pictures, lines of JSON.
-- A table (Parquet, a folder of Hugging Face's ``datasets``) that has its pictures in itself: they become files.
+- A Parquet table that has its pictures in itself: they become files.
 - COCO's annotations ``{"images": [...], "annotations": [...], "categories": [...]}``: captions, instances, and nocaps.
   Instances say which objects are present.
 - COCO-Search18's list ``[{"name", "task", "condition", "bbox", …}, …]``: a search, or free viewing, of each picture.
@@ -31,7 +30,6 @@ from serving.runs.published_benchmark import read_bytes, task_of_file
 from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
 from serving.runs.scanpath_sets import searched_for
 from serving.runs.set_rows import ID_DIGITS, with_free_fields, with_meta
-from serving.runs.set_rows import Row as SetRow
 from serving.runs.stimulus_set import SUFFIXES, column_names, image_names, is_table, table_rows
 
 NO_IMAGES = "say with --images in which folder the pictures are"
@@ -96,12 +94,10 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
             _write(folder / ROWS, _unpacked(source, folder, out, task), source)
         return print_report(check_set(out / ROWS))
     refuse_existing([out], force=force)
-    is_set = source.is_dir() or source.suffix.lower() in (".jsonl", ".ndjson", ".csv", ".txt")
-    if is_set and images is not None:
-        raise InputError("--images is for annotations; this set says itself where its pictures are")
-    rows = _copied(source, out, task) if is_set else _annotated(source, out.parent, images, task)
+    if source.is_dir() or source.suffix.lower() in (".jsonl", ".ndjson", ".csv", ".txt"):
+        raise InputError(f"{source}: is a set as it is, which every command takes")
     make_parent(out)
-    _write(out, rows, source)
+    _write(out, _annotated(source, out.parent, images, task), source)
     return print_report(check_set(out))
 
 
@@ -111,25 +107,6 @@ def _write(path: Path, rows: Iterable[Row], source: Path) -> None:
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE, default=str))
         if not file.tell():
             raise InputError(f"{source}: there is no stimulus in it")
-
-
-def _copied(source: Path, out: Path, task: str | None) -> Iterator[Row]:
-    """Rows of a set of another form; their pictures are named as from ``out``. Raises InputError with every problem."""
-    rows: list[bytes] = []
-
-    def keep(row: SetRow, *_: object) -> None:
-        rows.append(row.raw)
-
-    result = check_set(source, task=task, on_row=keep)
-    if result.total_problems:
-        raise InputError(f"{source}: {count(result.total_problems, 'problem')}; no set was made", result.problems)
-    folder = source if source.is_dir() else source.parent
-    for line in rows:
-        row: Row = orjson.loads(line)
-        for name in IMAGES:
-            if isinstance(image := row.get(name), str):
-                row[name] = os.path.relpath(folder / image, out.parent)
-        yield row
 
 
 def _unpacked(source: Path, folder: Path, out: Path, task: str | None) -> Iterator[Row]:

@@ -7,7 +7,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from itertools import starmap
 from pathlib import Path, PurePath
@@ -22,11 +21,6 @@ from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_prob
 
 META = "meta."  # of the names of columns
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
-NAMES = {  # what people call a field
-    "image": "image_path img picture picture_path photo file filename file_name filepath path stimulus stim prompt",
-    "cue": "word words cue_word cueword stimulus stim prompt item",
-    "topic": "theme prompt stimulus stim item",
-}
 NO_TASK = "is missing, and the columns do not say it: name the task with --task, or in a column `task`"
 MOST_NOTES = 20  # on columns
 ID_DIGITS = 16
@@ -79,33 +73,13 @@ def needed_field(task: str) -> str | None:
     return "image" if task in PICTURE_TASKS else "cue" if task == "word_association" else None
 
 
-def meant(name: str, fields: Iterable[str] = FIELDS) -> str | None:
-    """Which of the ``fields`` somebody probably meant by ``name``, or None."""
-    plain, wanted = _plain(name), list(fields)
-    known = [field for field in wanted if plain in NAMES.get(field, "").split()]
-    return next(iter(known or get_close_matches(plain, wanted, 1, 0.8)), None)
-
-
-def _plain(name: str) -> str:
-    return name.strip().lower().replace(" ", "_").replace("-", "_")
-
-
 def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool) -> list[FieldProblem]:
     """The problems of a table's columns: those that every row needs and that are not there."""
-    free = [name for name in names if name and is_free(name)]
     if undecoded := [name for name in names if not _is_utf8(name)]:
         return [(shown(name), "is not UTF-8") for name in undecoded]
-    if misspelled := [name for name in free if _plain(name) in FIELDS]:
-        return [(shown(name), f"did you mean `{_plain(name)}`?") for name in misspelled]
     wanted = CONTENT if task is None else tuple(filter(None, [needed_field(task)]))
-    if not any(name in names for name in wanted):
-        hints: list[FieldProblem] = [
-            (shown(name), f"did you mean `{field}`?") for name in free if (field := meant(name, wanted))
-        ]
-        if task is not None and wanted and "task" not in names:
-            return hints or [(wanted[0], "missing: there is no such column")]
-        if hints:
-            return hints
+    if task is not None and wanted and "task" not in names and wanted[0] not in names:
+        return [(wanted[0], "missing: there is no such column")]
     if task is None and "task" not in names:
         tasks = tasks_of(names) or [task for name in CONTENT if name in names for task in tasks_of([name])]
         if not tasks or not (may_choose or len(tasks) == 1 or {"cue", "topic"} & {*names}):
@@ -123,9 +97,7 @@ def _is_utf8(text: str) -> bool:
 
 def column_note(name: str) -> str:
     """The sentence about a free column."""
-    field = meant(name)
-    hint = "" if field is None else f" (did you mean `{field}`?)"
-    return f"column `{shown(name)}` is no field of a stimulus: kept as {META}{shown(name)}{hint}"
+    return f"column `{shown(name)}` is no field of a stimulus: kept as {META}{shown(name)}"
 
 
 def name_of(fields: Mapping[str, Any]) -> str | None:
@@ -305,11 +277,7 @@ class RowReader:
         if not others:
             moved = {META + name if name in kept else name: value for name, value in fields.items()}
             return self._from_json(orjson.dumps(with_meta(moved)), line, unnamed=unnamed)
-        needed = needed_field(str(fields.get("task")))
-        near = [] if needed is None else [name for name in free if meant(name, [needed])]
-        hint = f"; did you mean it by `{shown(near[0])}`?" if near else ""
-        hinted = [(name, message + hint if name == needed else message) for name, message in others]
-        return self.bad(line, fields, hinted, unnamed=unnamed)
+        return self.bad(line, fields, others, unnamed=unnamed)
 
     def _good(self, stimulus: Stimulus, line: int | None, unnamed: bool) -> Row:
         if unnamed:

@@ -1,5 +1,5 @@
-"""Reading a stimulus set, row by row: lines of JSON, a table (CSV, Parquet, a folder of Hugging Face's ``datasets``), a
-list of words (.txt) or a folder of images with a task.
+"""Reading a stimulus set, row by row: lines of JSON, a table (CSV, Parquet), a list of words (.txt) or a folder of
+images with a task.
 
 A set is never held in memory. Every row comes out, good or bad; a bad row has all its problems. In CSV an empty cell is
 an absent field, lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``. Where a table has no column ``id``,
@@ -15,8 +15,6 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
-
-import orjson
 
 from agents.errors import InputError, Problem, UnavailableError
 from agents.stimuli import IMAGES
@@ -41,8 +39,8 @@ from serving.runs.set_rows import (
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
 SET_SUFFIXES = (*JSONL_SUFFIXES, ".csv", ".txt", ".parquet")
 KINDS = (
-    f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .parquet, a folder of Hugging Face's "
-    "datasets), a list of words (.txt), or a folder of images"
+    f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .parquet), a list of words (.txt), or a "
+    "folder of images"
 )
 TEXT_TASKS = ("word_association", "conversation")  # that a list of words may be of
 # Of pictures. Formats that no agent can decode are among them, so that such a picture is reported and not left out.
@@ -52,7 +50,6 @@ SUFFIXES = frozenset(
         *(".jp2", ".jxl", ".heic", ".heif", ".avif", ".svg", ".eps", ".ico", ".psd", ".ppm", ".pgm", ".tga", ".exr"),
     )
 )
-HUGGING_FACE, SPLITS = "state.json", "dataset_dict.json"  # of a folder that save_to_disk has made, and of several
 CHUNK = 1_000  # rows of Parquet
 ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index without a name
 
@@ -76,10 +73,10 @@ def read_rows(
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             raise InputError(f"{where}: not a regular file; {KINDS}")
         folder = path.parent if root is None else Path(root)
-        if is_image_folder(path):
+        if path.is_dir():
             rows = _folder_rows(path, where, task, choose)
         elif is_table(path):
-            rows = _table_rows(path, RowReader(where, path if path.is_dir() else folder, task, choose))
+            rows = _table_rows(path, RowReader(where, folder, task, choose))
         else:
             rows = _file_rows(path, RowReader(where, folder, task, choose))
         for row in rows:
@@ -89,11 +86,6 @@ def read_rows(
         raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
     if empty:
         raise InputError(f"{where}: an empty set: there is no stimulus in it")
-
-
-def is_image_folder(path: Path) -> bool:
-    """Whether a set is a folder of images, which says nothing of tasks."""
-    return path.is_dir() and not is_table(path)
 
 
 def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None) -> Iterator[Row]:
@@ -248,14 +240,13 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def is_table(path: Path) -> bool:
-    """Whether ``path`` is a Parquet file or a folder of ``save_to_disk``, by its name and its files."""
-    return path.suffix.lower() == ".parquet" or any((path / name).is_file() for name in (HUGGING_FACE, SPLITS))
+    """Whether ``path`` is a Parquet file, by its name."""
+    return path.suffix.lower() == ".parquet"
 
 
 def column_names(path: Path) -> list[str]:
     """The columns of a table. Raises InputError and UnavailableError."""
-    schema = next(_batches(path)).schema if path.is_dir() else _parquet(path).schema_arrow
-    return [name for name in schema.names if not ROW_NUMBERS.fullmatch(name)]
+    return [name for name in _parquet(path).schema_arrow.names if not ROW_NUMBERS.fullmatch(name)]
 
 
 def table_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -263,7 +254,7 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises InputError for what cannot be read, and UnavailableError without pyarrow.
     """
-    for batch in _batches(path):
+    for batch in _parquet(path).iter_batches(CHUNK):
         for row in batch.to_pylist():
             yield {name: _image(value) for name, value in present(row).items()}
 
@@ -284,42 +275,13 @@ def _image(value: Any) -> Any:
     return value["path"] if is_path else value
 
 
-def _batches(path: Path) -> Iterator[Any]:
-    if not path.is_dir():
-        yield from _parquet(path).iter_batches(CHUNK)
-        return
-    if (path / SPLITS).is_file():
-        folders = ", ".join(sorted(entry.name for entry in path.iterdir() if entry.is_dir()))
-        raise InputError(f"{path}: holds several sets; give the folder of one: {folders}")
-    pa = _pyarrow()
-    try:
-        state = orjson.loads((path / HUGGING_FACE).read_bytes())
-        files = [path / entry["filename"] for entry in state["_data_files"]]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: {HUGGING_FACE} is not of Hugging Face's datasets: {error}") from None
-    if state.get("_indices_data_files"):
-        raise InputError(f"{path}: holds a choice of its rows; save dataset.flatten_indices() instead")
-    for file in files:
-        try:
-            with pa.memory_map(str(file)) as source:
-                yield from pa.ipc.open_stream(source)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{file}: cannot be read: {error}") from None
-
-
 def _parquet(path: Path) -> Any:
-    pa = _pyarrow()
-    import pyarrow.parquet as pq
-
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
     try:
         return pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
-    return pyarrow

@@ -1,5 +1,5 @@
-"""OFA restated plainly, from the names of the published weights: float64, one row at a time, no cache, no masks, no
-code shared with what it is compared with; and beam search as fairseq does it."""
+"""OFA restated plainly, from the names of its weights: float64, a row at a time, no cache, no masks; and fairseq's beam
+search."""
 
 from __future__ import annotations
 

@@ -159,6 +159,20 @@ def llava_next(folder: Path, seed: int = 0) -> Path:
     return _save(LlavaNextForConditionalGeneration(config), folder)
 
 
+def draw(module: Any, generator: torch.Generator, gain: float = 2.0) -> None:
+    """Weights large enough for answers to differ between images, and norms that change something."""
+    for name, value in module.state_dict().items():
+        if value.is_floating_point():
+            noise = torch.randn(value.shape, generator=generator)
+            if name.endswith("running_var"):
+                noise = 0.5 + 0.5 * noise.abs()
+            elif value.ndim > 1:
+                noise *= gain / value[0].numel() ** 0.5
+            else:
+                noise = 0.3 * noise + name.endswith("weight")
+            value.copy_(noise)
+
+
 def byte_tokenizer(folder: Path, *special: str, bos: str, eos: str, pad: str) -> dict[str, int]:
     """A byte-level tokenizer that knows the bytes and :data:`WORDS`; returns its vocabulary."""
     from transformers import PreTrainedTokenizerFast

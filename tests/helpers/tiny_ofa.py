@@ -1,7 +1,7 @@
-"""A tiny OFA checkpoint with random weights, with a dictionary that is trained here.
+"""A tiny OFA with random weights, with a dictionary that is trained here.
 
 The weights are large enough that logits differ by several units, that texts are words and end now and then, and that
-another image gives another text; the names of what the model here has no use for are in the files too.
+another image gives another text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def questions(count: int) -> Tensor:
 
 
 def dictionary(folder: Path) -> Path:
-    """vocab.json and merges.txt of a byte-level BPE, whose training is deterministic."""
+    """vocab.json and merges.txt of a byte-level BPE."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -52,33 +52,29 @@ def dictionary(folder: Path) -> Path:
     )
     tokenizer.train_from_iterator(TEXTS * 4, trainer)
     tokenizer.model.save(str(folder))
-    vocabulary = tokenizer.get_vocab()
-    assert len(vocabulary) == WORDS - 1
-    (folder / "vocab.json").write_text(json.dumps({**vocabulary, "<mask>": WORDS - 1}))
+    (folder / "vocab.json").write_text(json.dumps({**tokenizer.get_vocab(), "<mask>": WORDS - 1}))
     return folder
 
 
-def config(**changed: Any) -> OFAConfig:
-    sizes = {
-        "vocab_size": ROWS,
-        "d_model": 32,
-        "encoder_layers": 3,
-        "encoder_ffn_dim": 48,
-        "encoder_attention_heads": 4,
-        "decoder_layers": 2,
-        "decoder_ffn_dim": 40,
-        "decoder_attention_heads": 2,
-        "max_position_embeddings": 64,
-        "resnet_type": "resnet50",
-        "image_bucket_size": 6,
-        "token_bucket_size": 16,
-    }
-    return OFAConfig(**{**sizes, **changed})
+SIZES: dict[str, Any] = {
+    "vocab_size": ROWS,
+    "d_model": 32,
+    "encoder_layers": 3,
+    "encoder_ffn_dim": 48,
+    "encoder_attention_heads": 4,
+    "decoder_layers": 2,
+    "decoder_ffn_dim": 40,
+    "decoder_attention_heads": 2,
+    "max_position_embeddings": 64,
+    "resnet_type": "resnet50",
+    "image_bucket_size": 6,
+    "token_bucket_size": 16,
+}
 
 
-def model(seed: int = 0, **changed: Any) -> OFAModel:
+def model(seed: int = 0) -> OFAModel:
     """Random weights at a scale at which every part of the model changes what it says."""
-    made = OFAModel(config(**changed)).eval()
+    made = OFAModel(OFAConfig(**SIZES)).eval()
     dice = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, values in made.state_dict().items():
@@ -112,21 +108,18 @@ def _draw(name: str, values: Tensor, dice: torch.Generator) -> Tensor:
 
 
 def published(made: OFAModel) -> dict[str, Tensor]:
-    """The weights by the names of the hub's pytorch_model.bin, with all that stands there."""
+    """The weights, with what the published file has beside them."""
     size, side = made.config, made.config.image_bucket_size
     weights = {name: values.clone() for name, values in made.state_dict().items()}
     embedding = weights["encoder.embed_tokens.weight"]
     weights["decoder.embed_tokens.weight"] = weights["decoder.output_projection.weight"] = embedding
-    width, buckets = size.d_model, (2 * side - 1) ** 2 + 3
-    weights["decoder.embed_image_positions.weight"] = torch.ones(side**2 + 1, width)
-    for norm in ("image_pos_ln", "code_layernorm_embedding"):
-        weights |= {f"decoder.{norm}.{part}": torch.ones(width) for part in ("weight", "bias")}
-    for layer in range(size.decoder_layers):
-        weights[f"decoder.image_rel_pos_table_list.{layer}.weight"] = torch.ones(buckets, size.decoder_attention_heads)
+    unused = ["embed_image_positions", "image_pos_ln", "code_layernorm_embedding"]
+    unused += [f"image_rel_pos_table_list.{layer}" for layer in range(size.decoder_layers)]
+    weights |= {f"decoder.{name}.weight": torch.ones(side**2 + 1, size.d_model) for name in unused}
     weights["decoder.image_position_idx"] = torch.zeros(1025, dtype=torch.int64)
     for half in ("encoder", "decoder"):
-        weights[f"{half}.token_rp_bucket"] = torch.zeros(64, 64, dtype=torch.int64)
-        weights[f"{half}.image_rp_bucket"] = torch.zeros(side**2 + 1, side**2 + 1, dtype=torch.int64)
+        weights[f"{half}.token_rp_bucket"] = weights[f"{half}.image_rp_bucket"] = torch.zeros(64, 64)
+        weights[f"{half}.version"] = torch.tensor([3.0])
     return weights
 
 
@@ -149,7 +142,6 @@ def fairseq_file(path: Path, made: OFAModel | None = None, **beside: Any) -> Pat
     made = made or model()
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = {fairseq_name(name): values for name, values in published(made).items()}
-    weights |= {f"{half}.version": torch.tensor([3.0]) for half in ("encoder", "decoder")}
     meters: defaultdict[str, dict[str, float]] = defaultdict(dict)
     meters["default"]["loss"] = 1.5
     left = {"args": Namespace(arch="ofa_huge", data=["a", 1]), "cfg": {"model": Namespace(dropout=0.1)}}

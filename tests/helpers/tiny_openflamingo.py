@@ -13,20 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tiny_captioners import byte_tokenizer
+from tiny_captioners import byte_tokenizer, draw
 from torch import Tensor
 
-TEXT_END, CHUNK_END, IMAGE = "<|endoftext|>", "<|endofchunk|>", "<image>"
+from agents.vision.openflamingo_network import Trained
+
+TEXT_END = "<|endoftext|>"
 WIDTH, SEEN, LAYERS = 32, 24, 4
-LATENTS, DEPTH, INNER = 64, 6, 512  # as they are written into the authors' program
-WORDS = {"vocab_size": 50, "bos_token_id": 48, "eos_token_id": 49}
+LATENTS, DEPTH = 64, 6  # as they are written into the authors' program
 SPARE_ROWS = 9  # beyond the tokenizer's: three are OpenFlamingo's, the others nobody's
 GATED = "lang_encoder.gpt_neox.layers.{}.gated_cross_attn_layer."
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Where the three checkpoints of one agent are."""
+    """Where the three checkpoints of an agent are."""
 
     checkpoint: Path
     clip: Path
@@ -63,7 +64,6 @@ def tokenizer(folder: Path) -> int:
     named = dict.fromkeys(("bos_token", "eos_token", "unk_token"), TEXT_END)
     settings = {"tokenizer_class": "GPTNeoXTokenizer", "add_prefix_space": False, "clean_up_tokenization_spaces": True}
     (folder / "tokenizer_config.json").write_text(json.dumps({**named, **settings}))
-    (folder / "special_tokens_map.json").write_text(json.dumps(named))
     return len(vocabulary) + len(runs)
 
 
@@ -85,7 +85,7 @@ def gpt(folder: Path, rows: int, towards: Tensor, generator: torch.Generator) ->
         eos_token_id=0,
     )
     model = GPTNeoXForCausalLM(config)
-    _randomise(model, generator)
+    draw(model, generator)
     with torch.no_grad():
         model.gpt_neox.final_layer_norm.bias += towards
     config.save_pretrained(folder)
@@ -97,61 +97,33 @@ def tower(folder: Path, generator: torch.Generator) -> None:
     """As openai/clip-vit-large-patch14: the whole of CLIP."""
     from transformers import CLIPConfig, CLIPModel
 
-    layers = {"intermediate_size": 48, "num_hidden_layers": 2, "projection_dim": 8}
+    layers = {"intermediate_size": 48, "num_hidden_layers": 2, "projection_dim": 8, "num_attention_heads": 2}
+    words = {"vocab_size": 50, "bos_token_id": 48, "eos_token_id": 49}
     config = CLIPConfig(
-        text_config={**layers, "hidden_size": 16, "num_attention_heads": 2, **WORDS},
-        vision_config={**layers, "hidden_size": SEEN, "num_attention_heads": 2, "image_size": 48, "patch_size": 16},
+        text_config={**layers, "hidden_size": 16, **words},
+        vision_config={**layers, "hidden_size": SEEN, "image_size": 48, "patch_size": 16},
         projection_dim=8,
     )
     model = CLIPModel(config)
-    _randomise(model, generator)
+    draw(model, generator)
     model.save_pretrained(folder)
 
 
 def trained(known: int, generator: torch.Generator) -> dict[str, Tensor]:
     """The weights in checkpoint.pt for a tokenizer of so many tokens."""
-
-    def matrix(*shape: int, deviation: float = 2.0) -> Tensor:
-        return torch.randn(shape, generator=generator) * deviation / shape[-1] ** 0.5
-
-    def norm(name: str, width: int) -> dict[str, Tensor]:
-        both = torch.randn((2, width), generator=generator) * 0.3
-        return {f"{name}.weight": 1 + both[0], f"{name}.bias": both[1]}
-
-    def attention(name: str, width: int) -> dict[str, Tensor]:
-        return {
-            f"{name}to_q.weight": matrix(INNER, width),
-            f"{name}to_kv.weight": matrix(2 * INNER, SEEN),
-            f"{name}to_out.weight": matrix(width, INNER),
-        }
-
-    def feed_forward(name: str, width: int) -> dict[str, Tensor]:
-        up, down = matrix(4 * width, width), matrix(width, 4 * width)
-        return {**norm(f"{name}0", width), f"{name}1.weight": up, f"{name}3.weight": down}
-
-    found = {"perceiver.latents": matrix(LATENTS, SEEN, deviation=5.0), **norm("perceiver.norm", SEEN)}
-    for number in range(DEPTH):
-        name = f"perceiver.layers.{number}."
-        found |= norm(f"{name}0.norm_media", SEEN) | norm(f"{name}0.norm_latents", SEEN)
-        found |= attention(f"{name}0.", SEEN) | feed_forward(f"{name}1.", SEEN)
-    for place in range(1, LAYERS, 2):
-        name = GATED.format(place)
-        found |= norm(f"{name}attn.norm", WIDTH) | attention(f"{name}attn.", WIDTH) | feed_forward(f"{name}ff.", WIDTH)
-        found |= {f"{name}attn_gate": torch.tensor([0.9]), f"{name}ff_gate": torch.tensor([-0.5])}
+    module = Trained(WIDTH, SEEN, range(1, LAYERS, 2), LATENTS, DEPTH)
+    draw(module, generator)
+    module.perceiver.latents.data *= 2.5
+    weights = {}
+    for name, value in module.state_dict().items():
+        if name.startswith("gated_cross_attn_layers."):
+            _, place, rest = name.split(".", 2)
+            gates = {"attn_gate": torch.tensor([0.9]), "ff_gate": torch.tensor([-0.5])}
+            weights[GATED.format(place) + rest] = gates.get(rest, value)
+        else:
+            weights[name] = value
     rows = known + 3  # with the end of a chunk, <image> and <PAD>
-    found["lang_encoder.gpt_neox.embed_in.weight"] = matrix(rows, WIDTH, deviation=5.0)
-    head = found["lang_encoder.embed_out.weight"] = matrix(rows, WIDTH)
+    weights["lang_encoder.gpt_neox.embed_in.weight"] = torch.randn((rows, WIDTH), generator=generator) * 0.9
+    head = weights["lang_encoder.embed_out.weight"] = torch.randn((rows, WIDTH), generator=generator) * 0.35
     head[known + 1] = 0.0
-    return found
-
-
-def _randomise(model: Any, generator: torch.Generator) -> None:
-    """Weights large enough for answers to differ between images."""
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if weight.ndim > 1:
-                weight.copy_(torch.randn(weight.shape, generator=generator) * 2 / weight[0].numel() ** 0.5)
-            elif "norm" in name and name.endswith("weight"):
-                weight.copy_(1 + torch.randn(weight.shape, generator=generator) * 0.3)
-            else:
-                weight.copy_(torch.randn(weight.shape, generator=generator) * 0.3)
+    return weights

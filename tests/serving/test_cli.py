@@ -171,9 +171,9 @@ def test_settings_that_are_wrong(assignments: list[str], toml: str, says: str, t
 def test_a_bad_setting_is_said_before_anything_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
     call = ["generate", str(tmp_path / "set.jsonl"), "--agents", "null", "--out", str(tmp_path / "run")]
-    assert main([*call, "--set", "null.delay_s=-1", "--set", "null.unknown=2", "--set", "null.fail=["]) == 2
+    assert main([*call, "--set", "null.delay_s=-1", "--set", "null.unknown=2", "--set", "null.reject=9"]) == 2
     said = capsys.readouterr().err
-    assert all(one in said for one in ("null.delay_s", "null.unknown", "null.fail"))
+    assert all(one in said for one in ("null.delay_s", "null.unknown", "null.reject"))
 
 
 HERE = """

@@ -19,7 +19,7 @@ import pytest
 import tiny_ofa
 import torch
 from PIL import Image as PILImage
-from plain_ofa import BOS, END, PAD, plain, plain_beams, token_bucket
+from plain_ofa import BOS, END, PAD, plain, plain_beams
 from tiny_ofa import QUESTION, images, questions
 from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, LogitsProcessorList
@@ -33,7 +33,7 @@ from agents.stimuli import CaptionStimulus
 from agents.vision import ofa_fairseq
 from agents.vision.ofa import OFAAgent
 from agents.vision.ofa_fairseq import FairseqEnd, load_tokenizer
-from agents.vision.ofa_network import OFAModel, image_buckets, image_positions, token_buckets
+from agents.vision.ofa_network import OFAModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -59,34 +59,11 @@ def dictionary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # the network
 
 
-def test_token_buckets_are_those_of_the_rule() -> None:
-    steps = torch.arange(300)
-    for size in (16, 256):
-        buckets = token_buckets(steps, steps, size)
-        for i in range(0, 300, 7):
-            assert buckets[i].tolist() == [token_bucket(i - j, size) for j in range(300)]
-    assert torch.equal(token_buckets(steps[5:6], steps[:9], 16), token_buckets(steps[:9], steps[:9], 16)[5:6])
-
-
-def test_image_buckets_tell_offsets_apart() -> None:
-    size, height, width = 6, 3, 5
-    positions = image_positions(height, width, size)
-    places = [(row, column) for row in range(height) for column in range(width)]
-    assert positions.tolist() == [row * size + column + 1 for row, column in places]
-    buckets = image_buckets(positions, size)
-    offsets: dict[int, set[tuple[int, int]]] = {}
-    for i, (row, column) in enumerate(places):
-        for j, (other_row, other_column) in enumerate(places):
-            offsets.setdefault(int(buckets[i, j]), set()).add((row - other_row, column - other_column))
-    assert all(len(same) == 1 for same in offsets.values())
-    assert len(offsets) == (2 * height - 1) * (2 * width - 1)
-
-
 def test_the_model_is_the_plain_model_with_and_without_a_cache(model: OFAModel) -> None:
     pixels = images(2, 64, 80)
     tokens = torch.tensor([[BOS, 270, 301, 5, 290, 270, 9], [BOS, 9, 9, 311, 266, 17, 300]])
     with torch.inference_mode():
-        encoded = model.encode(questions(2), pixels)
+        encoded = model.encoder(questions(2), pixels)
         logits = model(encoded, tokens).logits
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         steps = [
@@ -120,20 +97,20 @@ def beam_config(beams: int) -> GenerationConfig:
 def next_logits(model: OFAModel, pixels: Tensor, question: Sequence[int]) -> Callable[[tuple[int, ...]], Tensor]:
     """The logits after a text about an image [3, height, width], by the network without a cache."""
     with torch.inference_mode():
-        encoded = model.encode(torch.tensor([question]), pixels[None])
+        encoded = model.encoder(torch.tensor([question]), pixels[None])
     return lambda tokens: model(encoded, torch.tensor([tokens])).logits[0, -1].double()
 
 
 def test_beam_search_is_fairseqs() -> None:
     """Against a search that knows of no batch, no cache and no transformers, in all ranks. With the second weights
     texts end early, on half the images more at one step than places are left."""
-    count, beams = 8, 5
+    count, beams = 6, 5
     lengths = set()
     for weights, seed in ((1, 3), (0, 4)):
         model, pixels = tiny_ofa.model(weights), images(count, seed=seed)
         with torch.inference_mode():
             done = model.generate(
-                encoder_outputs=model.encode(questions(count), pixels),
+                encoder_outputs=model.encoder(questions(count), pixels),
                 generation_config=beam_config(beams),
                 logits_processor=LogitsProcessorList([FairseqEnd(1, MOST, END, PAD, beams)]),
             )
@@ -192,7 +169,6 @@ def test_texts_are_tokens_of_the_dictionary_and_back(dictionary: Path) -> None:
         assert (ids[0], ids[-1]) == (BOS, END)
         assert tokenizer.decode(ids[1:-1]) == text
         assert max(ids) < first
-    assert tokenizer(" a man")["input_ids"] != tokenizer("a man")["input_ids"]
     named = tokenizer.convert_tokens_to_ids(["<code_0>", "<code_8191>", "<bin_0>", "<bin_999>"])
     assert named == [first, first + 8191, first + 8192, first + 9191]
 
@@ -220,7 +196,7 @@ def test_the_answer_is_the_plain_models(file: Path, dictionary: Path, model: OFA
     assert answer.text == " ".join(bare.split())
 
 
-@pytest.mark.parametrize(("temperature", "penalty"), [(0.98, 0.98), (0.5, 1.5)])
+@pytest.mark.parametrize(("temperature", "penalty"), [(0.5, 1.5)])
 def test_the_script_beside_the_checkpoint_divides_logits_in_beam_search(
     temperature: float, penalty: float, file: Path, dictionary: Path, model: OFAModel
 ) -> None:
@@ -229,10 +205,10 @@ def test_the_script_beside_the_checkpoint_divides_logits_in_beam_search(
     assert (preset["beams"], preset["temperature"], preset["length_penalty"]) == (10, 0.98, 0.98)
     common = {"beams": 10, "strip_punctuation": False}
     agent = make(file, dictionary, temperature=temperature, length_penalty=penalty, **common)
-    without = respond(make(file, dictionary, **common), range(6))
+    without = respond(make(file, dictionary, **common), range(3))
     tokenizer = load_tokenizer(dictionary)
     question = tokenizer(" what does the image describe?")["input_ids"]
-    for number, answer in enumerate(respond(agent, range(6))):
+    for number, answer in enumerate(respond(agent, range(3))):
         pixels = agent.prepare(stimulus(number))["pixel_values"]
         with torch.inference_mode():
             logits = next_logits(model, pixels, question)
@@ -245,71 +221,47 @@ def test_the_script_beside_the_checkpoint_divides_logits_in_beam_search(
 # what is missing, and what may not pass for a checkpoint
 
 
-def test_what_is_missing_is_one_sentence(tmp_path: Path, file: Path, dictionary: Path) -> None:
+def test_what_is_missing_is_a_sentence(tmp_path: Path, file: Path, dictionary: Path) -> None:
     def missing(**settings: Any) -> str:
         chosen = {"checkpoint": str(file), "dictionary": str(dictionary), **settings}
-        return str(OFAAgent(OFAAgent.Settings.model_validate(chosen), "ofa-huge").missing())
+        return str(catalogue.get("ofa-huge").make(chosen).missing())
 
     assert "checkpoints.md" in missing(checkpoint=str(tmp_path / "caption_huge_best.pt"))
     assert f"{tmp_path} lacks vocab.json" in missing(dictionary=str(tmp_path))
     assert "turinglike fetch ofa-huge" in missing(dictionary="OFA-Sys/ofa-nowhere")
-    absent = {"checkpoint": str(tmp_path / "caption_huge_best.pt"), "dictionary": str(dictionary)}
-    with pytest.raises(UnavailableError, match=r"on no hub; .*checkpoints\.md"):
-        OFAAgent(OFAAgent.Settings.model_validate(absent), "ofa-huge").fetch()
 
 
-@pytest.mark.parametrize(
-    ("vocabulary", "match"),
-    [('{"<s>": 0', "damaged"), ('{"<s>": 0, "a": 1}', "<pad>"), ("more", f"has {tiny_ofa.ROWS + 1} tokens, .* ")],
-)
-def test_another_dictionary_is_refused(
-    vocabulary: str, match: str, tmp_path: Path, file: Path, dictionary: Path
-) -> None:
-    merges = (dictionary / "merges.txt").read_text() if vocabulary == "more" else "#version: 0.2\n"
-    if vocabulary == "more":
-        known = json.loads((dictionary / "vocab.json").read_text())
-        vocabulary = json.dumps({**known, "more": len(known)})
-    (tmp_path / "merges.txt").write_text(merges)
+@pytest.mark.parametrize(("vocabulary", "match"), [('{"<s>": 0', "damaged"), ('{"<s>": 0}', r"has \d+ tokens, .* ")])
+def test_another_dictionary_is_refused(vocabulary: str, match: str, tmp_path: Path, file: Path) -> None:
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
     (tmp_path / "vocab.json").write_text(vocabulary)
     with pytest.raises(UnavailableError, match=match):
         make(file, tmp_path)
 
 
-def logits_of(model: OFAModel) -> Tensor:
-    with torch.inference_mode():
-        encoded = model.encode(questions(2), images(2))
-        return model(encoded, torch.tensor([[BOS, 270, 9, 301]] * 2)).logits
-
-
-def lose(weights: dict[str, Tensor]) -> None:
-    del weights["decoder.layers.1.encoder_attn.k_proj.weight"]
-    weights["decoder.layers.1.stranger"] = torch.ones(1)
-
-
-def reshape(weights: dict[str, Tensor]) -> None:
-    weights["encoder.layers.1.fc1.bias"] = torch.ones(3)
-
-
-def untie(weights: dict[str, Tensor]) -> None:
-    weights["decoder.output_projection.weight"] = weights["decoder.output_projection.weight"] + 1
-
-
-def lose_blocks(weights: dict[str, Tensor]) -> None:
-    for name in [name for name in weights if name.startswith("encoder.embed_images.layer3.5.")]:
-        del weights[name]
-
-
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lose, r"decoder\.layers\.1\.cross_attn\.k_proj\.weight.*stranger"),
-        (reshape, r"fc1\.bias \[3\] for \[48\]"),
-        (untie, r"decoder\.output_projection\.weight is not"),
-        (lose_blocks, r"\(3, 4, 5\) blocks"),
+        (
+            lambda weights: weights.pop("decoder.layers.1.encoder_attn.k_proj.weight"),
+            r"decoder\.layers\.1\.cross_attn\.k_proj\.weight",
+        ),
+        (
+            lambda weights: weights.update({"decoder.stranger": torch.ones(1)}),
+            r"none of the model's \(decoder\.stranger",
+        ),
+        (
+            lambda weights: weights.update({"encoder.layers.1.fc1.bias": torch.ones(3)}),
+            r"fc1\.bias \[3\] for \[48\]",
+        ),
+        (
+            lambda weights: [weights.pop(name) for name in list(weights) if "embed_images.layer3.5." in name],
+            r"\(3, 4, 5\) blocks",
+        ),
     ],
 )
 def test_weights_that_do_not_fit_are_named(
-    change: Callable[[dict[str, Tensor]], None], match: str, file: Path, tmp_path: Path
+    change: Callable[[dict[str, Tensor]], Any], match: str, file: Path, tmp_path: Path
 ) -> None:
     content = torch.load(file, weights_only=False)
     change(content["model"])
@@ -328,14 +280,13 @@ class Trap:
         return os.mkdir, (str(self.mark),)
 
 
-@pytest.mark.parametrize("form", ["file", "older file", "inside the arguments"])
+@pytest.mark.parametrize("form", ["older file", "inside the arguments"])
 def test_code_in_a_file_is_refused_and_not_run(tmp_path: Path, model: OFAModel, form: str) -> None:
     mark, path = tmp_path / "was-run", tmp_path / "trap.pt"
     if form == "older file":
         torch.save({"args": Trap(mark), "model": {}}, path, _use_new_zipfile_serialization=False)
     else:
-        args = Trap(mark) if form == "file" else argparse.Namespace(inner=[Trap(mark)])
-        tiny_ofa.fairseq_file(path, model, args=args)
+        tiny_ofa.fairseq_file(path, model, args=argparse.Namespace(inner=[Trap(mark)]))
     with pytest.raises(UnavailableError):
         ofa_fairseq.load(path)
     assert not mark.exists()
@@ -349,9 +300,6 @@ def test_the_training_programs_objects_are_not_imported(
     made: list[object] = []
 
     class Settings:
-        def __init__(self) -> None:
-            self.content = {"beam": 5}
-
         def __setstate__(self, state: object) -> None:
             made.append(state)
 
@@ -361,20 +309,21 @@ def test_the_training_programs_objects_are_not_imported(
     for name in ("fairseq", "fairseq.dataclass"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setitem(sys.modules, package.__name__, package)
-    numbers = {"loss": np.float64(1.5), "steps": np.arange(3)}
-    path = tiny_ofa.fairseq_file(tmp_path / "left.pt", model, cfg=Settings(), task_state=numbers)
-    assert torch.equal(logits_of(ofa_fairseq.load(path)), logits_of(model))
+    left = Settings()
+    left.beam = 5  # type: ignore[attr-defined]
+    path = tiny_ofa.fairseq_file(tmp_path / "left.pt", model, cfg=left, task_state={"loss": np.float64(1.5)})
+    loaded = ofa_fairseq.load(path).state_dict()
+    assert all(torch.equal(loaded[name], value) for name, value in model.state_dict().items())
     assert made == []
-    assert isinstance(torch.load(path, weights_only=False)["cfg"], Settings)
+    torch.load(path, weights_only=False)
     assert made, "unpickled otherwise, the class does notice"
 
 
 def test_damaged_and_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.pt"
-    for damaged in (b"", b"no file of torch", b"PK\x03\x04 cut off"):
-        path.write_bytes(damaged)
-        with pytest.raises(UnavailableError, match="cannot be read"):
-            ofa_fairseq.load(path)
+    path.write_bytes(b"PK\x03\x04 cut off")
+    with pytest.raises(UnavailableError, match="cannot be read"):
+        ofa_fairseq.load(path)
     for content in ({"weights": {}}, {"model": [1]}, {"model": {"a": torch.ones(1)}}):
         torch.save(content, path)
         with pytest.raises(UnavailableError, match=r"no tensors by name|weights are missing"):

@@ -14,7 +14,6 @@ import pytest
 import tiny_scst
 import torch
 from PIL import Image as PILImage
-from same_captions import words
 from torch import Tensor
 from torch.nn import functional
 
@@ -40,16 +39,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Not to be changed by a test."""
-    return tiny_scst.make(tmp_path_factory.mktemp("scst"), seed=7, ends=1.0, unknown=2.0)
-
-
-def made(folder: Path, **settings: Any) -> SCSTAgent:
-    chosen = {"checkpoint": str(folder), "precision": "fp32", **settings}
-    return SCSTAgent(SCSTAgent.Settings.model_validate(chosen), "scst")
+    return tiny_scst.make(tmp_path_factory.mktemp("scst"), seed=7, ends=1.0)
 
 
 def loaded(folder: Path, **settings: Any) -> SCSTAgent:
-    agent = made(folder, **settings)
+    chosen = {"checkpoint": str(folder), "precision": "fp32", **settings}
+    agent = SCSTAgent(SCSTAgent.Settings.model_validate(chosen), "scst")
     assert agent.missing() is None
     agent.open()
     agent.load("cpu")
@@ -143,8 +138,7 @@ class Plain:
 
 
 def text(tokens: Sequence[int]) -> str:
-    said = tokens[: tokens.index(0)] if 0 in tokens else tokens
-    return " ".join(tiny_scst.WORDS[token - 1] for token in said)
+    return " ".join(tiny_scst.WORDS[token - 1] for token in (tokens[: tokens.index(0)] if 0 in tokens else tokens))
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +176,7 @@ def test_greedy_captions_are_those_of_a_plain_lstm(
     assert any("UNK" in answer["text"] for answer in answers)
 
 
-@pytest.mark.parametrize(("beams", "penalty"), [(2, 0.0), (5, 0.0), (5, 1.0), (8, -0.5)])
+@pytest.mark.parametrize(("beams", "penalty"), [(5, 0.0), (8, -0.5)])
 def test_beams_of_all_ranks_are_those_of_a_plain_search(
     folder: Path, images: list[Path], plain: Plain, features: list[Tensor], beams: int, penalty: float
 ) -> None:
@@ -197,8 +191,8 @@ def test_beams_of_all_ranks_are_those_of_a_plain_search(
     assert not any("UNK" in answer["text"] for answer in answers)
 
 
-def test_transformers_own_beams_are_others(folder: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the test above would notice if transformers no longer asked what SCSTModel overrides."""
+def test_beams_of_transformers_are_others(folder: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the test above would notice if transformers no longer called what SCSTModel overrides."""
     from agents.vision.scst_network import SCSTModel
 
     agent = loaded(folder, beams=5)
@@ -206,7 +200,8 @@ def test_transformers_own_beams_are_others(folder: Path, images: list[Path], mon
     draws = [Draw(seed=1, sample=rank) for _ in images for rank in range(5)]
     published = answered(agent, items, draws)
     monkeypatch.delattr(SCSTModel, "_get_running_beams_for_next_iteration")
-    assert words(answered(agent, items, draws)) != words(published)
+    others = answered(agent, items, draws)
+    assert [answer["text"] for answer in others] != [answer["text"] for answer in published]
 
 
 def test_pictures_too_small_for_the_first_layers_or_too_large_for_memory_fail(
@@ -227,20 +222,13 @@ def test_pictures_too_small_for_the_first_layers_or_too_large_for_memory_fail(
 # what cannot be loaded
 
 
-def test_files_that_are_not_there_are_one_sentence(tmp_path: Path) -> None:
+def test_files_that_are_not_there_are_a_sentence(tmp_path: Path) -> None:
     folder = tiny_scst.make(tmp_path / "scst")
-    for change, says in (
-        (lambda: (folder / "resnet101.pth").unlink(), "0 files resnet101.pth instead of one of each"),
-        (lambda: (folder / "model.pth").touch(), "2 files model*.pth, 0 files resnet101.pth"),
-    ):
-        change()
-        said = made(folder).missing()
-        assert said is not None
-        assert f"{folder} holds {says}" in said
-        assert "--set scst.checkpoint=PATH" in said
-        assert "\n" not in said
+    (folder / "resnet101.pth").unlink()
+    missing = str(catalogue.get("scst").make({"checkpoint": str(folder)}).missing())
+    assert missing.startswith(f"{folder} lacks resnet101.pth: github.com/ruotianluo/")
+    assert "--set scst.checkpoint=PATH" in missing
     agent = catalogue.get("scst").make({"checkpoint": "./nowhere"})
-    assert str(agent.missing()).startswith("./nowhere: no such file or folder: github.com/ruotianluo/")
     with pytest.raises(UnavailableError, match=r"nowhere: no such file or folder: github\.com/ruotianluo/"):
         agent.fetch()
 
@@ -249,14 +237,12 @@ def test_files_that_are_not_there_are_one_sentence(tmp_path: Path) -> None:
     ("file", "change", "match"),
     [
         ("model-best.pth", lambda weights: weights.pop("logit.bias"), r"1 weights are missing \(logit\.bias"),
-        ("model-best.pth", lambda weights: weights.pop("embed.weight"), r"1 weights are missing \(embed\.weight"),
         (  # an attention model of the same zoo
             "model-best.pth",
             lambda weights: weights.update({"ctx2att.weight": torch.zeros(2, 2)}),
             r"1 weights are none of the model's \(ctx2att\.weight",
         ),
         ("resnet101.pth", lambda weights: weights.pop("layer3.1.bn2.bias"), r"missing \(layer3\.1\.bn2\.bias"),
-        ("resnet101.pth", lambda weights: weights.clear(), "holds no weights by name"),
     ],
 )
 def test_weights_that_do_not_fit_are_named(
@@ -284,16 +270,13 @@ class Code:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda proof: tiny_scst.infos(tiny_scst.WORDS, opt=Code(proof)), "posix.mkdir, which words have no need of"),
-        (lambda proof: pickle.dumps(eval), "builtins.eval, which words have no need of"),
+        (lambda proof: tiny_scst.infos(tiny_scst.WORDS, opt=Code(proof)), "posix.mkdir, of which there is no need"),
         (lambda proof: tiny_scst.infos(tiny_scst.WORDS)[:300], "cannot be read"),
-        (lambda proof: b"", "cannot be read"),
         (lambda proof: pickle.dumps([1]), "holds no words by number under 'vocab'"),
         (lambda proof: tiny_scst.infos((), vocab={"1": "a", "3": "b"}), "holds no words by number under 'vocab'"),
         (lambda proof: tiny_scst.infos(tiny_scst.WORDS[1:]), f"has {UNKNOWN - 1} words"),
-        (lambda proof: tiny_scst.infos(["a", *tiny_scst.WORDS[:-1]]), f"has {UNKNOWN - 1} words"),  # "a" twice
     ],
-    ids=["code", "function", "cut", "empty", "list", "gap", "few", "twice"],
+    ids=["code", "cut", "list", "gap", "few"],
 )
 def test_a_pickle_that_is_not_of_words_is_refused_and_not_executed(
     tmp_path: Path, spoil: Callable[[Path], bytes], says: str

@@ -25,20 +25,6 @@ WORDS: list[dict[str, Any]] = [
 ]
 
 
-def hugging_face(folder: Path, table: pa.Table) -> Path:
-    """A folder as ``Dataset.save_to_disk`` makes it."""
-    folder.mkdir()
-    with (
-        pa.OSFile(str(folder / "data-00000-of-00001.arrow"), "wb") as sink,
-        pa.ipc.new_stream(sink, table.schema) as out,
-    ):
-        out.write_table(table)
-    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}], "_fingerprint": "0", "_split": "train"}
-    (folder / "state.json").write_text(json.dumps(state))
-    (folder / "dataset_info.json").write_text("{}")
-    return folder
-
-
 _IMAGE = pa.schema([("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))])
 
 
@@ -60,7 +46,7 @@ def test_tables_and_lists_mean_the_same_as_lines_of_json(tmp_path: Path) -> None
     (tmp_path / "set.csv").write_text(header + cells)
     wanted = [row.canonical for row in read_rows(tmp_path / "set.jsonl")]
     assert None not in wanted
-    for path in (tmp_path / "set.parquet", tmp_path / "set.csv", hugging_face(tmp_path / "saved", table)):
+    for path in (tmp_path / "set.parquet", tmp_path / "set.csv"):
         assert [row.canonical for row in read_rows(path)] == wanted, path
 
 
@@ -145,15 +131,11 @@ def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         list(read_rows(tmp_path / "set.parquet"))
 
 
-@pytest.mark.parametrize("form", ["parquet", "saved"])
-def test_pictures_in_a_table_become_files(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pictures_in_a_table_become_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     images = [{"bytes": picture("red"), "path": "1.png"}, {"bytes": picture("blue"), "path": None}]
     table = pa.table({"image": images, "label": [3, 4]})
     source = tmp_path / "set.parquet"
-    if form == "parquet":
-        pq.write_table(table, source)
-    else:
-        source = hugging_face(tmp_path / "saved", table)
+    pq.write_table(table, source)
     assert main(["check", str(source), "--task", "color_estimation"]) == 2
     assert "turinglike set" in capsys.readouterr().err
     out = tmp_path / "made"
@@ -166,8 +148,7 @@ def test_pictures_in_a_table_become_files(form: str, tmp_path: Path, capsys: pyt
     assert [(one.stimulus, one.seed) for one in by_content] == [(one.stimulus, one.seed) for one in found]
 
 
-def test_a_dataset_and_its_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A Dataset is a list of rows with the names of its columns; several are a folder of folders."""
+def test_a_dataset_is_a_list_of_rows(tmp_path: Path) -> None:
 
     class Dataset(list[dict[str, Any]]):
         column_names = ("image", "label", "boxes")
@@ -175,10 +156,6 @@ def test_a_dataset_and_its_folders(tmp_path: Path, capsys: pytest.CaptureFixture
     with PILImage.open(io.BytesIO(picture("red"))) as image:
         [record] = answer("mmcq", Dataset([{"image": image, "label": 3, "boxes": [1, 2]}]))
     assert (record.answer.color, record.shown().meta) == ("red", {"label": 3})  # type: ignore[union-attr]
-    hugging_face(tmp_path / "train", pa.table({"cue": ["sun"]}))
-    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train"]}')
-    assert main(["check", str(tmp_path), "--task", "word"]) == 2
-    assert "holds several sets; give the folder of one: train" in capsys.readouterr().err
     (tmp_path / "a.png").write_bytes(picture("red"))
     call = ["set", str(tmp_path / "set.parquet"), "--task", "color", "--out", str(tmp_path / "made")]
     for path in (str(tmp_path / "a.png"), "a.png"):  # beside the table, as in a set

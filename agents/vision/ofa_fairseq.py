@@ -140,7 +140,9 @@ def load_tokenizer(folder: Path) -> Any:
         codes, bins = (f"<code_{code}>" for code in range(CODES)), (f"<bin_{place}>" for place in range(BINS))
         for token in ("<mask>", *codes, *bins):
             vocabulary.setdefault(token, len(vocabulary))
-        return RobertaTokenizer(vocab=vocabulary, merges=merges, clean_up_tokenization_spaces=False)
+        # The annotation says list[str]; the tokenizer takes the pairs that BPE.read_file gives.
+        merged: Any = merges
+        return RobertaTokenizer(vocab=vocabulary, merges=merged, clean_up_tokenization_spaces=False)
     except Exception as error:  # the tokenizers library raises nothing narrower
         text = checkpoints.short_text(error)
         raise UnavailableError(f"{folder}: vocab.json or merges.txt is damaged: {text}") from None

@@ -166,7 +166,7 @@ class Attention(nn.Module):
         key, value = source.keys[self.layer]
         queries = self.q_proj(states).unflatten(0, (len(key), -1)).flatten(1, 2)
         mixed = self._mix(split_heads(queries, self.heads), key, value, bias)
-        return mixed.unflatten(1, (-1, states.shape[1])).flatten(0, 1)
+        return torch.flatten(mixed.unflatten(1, (-1, states.shape[1])), 0, 1)
 
     def _keys(self, states: Tensor) -> tuple[Tensor, Tensor]:
         return split_heads(self.k_proj(states), self.heads), split_heads(self.v_proj(states), self.heads)

@@ -38,7 +38,8 @@ class Attention(nn.Module):
 
     def attend(self, x: Tensor, keys_values: Tensor) -> Tensor:
         """[batch, n, width] and [batch, seen, 2 * INNER] to [batch, n, width]."""
-        return self.to_out(attention(self.to_q(x), *keys_values.chunk(2, dim=-1), HEADS))  # type: ignore[no-any-return]
+        keys, values = keys_values.chunk(2, dim=-1)
+        return self.to_out(attention(self.to_q(x), keys, values, HEADS))  # type: ignore[no-any-return]
 
 
 def feed_forward(width: int) -> nn.Sequential:

@@ -34,7 +34,7 @@ from serving.timestamps import now
 
 T = TypeVar("T")
 README = """\
-A study of Turinglike. `study.toml` says what is asked, `events.jsonl` has what judges did, by a random code.
+A study of Turinglike. `study.toml` has the choices, `events.jsonl` has what judges did, by a random code.
 
 Personal, and not to be handed on: `personal.jsonl` (what judges said of themselves, and the ids that a panel gave them)
 and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no link, only their hashes.
@@ -57,13 +57,14 @@ def new(options: argparse.Namespace) -> None:
     if problems := [problem for row in rows for problem in row.problems]:
         raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
-    asked = {getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli}
-    tasks = [name for name in TASKS if name in asked]
+    there = {getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli}
+    tasks = [name for name in TASKS if name in there]
     if task is None and len(tasks) == 1:
         [task] = tasks
     if task not in tasks:
-        there = ", ".join(tasks) or "no task"
-        raise InputError(f"{source} is of {there}: say with --task which of these the study is of")
+        raise InputError(
+            f"{source} is of {', '.join(tasks) or 'no task'}: say with --task which of these the study is of"
+        )
     relative = os.path.relpath(source, options.out)
     if of_trials:
         of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)

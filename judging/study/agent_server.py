@@ -18,7 +18,7 @@ REPLY_SECONDS = 120.0
 TRIES = 3  # of an answer, before what it was for is void
 PAUSE = 1.0  # seconds between tries
 LONGEST = 2000  # letters of a message, of people and of agents
-MOST_AT_ONCE = 256  # agents that are asked
+MOST_AT_ONCE = 256  # requests
 MOST_BYTES = 1 << 22  # of a reply
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ def text_of(answer: Any) -> str:
 
 
 def tidy(text: str) -> str:
-    """A message in one form for people and machines: on one line, and text that any file can hold."""
+    """A message in the same form for people and machines: on a line, and text that any file can hold."""
     return " ".join(text.split()).encode("utf-8", "replace").decode()
 
 

@@ -43,7 +43,7 @@ def register(commands: Commands) -> None:
     ):
         add(name, summary).add_argument("study", type=path, metavar="STUDY")
 
-    links = add("links", "so many new links, each for one judge; they are printed and kept nowhere")
+    links = add("links", "so many new links, each for a judge; they are printed and kept nowhere")
     links.add_argument("study", type=path, metavar="STUDY")
     links.add_argument("number", type=positive, metavar="N")
     links.add_argument("--address", default="http://127.0.0.1:8000/", help="where judges reach the study")
@@ -56,7 +56,7 @@ def register(commands: Commands) -> None:
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--key-file", type=path, metavar="FILE", help="the key of /admin; or TURINGLIKE_API_KEY")
     serve.add_argument("--behind-proxy", action="store_true", help="X-Real-IP tells who asks")
-    serve.add_argument("--joins-per-minute", type=positive, default=60, metavar="N", help="from one address (60)")
+    serve.add_argument("--joins-per-minute", type=positive, default=60, metavar="N", help="from an address (60)")
     serve.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and where it is")
 
     status = add("status", "judges, verdicts, exclusions by rule, and how often each agent passes for a person")
@@ -72,7 +72,7 @@ def register(commands: Commands) -> None:
     plan.add_argument("--stimuli", type=positive, required=True, metavar="N")
 
     export = add(
-        "export", "what people said as a run folder, which `score` or `trials` reads, with a table of verdicts"
+        "export", "verdicts or answers as a run folder, which `score` or `trials` reads, with a table of verdicts"
     )
     export.add_argument("study", type=path, metavar="STUDY")
     export.add_argument("-o", "--out", required=True, type=path, metavar="RUN")
@@ -84,7 +84,7 @@ def register(commands: Commands) -> None:
     batch.add_argument("--tests", type=positive, required=True, metavar="N", help="in all; those that are there count")
     batch.add_argument("--at-once", type=positive, default=64, metavar="N", help="tests that go on together (64)")
 
-    kit = add("kit", "one HTML file with the trials of N judges, for a machine without a network")
+    kit = add("kit", "an HTML file with the trials of N judges, for a machine without a network")
     kit.add_argument("study", type=path, metavar="STUDY")
     kit.add_argument("number", type=positive, metavar="N")
     kit.add_argument("-o", "--out", required=True, type=path, metavar="FILE.html")

@@ -1,8 +1,8 @@
 """The events of a study, and its state, which is read from them and from nothing else.
 
-``events.jsonl`` has a line for each event, in order; ``personal.jsonl`` has what judges said of themselves and panels'
-ids, by the judge's code. A judge's way is a list of steps, drawn when they join and kept in that event: consent,
-questions, instructions, trials, closing questions. Each step is answered once, in order.
+``events.jsonl`` has a line for each event, in order; ``personal.jsonl`` has panels' ids and answers about oneself, by
+the judge's code. A judge's way is a list of steps, drawn when they join and kept in that event: consent, questions,
+instructions, trials, closing questions. Each step is answered once, in order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Attempt = tuple[list[Step], list[dict[str, Any]]]
 class Judge:
     """A judge or participant, with the ``answers`` to their steps so far.
 
-    ``former`` are (steps, answers) of attempts that were begun anew, ``told`` answers that were to be given anew;
+    ``former`` are (steps, answers) of attempts that were begun anew, ``told`` answers that were to be replaced;
     ``ended``: finished, declined or blocked.
     """
 
@@ -209,7 +209,7 @@ def read_state(folder: Path) -> State:
 
 
 def read_personal(folder: Path) -> dict[str, dict[str, Any]]:
-    """By judge, what they said of themselves, and a panel's id as ``worker``."""
+    """By judge, what they answered about themselves, and a panel's id as ``worker``."""
     personal: dict[str, dict[str, Any]] = {}
     for _, line in _lines(folder / PERSONAL):
         personal.setdefault(str(line.get("judge")), {}).update(line.get("said", {}))

@@ -34,7 +34,7 @@ from serving.conversations.scenario import SIDES, speaker_name
 from serving.conversations.transcript import Transcript, lines_of, no_instructions
 
 CHANCE = random.SystemRandom()  # nobody can draw it again
-LOOK = 0.25  # seconds after which it is looked again whether somebody came, said something or left
+LOOK = 0.25  # seconds after which it is looked again whether somebody came, wrote or left
 HELD = 20.0  # seconds for which a question what is new is held open
 SWEEP = 1.0  # seconds after which it is looked again who has left
 TURN_SECONDS = 120.0  # within which an agent answers
@@ -155,7 +155,7 @@ class Lobby(ABC, Generic[M]):
             self.tasks[key] = asyncio.create_task(work())
 
     async def close(self) -> None:
-        """No machine is asked any more."""
+        """End what machines do."""
         for task in self.tasks.values():
             task.cancel()
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)

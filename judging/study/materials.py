@@ -1,4 +1,4 @@
-"""What people of a study are shown and asked, step by step: trials, stimuli, or steps in which they meet in a lobby."""
+"""What people of a study meet, step by step: trials, stimuli, or steps in which they meet in a lobby."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
 
 
 class ToldError(Exception):
-    """The answer ``said`` is to be given anew; ``flags`` are the names of phrases that say why."""
+    """The answer ``said`` is to be replaced; ``flags`` are the names of phrases that say why."""
 
     def __init__(self, flags: list[str], said: str) -> None:
         super().__init__(", ".join(flags))
@@ -67,9 +67,9 @@ class Material:
         self.stimuli: dict[str, Stimulus] = {}
 
     def problems(self) -> list[str]:
-        """Why people cannot be asked as the settings say, in sentences."""
+        """What the settings want and cannot be had, in sentences."""
         return [
-            f"{name}: people are not shown what was said before (history, opener, pseudo)"
+            f"{name}: people are not shown what came before (history, opener, pseudo)"
             for name, stimulus in self.stimuli.items()
             if isinstance(stimulus, ConversationStimulus)
             and (stimulus.history or stimulus.opener is not None or stimulus.pseudo)
@@ -228,7 +228,7 @@ class TrialMaterial(Material):
 
 
 def chosen(task: str | None) -> Choose:
-    """Of stimuli that name no task, those are asked the study's that may be."""
+    """Of stimuli that name no task, those get the study's that may."""
     return lambda tasks: [name for name in tasks if name == task]
 
 
@@ -251,7 +251,7 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
 
 
 class AskMaterial(Material):
-    """Stimuli that participants answer as the papers asked people: a colour of eleven, three objects, a caption (with
+    """Stimuli that participants answer as people did in the papers: a colour of eleven, three objects, a caption (with
     the 2025 paper's six checks: Methods, L731-747), a word, free or after example pairs."""
 
     settings: AnswersSettings
@@ -316,7 +316,7 @@ class AskMaterial(Material):
         if not all(texts) or max(map(len, texts)) > LONGEST.get(task, 40):
             raise BadAnswer("answer: is empty or too long")
         if task == "color_estimation" and texts[0] not in WORDS:
-            raise BadAnswer("answer: must be one of the eleven colours")
+            raise BadAnswer("answer: must be a colour of the eleven")
         return texts
 
     def _flags(self, judge: Judge, step: Step, texts: list[str], rt: float | None) -> list[str]:

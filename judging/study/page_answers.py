@@ -53,7 +53,7 @@ def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, contro
         kept["reason"] = writable(reason)
     if control is not None:
         if answer.get("control") not in control.options:
-            raise BadAnswer("control: must be one of the options")
+            raise BadAnswer("control: must be an option")
         kept |= {"control": answer["control"], "right": answer["control"] == control.right}
     return kept
 

@@ -37,7 +37,7 @@ DEFAULT = Parts()
 """Judges: the 2025 paper's captions have detectability .57 with a standard deviation of .11 over 293 online judges of
 44 trials; binomial noise of p(H|H) .67 and p(M|M) .46 explains .0053 of that variance of .0121, which leaves .0068, and
 twice as much for either rate if the two do not hang together. Stimuli: no paper tells; a standard deviation of .134,
-which is .4 of the verdicts' noise in a probit model, is assumed. Together .25, a rate of one half."""
+which is .4 of the verdicts' noise in a probit model, is assumed. Together .25, a rate of a half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def plan(
     if not 0 < half_width < 0.5:
         raise InputError(f"the half-width must be between 0 and 0.5, not {half_width}")
     if agents < 1 or per_judge < 2 or stimuli < 2:
-        raise InputError("a study has at least one agent, two trials per judge and two stimuli")
+        raise InputError("a study has at least an agent, two trials per judge and two stimuli")
 
     def reached(judges: int) -> float:
         return Design(judges, per_judge / 2, per_judge / 2 / agents, stimuli).half_width(parts, measure)

@@ -103,7 +103,7 @@ class TrialPool:
         for names in by_excerpt.values():
             names.sort(key=lambda name: self.trials[name].speaker or "")
             if together and [self.trials[name].speaker for name in names] != ["A", "B"]:
-                continue  # a speaker said nothing that can be judged
+                continue  # a speaker has no message that can be judged
             keys = [self.key[name] for name in names]
             machines = tuple(
                 key[f"{side}agent"] for key in keys for side in ("", "beside_") if key[f"{side}truth"] == "machine"
@@ -147,7 +147,7 @@ class TrialPool:
                 problems.append(f"trials: there are no pairs of {', '.join(lacking)}")
         pictures = {image.name for trial in self.trials.values() for image in trial.images_by_field().values()}
         if gone := sorted(name for name in pictures if not (self.folder / name).is_file()):
-            problems.append(f"trials: of the pictures {count(len(gone), 'file')} cannot be found, such as {gone[0]}")
+            problems.append(f"trials: {count(len(gone), 'picture')} gone, such as {gone[0]}")
         if wanted.catch and not self.has_catch():
             problems.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
         if few := self.lacking():

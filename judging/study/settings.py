@@ -75,7 +75,7 @@ class Trials(_Table):
     """The trials of a judge: ``number`` are drawn, after ``practice`` that does not count.
 
     The first ``feedback`` reveal what was right. ``catch`` and ``repeats`` are added, as shares of ``number``.
-    ``choices`` of conversations: one speaker a page, both, or which of four pairs.
+    ``choices`` of conversations: a speaker a page, both, or which of four pairs.
     """
 
     number: Number

@@ -1,6 +1,6 @@
 """A study while it is served: judges join, see a step, answer it. An answer is on disk before its page goes on.
 
-Nothing here knows HTTP. All of it runs in an event loop; an event is taken into the state and given to the store at
+Nothing here knows HTTP. All of it runs in an event loop; an event is taken into the state and put into the store at
 once, so that two tabs that answer the same step give a single verdict, the first.
 """
 
@@ -92,7 +92,7 @@ class Study:
         self._writer: asyncio.Task[None] | None = None
         self._links = read_links(folder)
         known = read_personal(folder).items()
-        self._workers: dict[str, str] = {code: said["worker"] for code, said in known if "worker" in said}
+        self._workers: dict[str, str] = {code: about["worker"] for code, about in known if "worker" in about}
         self._by_worker = {worker: code for code, worker in self._workers.items() if code in self.state.judges}
         self._released: set[str] = set()
         self._seen = count_pages(self.state.judges.values(), self._released)
@@ -171,8 +171,8 @@ class Study:
         is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
         if self.state.closed or is_enough:
             raise Refused("closed")
-        at_it = [one for one in self.state.judges.values() if one.ended is None and one.code not in self._released]
-        if finished + len(at_it) >= settings.most:
+        at_it = [judge for judge in self.state.judges.values() if judge.ended is None]
+        if finished + sum(judge.code not in self._released for judge in at_it) >= settings.most:
             raise Refused("full")
         judge = self._enlist(hashed(token), link=personal)
         if worker:
@@ -226,7 +226,7 @@ class Study:
         """Keep the answer to a step, now or as of ``at``; returns whether it is new. On return it is on disk.
 
         Raises Refused where it is not this step's turn, BadAnswer, and ToldError (which is kept) where it is to be
-        given anew.
+        answered anew.
         """
         if step < judge.step:
             await self._written()
@@ -295,9 +295,9 @@ class Study:
             self._note({**event, "at": now()})
         await self._written()
 
-    def _personal(self, code: str, said: dict[str, str]) -> None:
-        if said:
-            line = {"judge": code, "at": now(), "said": said}
+    def _personal(self, code: str, about: dict[str, str]) -> None:
+        if about:
+            line = {"judge": code, "at": now(), "said": about}
             self.store.put(self.folder / PERSONAL, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
     async def _written(self) -> None:

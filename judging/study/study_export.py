@@ -42,7 +42,7 @@ Record = dict[str, Any]
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
     """Write the run folder ``out``; returns the number of verdicts or answers. Raises InputError, StorageError.
 
-    ``personal`` adds what people said of themselves, and a table with the ids of panels.
+    ``personal`` adds what people answered about themselves, and a table with the ids of panels.
     """
     known, state = read_personal(folder), read_state(folder)
     rows = material.rows(state, known)
@@ -82,7 +82,7 @@ def write_participants(
     """Write a row for each person, in the order in which they came, for payment.
 
     It has the panel's id, how they ended, the code that they got or would have got, the number of their answers and of
-    excluded ``verdicts`` with the rules, and what they said of themselves.
+    excluded ``verdicts`` with the rules, and what they answered about themselves.
     """
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
@@ -125,7 +125,7 @@ def _verdict(row: Row) -> Record:
 
 
 def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
-    # Answers that were to be given anew are rejected attempts.
+    # Answers that were to be replaced are rejected attempts.
     for step, event in zip(judge.steps, judge.answers, strict=False):
         if step["kind"] != "ask":
             continue

@@ -34,9 +34,9 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         return status | {"tests": {**tests, "void": len(void)}, "void": dict(reasons)}
     if material.kind != "trial":
         answers = [event for judge in state.judges.values() for event in judge.answers if event["kind"] == "ask"]
-        told = sum(len(judge.told) for judge in state.judges.values())
+        again = sum(len(judge.told) for judge in state.judges.values())
         flagged = sum(bool(event["flags"]) for event in answers)
-        return status | {"answers": {"all": len(answers), "told": told, "flagged": flagged}}
+        return status | {"answers": {"all": len(answers), "told": again, "flagged": flagged}}
     excluded: dict[str, list[str]] = defaultdict(list)  # the judges of each verdict, by rule
     verdicts: dict[str, list[str]] = defaultdict(list)  # by whose the answer is
     rows = [row for row in material.rows(state, personal) if row["phase"] != "practice"]
@@ -51,8 +51,8 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
             rule: {"verdicts": len(codes), "judges": len(set(codes))} for rule, codes in sorted(excluded.items())
         },
         "agents": {
-            name: {"verdicts": len(given), "said_human": round(given.count("human") / len(given), 4)}
-            for name, given in sorted(verdicts.items())
+            name: {"verdicts": len(group), "said_human": round(group.count("human") / len(group), 4)}
+            for name, group in sorted(verdicts.items())
         },
     }
 
@@ -80,7 +80,7 @@ def print_study(status: dict[str, Any]) -> None:
     elif "answers" in status:
         answers = status["answers"]
         print(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")
-        print(f"  to be given anew: {answers['told']:,}")
+        print(f"  to be answered anew: {answers['told']:,}")
     else:
         print(f"verdicts: {status['verdicts']['counted']:,} count of {status['verdicts']['all']:,}")
         for rule, about in status["excluded"].items():

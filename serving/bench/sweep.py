@@ -229,6 +229,6 @@ def record_rate(records: Path) -> float | None:
     steady = [end for end in ends if end >= ends[0] + STARTING]
     if len({*steady}) < ROUNDS:
         return None
-    answered = sum(line["status"] != "failed" for line in lines) / len(lines)
+    answered: float = sum(line["status"] != "failed" for line in lines) / len(lines)
     after_first = sum(end > steady[0] for end in steady)
     return answered * after_first / (steady[-1] - steady[0])

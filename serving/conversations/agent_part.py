@@ -1,4 +1,4 @@
-"""An agent's part in a conversation on a real clock: it is asked when it is due, and its messages go out when typed."""
+"""An agent's part in a conversation on a real clock: it is called when due, and its messages go out when typed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class AgentPart:
     """Use :meth:`run` as a task, and :meth:`wake` after each message of a person.
 
     ``clock`` returns the seconds since the conversation's start. ``ask`` returns the reply of a side's agent; None
-    if it has failed, and is asked again when a person writes. ``send`` publishes what a side has typed.
+    if it has failed, and is called again when a person writes. ``send`` publishes what a side has typed.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class AgentPart:
                 await self._call(event.side)
 
     def wake(self) -> None:
-        """A person has written: what is due has changed, and an agent that failed may be asked again."""
+        """A person has written: what is due has changed, and an agent that failed may be called again."""
         self._has_failed = False
         self._woken.set()
 

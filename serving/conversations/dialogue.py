@@ -9,7 +9,7 @@
 
 By turns the agent's delay is drawn and not waited for; the person's is the time since the last message. In a
 :class:`BurstDialogue` the clock is real. Seeds are derived for the pair (``human~eliza``, or ``eliza~human`` where the
-person is B). The agent's own filters may have it asked again; the filters of conversations only flag messages.
+person is B). The agent's own filters may call it again; the filters of conversations only flag messages.
 Whatever goes wrong, the dialogue is as it was before the call, and the same or another message may be sent.
 """
 
@@ -273,7 +273,7 @@ class Dialogue:
             verdicts: list[dict[str, Any]] = request.attempts[-1]["verdicts"]
             rejected = [verdict for verdict in verdicts if verdict["rejected"]]
             reasons = "; ".join(f"{verdict['filter']}: {verdict['found']}" for verdict in rejected)
-            raise AnswerError("rejected", f"{self.agent} said nothing that its filters let pass: {reasons}")
+            raise AnswerError("rejected", f"{self.agent} has nothing that its filters let pass: {reasons}")
         if request.status != "ok":
             raise AnswerError(*(request.error or ("failed", f"{self.agent} gave no answer")))
         if why is not None:
@@ -295,7 +295,7 @@ class BurstDialogue(Dialogue):
     _deadline: float | None = None
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
-        """Start the conversation's clock; returns the stimulus's opener, if it has one."""
+        """Start the conversation's clock; returns the stimulus's opener, if it has any."""
         if self._task is None:
             with self._at_work():
                 await self._write_pseudo(deadline)

@@ -80,7 +80,7 @@ def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[s
     """The journalled turns of the ``wanted`` conversations by (stimulus, sample), and there by (attempt at the
     conversation, turn). Raises InputError for a line that is no turn.
 
-    A turn that stands there again was requested anew, as a line had been lost: the turns after the old one go.
+    A turn that stands there again was requested anew, as a line was lost: the turns after the old one go.
     """
     conversations: dict[tuple[str, int], dict[tuple[int, int], Turn]] = {}
     if not path.exists():

@@ -63,7 +63,7 @@ class PairSettings(Settings):
     delays: DelaySettings = DelaySettings()
     """How long both speakers take over a message, on the conversation's own clock."""
     quiet_s: float = Field(QUIET_S, ge=0, le=3600)
-    """In a burst dialogue, for how many seconds the other one must have been quiet before an agent is asked."""
+    """In a burst dialogue, for how many seconds the other speaker must have been quiet before an agent is called."""
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
         """The policy for a conversation of the type ``kind`` between the two of ``pair``."""
@@ -72,7 +72,7 @@ class PairSettings(Settings):
 
 
 def read_pair_settings(name: str, values: Mapping[str, Any] | None) -> PairSettings:
-    """The settings of the pair ``name``. Raises InputError with every bad one."""
+    """The settings of the pair ``name``. Raises InputError with every fault."""
     try:
         return PairSettings.model_validate(values or {})
     except ValidationError as error:

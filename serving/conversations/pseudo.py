@@ -1,7 +1,7 @@
 """Pseudo-dialogue: lines that an agent writes before a conversation, for both speakers, as if they had been sent.
 
 X-Turing (ACL 2025, arXiv 2408.09853): the model names n topics and writes m turns about each. If it writes fewer it is
-asked to go on; what it writes beyond m is cut. Both speakers have it before them, after the stimulus's history.
+to go on; what it writes beyond m is cut. Both speakers have it before them, after the stimulus's history.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Ask = Callable[[int, Mapping[str, Any]], Awaitable[Turn]]
 
 
 class NothingWritten(Exception):
-    """The agent was asked again and again and wrote nothing that could be used."""
+    """The agent, however often called, wrote nothing that could be used."""
 
 
 async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tries: int) -> Turn | None:
     """Have the agent on ``side`` write the pseudo-dialogue that the stimulus wants into the ``transcript``.
 
     ``ask`` requests a turn by its number and options; at most ``tries`` in a row may bring nothing new. Returns the
-    turn that failed or was rejected, if one was. Raises NothingWritten.
+    turn that failed or was rejected, if any was. Raises NothingWritten.
     """
     stimulus, names = transcript.stimulus, transcript.names
     wanted = stimulus.pseudo
@@ -79,5 +79,5 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
 
 
 def _turns(messages: list[PseudoMessage]) -> int:
-    """The number of turns: messages of one speaker in a row are one turn."""
+    """The number of turns: messages of one speaker in a row are a turn."""
     return sum(at == 0 or message.speaker != messages[at - 1].speaker for at, message in enumerate(messages))

@@ -47,11 +47,11 @@ def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStim
 
 
 def speaker_name(speaker: str, names: Sequence[str] | None) -> str:
-    """The name of a ``speaker`` who may be called "A" or "B", if neither is one of the ``names``."""
+    """The name of a ``speaker`` who may be called "A" or "B", if neither is among the ``names``."""
     return names[SIDES.index(speaker)] if names and speaker in SIDES and not {*SIDES} & {*names} else speaker
 
 
-# one message of an agent after a history
+# a message of an agent after a history
 
 
 def next_side(stimulus: ConversationStimulus) -> int:

@@ -2,7 +2,7 @@
 
 No clock runs here; times are seconds from the conversation's start. Sides are 0 for A and 1 for B. Burst dialogue
 follows X-Turing (ACL 2025, arXiv 2408.09853): who hears a message waits for more until the other speaker has been quiet
-for ``quiet_s``; then the agent is asked, with all messages so far; each line of its reply is a message, which goes out
+for ``quiet_s``; then the agent is called, with all messages so far; each line of its reply is a message, which goes out
 once it is typed. What is not sent when the other speaker writes is withdrawn. By turns (ping-pong) the same rules hold:
 a reply is a message, and nobody waits for quiet.
 """
@@ -34,7 +34,7 @@ def no_instructions(stimulus: ConversationStimulus, draw: Draw) -> None:
 
 
 class Event(NamedTuple):
-    """A message of the speaker on ``side`` is to be sent at ``at``, or its agent to be asked."""
+    """A message of the speaker on ``side`` is to be sent at ``at``, or its agent to be called."""
 
     at: float
     what: Literal["send", "call"]
@@ -51,7 +51,7 @@ class Transcript:
     """A conversation about ``stimulus``, which has names and who starts (see ``scenario.draw_scenario``).
 
     ``speakers`` are the names of A and B in records, ``agents`` the sides that :attr:`next_event` asks. ``raws`` holds
-    what came beside the text of each reply; ``unread`` the letters that each side has heard since it was asked, None
+    what came beside the text of each reply; ``unread`` the letters that each side has heard since it was called, None
     where nothing is due.
     """
 
@@ -121,7 +121,7 @@ class Transcript:
 
     @property
     def next_event(self) -> Event | None:
-        """None once the conversation is over. Of two at one time a message is sent first, and A's before B's."""
+        """None once the conversation is over. Of two at a time a message is sent first, and A's before B's."""
         if self.ended:
             return None
         events = [Event(typed[0].at, "send", side) for side, typed in enumerate(self.typing) if typed]
@@ -158,12 +158,12 @@ class Transcript:
         return message
 
     def call(self, side: int) -> int:
-        """The agent of ``side`` is asked; returns how many letters it reads. What it hears from now on is unread."""
+        """The agent of ``side`` is called; returns how many letters it reads. What it hears from now on is unread."""
         letters, self.unread[side] = self.unread[side] or 0, None
         return letters
 
     def type(self, side: int, answer: TurnAnswer, read: int, at: float, answered: float = 0.0) -> None:
-        """The agent of ``side``, asked at ``at`` with ``read`` letters, begins to type its reply. No message goes out
+        """The agent of ``side``, called at ``at`` with ``read`` letters, begins to type its reply. No message goes out
         before it ``answered``, and none if it has heard something meanwhile."""
         numbers, raw = random.Random(f"delay {self.seed} {self.number}"), answer.raw
         for text in lines_of(answer.text) if self.is_burst else [answer.text]:
@@ -246,7 +246,7 @@ class Transcript:
         return lines
 
     def _labelled(self, speaker: str, text: str, raw: Any) -> str:
-        """A message to a person, after the label of another speaker that was cut from it, if one was."""
+        """A message to a person, after the label of another speaker that was cut from it, if any was."""
         match raw:
             case {"text": str(reply)} if self.stimulus.type != "MM":
                 label = leading_label(reply, *short_names(self.names, speaker))

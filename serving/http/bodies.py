@@ -166,7 +166,7 @@ def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | 
     named = [name for name in IMAGES if name in item.stimulus]
     if named:
         raise invalid([(f"stimulus.{name}", "images travel under images, not in the stimulus") for name in named])
-    images: dict[str, bytes] = {**item.images}
+    images: dict[str, bytes] = {str(name): content for name, content in item.images.items()}
     return checked_stimulus(item.stimulus | {name: name for name in images}, images), images or None
 
 

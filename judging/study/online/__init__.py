@@ -1,1 +1,1 @@
-"""The online test, live: a judge asks two agents, who do not see each other, and says which one is the human."""
+"""The online test, live: a judge asks two agents, who do not see each other, which of them is the human."""

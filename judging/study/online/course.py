@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from judging.study.settings import Tests as TestSettings
 from judging.trial_set import QUESTION_OF_PAIRS
@@ -39,7 +39,7 @@ TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Said:
-    """A question or an answer; ``raw`` is what a machine said before it was cut, ``delay_s`` what it took."""
+    """A question or an answer; ``raw`` is a machine's text before it was cut, ``delay_s`` what it took."""
 
     text: str
     clock: float
@@ -73,7 +73,7 @@ class OnlineTest:
     exchanges: int
     verdicts: Literal["each", "end"]
     ready: set[str] = field(default_factory=set)
-    asked: list[Said] = field(default_factory=list)
+    questions: list[Said] = field(default_factory=list)
     answers: list[dict[int, Said]] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     void: str | None = None
@@ -92,7 +92,7 @@ class OnlineTest:
 
     def last_clock(self) -> float:
         """The clock of the last question or verdict."""
-        clocks = [question.clock for question in self.asked] + [judged.clock for judged in self.judged]
+        clocks = [question.clock for question in self.questions] + [judged.clock for judged in self.judged]
         return max(clocks, default=0.0)
 
     def shown_at(self, exchange: int) -> float:
@@ -115,7 +115,7 @@ class OnlineTest:
         sides = list(zip(self.people, (0, *SIDES), strict=True))
         reading = {who for who in self.people if who in participants and who not in self.ready}
         due: list[tuple[str, int, Act]] = [(who, side, "ready") for who, side in sides if who in reading]
-        number = len(self.asked)
+        number = len(self.questions)
         if number and len(self.answers[-1]) < len(SIDES):
             left = [(who, side) for who, side in sides[1:] if side not in self.answers[-1] and who not in reading]
             return [*due, *((who, side, "answer") for who, side in left)]
@@ -133,7 +133,7 @@ class OnlineTest:
     def messages(self, side: int, exchanges: int | None = None) -> list[dict[str, str]]:
         """The first ``exchanges`` (all) with an agent, or as the judge has them (side 0), to whom B is both agents."""
         messages = []
-        for question, answers in zip(self.asked[:exchanges], self.answers, strict=False):
+        for question, answers in zip(self.questions[:exchanges], self.answers, strict=False):
             messages.append({"speaker": "A", "text": question.text})
             if side == 0:
                 messages.append({"speaker": "B", "text": "\n".join(f"{at}: {answers[at].text}" for at in SIDES)})
@@ -162,12 +162,12 @@ class Tests:
             case "test_ready":
                 test.ready.add(event["who"])
             case "test_asked":
-                test.asked.append(_said(event))
+                test.questions.append(_said(event))
                 test.answers.append({})
             case "test_answered":
                 test.answers[-1][event["side"]] = _said(event)
             case "test_judged":
-                number = len(test.asked)
+                number = len(test.questions)
                 test.judged.append(Judged(event["who"], number, event["verdict"], event["reason"], event["clock"]))
             case "test_void":
                 test.void = event["why"]
@@ -202,17 +202,12 @@ def shortened(text: str, words: int) -> str:
 # which test is held next
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """What is drawn for a test."""
 
     exchanges: int
     condition: Condition
     pair: Pair
-
-    @property
-    def people(self) -> int:
-        return people_of(self.pair)
 
 
 def drawn_pair(settings: TestSettings, chance: random.Random) -> tuple[Pair, int]:

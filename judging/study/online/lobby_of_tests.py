@@ -1,4 +1,4 @@
-"""The lobby of online tests: participants wait, are given parts, see what their part may see, and make their moves.
+"""The lobby of online tests: participants wait, get parts, see what their part may see, and make their moves.
 
 Who is to judge and who takes a person's part is drawn anew for each test, among those who have waited longest. More may
 wait than a test takes: they are there when somebody leaves. Where kinds of tests take more and fewer people, everybody
@@ -6,7 +6,7 @@ waits for as many as any takes; the kind is drawn after that, by its share alone
 they waited whom they ask. Who is not heard of for a while, or does not do in time what is awaited of them, has left:
 the test is void, and the others may go back to the lobby.
 
-Machines are asked through a `turinglike serve`, each agent for its own conversation with the judge. When an answer is
+A `turinglike serve` answers for machines, each agent for its conversation with the judge. When an answer is
 shown the model of delays says (:mod:`serving.conversations.pair_settings`).
 """
 
@@ -26,7 +26,7 @@ from agents.answers import VerdictAnswer, is_blank
 from judging.study.agent_server import LONGEST, REPLY_SECONDS, TRIES, NoAnswerError, text_of, tidy
 from judging.study.events import Judge, State
 from judging.study.lobby import Lobby, Note, View
-from judging.study.online.course import PARTS, SIDES, Act, Cell, OnlineTest, drawn_pair, next_cell, shortened
+from judging.study.online.course import PARTS, SIDES, Act, Cell, OnlineTest, drawn_pair, next_cell, people_of, shortened
 from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
 
@@ -96,7 +96,7 @@ class OnlineLobby(Lobby[OnlineTest]):
             cell = next_cell(tests, counted, self.chance(f"cell {begun}"), kind)
             chosen = there[:needed]
             self.chance(f"people {begun}").shuffle(chosen)
-            chosen = chosen[: cell.people]
+            chosen = chosen[: people_of(cell.pair)]
             for code in chosen:
                 self.waiting.pop(code)
             await self.begin(cell, chosen)
@@ -145,7 +145,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         act = next((act for who, _, act in self.due(test) if who == code), None)
         both = test.shown(self.clock(test))
         exchanges = []
-        for number, (question, answers) in enumerate(zip(test.asked, test.answers, strict=True)):
+        for number, (question, answers) in enumerate(zip(test.questions, test.answers, strict=True)):
             sides = [side] if side else [*SIDES] if number < both else []
             texts = [answers[at].text for at in sides if at in answers]
             exchanges.append({"question": question.text, "answers": texts})
@@ -166,7 +166,7 @@ class OnlineLobby(Lobby[OnlineTest]):
             "verdicts": [] if side else verdicts,
         }
 
-    # moves: each is checked and taken into the state in one go, so that of two tabs the first counts
+    # moves: each is checked and taken into the state at once, so that of two tabs the first counts
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
         test, act, turn = self.meeting_of(judge.code), body.get("act"), body.get("turn")
@@ -204,13 +204,13 @@ class OnlineLobby(Lobby[OnlineTest]):
         return None
 
     async def _ask(self, test: OnlineTest, text: str) -> None:
-        before = test.shown_at(len(test.asked) - 1) if test.asked else 0.0
-        read = sum(len(answer.text) for answer in test.answers[-1].values()) if test.asked else 0
+        before = test.shown_at(len(test.questions) - 1) if test.questions else 0.0
+        read = sum(len(answer.text) for answer in test.answers[-1].values()) if test.questions else 0
         taken = self._delay(test, 0, len(text), read) if self.is_simulated else self.clock(test) - before
         await self._say({"event": "test_asked", "who": test.judge}, test, text, before, taken)
 
     async def _answer(self, test: OnlineTest, side: int, text: str, raw: str | None = None) -> None:
-        question, who = test.asked[-1], test.agents[side - 1]
+        question, who = test.questions[-1], test.agents[side - 1]
         taken = self.clock(test) - question.clock
         if who not in self.state.judges:
             modelled = self._delay(test, side, len(text), len(question.text))
@@ -219,7 +219,7 @@ class OnlineLobby(Lobby[OnlineTest]):
 
     async def _judge(self, test: OnlineTest, who: str, verdict: str, reason: str) -> None:
         """The verdict of ``who``, which is not who asks where there are no people."""
-        clock = test.shown_at(len(test.asked) - 1) if self.is_simulated else self.clock(test)
+        clock = test.shown_at(len(test.questions) - 1) if self.is_simulated else self.clock(test)
         about = {"verdict": verdict, "reason": tidy(reason)[:LONGEST_REASON] or None, "clock": round(clock, 3)}
         await self.note({"event": "test_judged", "test": test.id, "who": who, **about})
 
@@ -230,7 +230,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         await self.note({**event, "test": test.id, "text": text, **times, "raw": raw})
 
     def _delay(self, test: OnlineTest, side: int, written: int, read: int) -> float:
-        return self.settings.delays.draw(written, read, self.chance(f"{test.id} delay {len(test.asked)} {side}"))
+        return self.settings.delays.draw(written, read, self.chance(f"{test.id} delay {len(test.questions)} {side}"))
 
     # machines
 
@@ -247,7 +247,7 @@ class OnlineLobby(Lobby[OnlineTest]):
     async def _move(self, test: OnlineTest, who: str, side: int, act: Act) -> None:
         is_machine = side in SIDES and test.parts[side - 1] == "machine"
         server = self.settings.agents.server if is_machine else self.settings.batch.server
-        number = len(test.asked)
+        number = len(test.questions)
         try:
             if act == "judge":
                 name = self.settings.batch.verdicts
@@ -258,7 +258,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         except NoAnswerError as error:
             await self._void(test, str(error))
             return
-        if (who, side, act) not in self.due(test) or len(test.asked) != number:
+        if (who, side, act) not in self.due(test) or len(test.questions) != number:
             return
         if act == "judge":
             await self._judge(test, name, verdict.verdict, verdict.reason or "")
@@ -277,7 +277,7 @@ class OnlineLobby(Lobby[OnlineTest]):
 
 def _turn(test: OnlineTest, act: Any) -> int:
     """The number of the exchange that an act is of: it tells an act that is sent twice from the next."""
-    return len(test.asked) + int(act == "ask")
+    return len(test.questions) + int(act == "ask")
 
 
 def _is_done(test: OnlineTest, side: int, act: Any, turn: Any) -> bool:
@@ -288,7 +288,7 @@ def _is_done(test: OnlineTest, side: int, act: Any, turn: Any) -> bool:
         case "ready":
             return test.people[side] in test.ready
         case "ask":
-            return side == 0 and 0 < turn <= len(test.asked)
+            return side == 0 and 0 < turn <= len(test.questions)
         case "answer":
             return side > 0 and 0 < turn <= len(test.answers) and side in test.answers[turn - 1]
         case "judge":

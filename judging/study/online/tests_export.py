@@ -23,16 +23,9 @@ from judging.study.online.course import SIDES, Judged, OnlineTest, Part
 from judging.study.study_export import PARTICIPANTS, Record, write_participants, write_people_run
 from judging.trial_set import MARKER, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
-from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 
-TESTS = "tests.csv"
-COLUMNS = (
-    "test", "began", "judge", "condition", "pair", "exchanges", "agent_1", "part_1", "agent_2", "part_2", "after",
-    "said_human", "right", "reason", "seconds",
-)  # fmt: skip
-"""Of ``tests.csv``, a row per verdict: ``after`` so many of the ``exchanges`` ``said_human`` is which agent was said to
-be the human, 1 or 2; ``right`` is empty where both were of one kind; ``seconds`` from the answers to the verdict."""
+SOURCE = "conversations.jsonl"
 PARTS_TRUTH: Mapping[Part, Truth] = {"person": "human", "machine": "machine"}
 
 
@@ -42,13 +35,13 @@ def export_tests(
     """Write the folder ``out``; returns the number of verdicts. Raises InputError where no test is over, StorageError.
 
     It has ``conversations`` (a run folder), ``trials`` with their key beside them, ``verdicts`` (a run folder about
-    these), ``tests.csv`` and, with ``personal``, ``participants.csv``.
+    these) and, with ``personal``, ``participants.csv``.
     """
     tests = [test for test in state.tests.counted() if test.is_over()]
     if not tests:
         raise InputError("no test is over yet")
-    with new_folder(out, marker=TESTS, force=force) as made:
-        source = made / "conversations.jsonl"
+    with new_folder(out, marker=SOURCE, force=force) as made:
+        source = made / SOURCE
         with replacing(source) as file:
             file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
         conversations = [record for test in tests for record in _conversations(test, state)]
@@ -58,8 +51,6 @@ def export_tests(
             _verdict(test, judged, trials[test.id, judged.exchanges], state) for test in tests for judged in test.judged
         ]
         _write_run(made / "verdicts", made / "trials" / MARKER, out, verdicts)
-        with (made / TESTS).open("w", encoding="utf-8", newline="") as table:
-            write_rows(table, COLUMNS, (_row(test, judged, state) for test in tests for judged in test.judged))
         if personal is not None:
             write_participants(made / PARTICIPANTS, state, personal)
     return len(verdicts)
@@ -71,12 +62,12 @@ def _stimulus(test: OnlineTest) -> dict[str, Any]:
 
 
 def _conversations(test: OnlineTest, state: State) -> Iterator[Record]:
-    samples: Counter[str] = Counter()  # two machines may be one agent
+    samples: Counter[str] = Counter()  # two machines may be the same agent
     for side in SIDES:
         judge, agent = (_name(who, state) for who in (test.judge, test.agents[side - 1]))
         pair = f"{judge}~{agent}"
         messages: list[Message] = []
-        for question, answers in zip(test.asked, test.answers, strict=True):
+        for question, answers in zip(test.questions, test.answers, strict=True):
             for speaker, who, part in (("A", judge, question), ("B", agent, answers[side])):
                 messages.append(
                     Message(
@@ -113,7 +104,7 @@ def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: st
     shown = Shown("conversation", test.id, row, folder, None, None)
     delays = [  # as the judge saw them: both answers at once
         seconds
-        for number, question in enumerate(test.asked[:exchanges])
+        for number, question in enumerate(test.questions[:exchanges])
         for seconds in (question.delay_s, round(test.shown_at(number) - question.clock, 3))
     ]
     both = []
@@ -129,6 +120,7 @@ def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: st
 
 def _verdict(test: OnlineTest, judged: Judged, trial: str, state: State) -> Record:
     is_person = judged.who in state.judges
+    seconds = round(judged.clock - test.shown_at(judged.exchanges - 1), 3)  # from the answers to the verdict
     answer = VerdictAnswer.model_validate({"verdict": judged.verdict, "reason": judged.reason})
     return {
         "task": "judgement",
@@ -137,23 +129,9 @@ def _verdict(test: OnlineTest, judged: Judged, trial: str, state: State) -> Reco
         "sample": 0,
         "kind": "human" if is_person else "machine",
         "answer": plain(answer),
-        "raw": {"test": test.id, "after": judged.exchanges, "seconds": _seconds(test, judged)},
+        "raw": {"test": test.id, "after": judged.exchanges, "seconds": seconds},
         "created": test.at,
     }
-
-
-def _row(test: OnlineTest, judged: Judged, state: State) -> list[Any]:
-    human = {"human": 1, "machine": 2}.get(judged.verdict)
-    right = None if human is None or test.pair != "person machine" else int(test.parts[human - 1] == "person")
-    agents = [cell for agent, part in zip(test.agents, test.parts, strict=True) for cell in (_name(agent, state), part)]
-    return [
-        test.id, test.at, _name(judged.who, state), test.condition, test.pair, test.exchanges, *agents,
-        judged.exchanges, human, right, judged.reason, _seconds(test, judged),
-    ]  # fmt: skip
-
-
-def _seconds(test: OnlineTest, judged: Judged) -> float:
-    return round(judged.clock - test.shown_at(judged.exchanges - 1), 3)
 
 
 def _name(who: str, state: State) -> str:

@@ -485,7 +485,7 @@ def test_what_people_would_not_be_shown_is_refused(
     row = json.loads((tmp_path / "set.jsonl").read_text())
     (tmp_path / "set.jsonl").write_text(json.dumps(row | more))
     assert main(["study", "check", str(study)]) == 2
-    assert "talk: people are not shown what was said before" in capsys.readouterr().err
+    assert "talk: people are not shown what came before" in capsys.readouterr().err
 
 
 def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) -> None:

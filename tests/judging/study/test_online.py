@@ -82,7 +82,7 @@ def test_a_judge_a_person_and_a_machine(
     assert state == before[0]
     [test] = state.tests.by_id.values()
     person = test.agents[test.parts.index("person")]
-    assert (len(test.asked), [one.exchanges for one in test.judged]) == (2, [1, 2] if verdicts == "each" else [2])
+    assert (len(test.questions), [one.exchanges for one in test.judged]) == (2, [1, 2] if verdicts == "each" else [2])
     assert {test.judged[-1].verdict, test.judged[-1].reason} == {"human", "because"}
     for server, body in asked:
         assert server == "http://127.0.0.1:8001/"
@@ -382,13 +382,13 @@ def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest
     async def work(served: Study) -> None:
         judge = await arrived(served, "test")
         taking_part = asyncio.create_task(take_part(served, judge, "q"))
-        while not (tests := list(served.state.tests.by_id.values())) or not tests[0].asked:
+        while not (tests := list(served.state.tests.by_id.values())) or not tests[0].questions:
             await asyncio.sleep(0.01)
         real, [test] = time.time, tests
         monkeypatch.setattr(time, "time", lambda: real() - 3600)
         seen = await asyncio.wait_for(taking_part, 600)
         assert seen[-1]["state"] == "over"
-        assert 0 < test.asked[0].clock < test.asked[1].clock < test.judged[0].clock < 600
+        assert 0 < test.questions[0].clock < test.questions[1].clock < test.judged[0].clock < 600
         monkeypatch.setattr(time, "time", lambda: test.began() - 3600)
         assert (
             OnlineLobby(lobby_of(served).settings, served.state, served._happened, served._written).clock(test)
@@ -458,9 +458,9 @@ def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
     for name, test in whole.items():
         other = resumed[name]
         assert (test.agents, test.condition, test.exchanges) == (other.agents, other.condition, other.exchanges)
-        assert (test.asked, test.answers, test.judged) == (other.asked, other.answers, other.judged)
+        assert (test.questions, test.answers, test.judged) == (other.questions, other.answers, other.judged)
         assert all(len(said.text.split()) < 15 for both in test.answers for said in both.values())
-        assert all(one.delay_s > 1 for one in test.asked)
+        assert all(one.delay_s > 1 for one in test.questions)
     assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 0
     for folder in ("conversations", "verdicts"):
         for path in (tmp_path / "out" / folder / "records").iterdir():
@@ -609,4 +609,4 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, mach
         judge.context.close()
     assert faults == []
     first, second = read_state(study).tests.by_id.values()
-    assert (len(first.asked), first.judged[0].reason, second.void is None) == (1, "so", False)
+    assert (len(first.questions), first.judged[0].reason, second.void is None) == (1, "so", False)

@@ -126,7 +126,7 @@ def test_a_picture_that_is_gone_is_named_and_a_key_of_other_trials_refused(tmp_p
     drawn = pool(tmp_path, "image_captioning", rows, number=6)
     assert drawn.problems() == []
     (tmp_path / "T" / "media" / "s0003.png").unlink()
-    assert drawn.problems() == ["trials: of the pictures 1 file cannot be found, such as media/s0003.png"]
+    assert drawn.problems() == ["trials: 1 picture gone, such as media/s0003.png"]
     source = tmp_path / "T" / "trials.jsonl"
     source.write_text(source.read_text().replace("s0004.png", "s0005.png"))
     with pytest.raises(InputError, match="is the key of other trials"):

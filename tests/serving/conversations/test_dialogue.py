@@ -279,7 +279,7 @@ def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
         assert dialogue.transcript() == []
         script.replies = {3: "bad"}
         await dialogue.say("first, again")
-        with pytest.raises(AnswerError, match="talker said nothing that its filters let pass: bad: bad") as failed:
+        with pytest.raises(AnswerError, match="talker has nothing that its filters let pass: bad: bad") as failed:
             await dialogue.say("second")
         assert failed.value.code == "rejected"
         assert len(dialogue.transcript()) == 2

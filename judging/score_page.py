@@ -18,7 +18,7 @@ from judging.published import published
 from judging.tables import Estimate, Grid, Table, is_missing
 from judging.verdicts import SAID
 from serving.runs.display_text import count
-from serving.web.rendering import render
+from serving.web.report import render
 from serving.web.viewer_provenance import TASK_NAMES
 
 if TYPE_CHECKING:

@@ -103,7 +103,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     ask = command(
         "ask",
-        "serving.ask:ask",
+        "serving.asking:ask",
         "answers to a few pictures, words or topics, at once",
         settings,
         as_json,

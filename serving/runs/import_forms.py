@@ -39,7 +39,7 @@ from serving.runs.published_benchmark import (
 from serving.runs.records import KEYS, problems
 from serving.runs.row_problems import as_problems, repeated_ids
 from serving.runs.run import PERSON
-from serving.runs.scanpath_sets import CocoPath, Size, searched_for, sidecar
+from serving.runs.set_making import CocoPath, Size, searched_for, sidecar
 
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 # The keys of our records that an import keeps; whose the record is and where it came from is the import's to say.

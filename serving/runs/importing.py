@@ -26,7 +26,7 @@ from serving.runs.published_benchmark import Source
 from serving.runs.records import schema_mismatch
 from serving.runs.run import Run
 from serving.runs.run_json import new_run_json
-from serving.runs.scanpath_sets import Size
+from serving.runs.set_making import Size
 
 IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}

@@ -18,7 +18,7 @@ from agents.errors import InputError, Problem
 from serving.runs.csv_tables import by_line, read_table
 from serving.runs.published_benchmark import Answered, Source, answer_to, person, refuse
 from serving.runs.row_problems import FieldProblem, strict_json
-from serving.runs.scanpath_sets import Size
+from serving.runs.set_making import Size
 
 JSPSYCH = ("trial_type", "trial_index")  # columns that each of its rows has
 SUBJECTS = ("subject", "participant", "subject_id", "participant_id", "worker", "worker_id")

@@ -12,12 +12,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, TypeAdapter, ValidationError, model_validator
 
 from agents.errors import InputError, Problem
 from agents.stimuli import IMAGES
@@ -28,7 +28,6 @@ from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing
 from serving.runs.published_benchmark import read_bytes, task_of_file
 from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
-from serving.runs.scanpath_sets import searched_for
 from serving.runs.set_rows import ID_DIGITS, with_free_fields, with_meta
 from serving.runs.stimulus_set import SUFFIXES, column_names, image_names, is_table, table_rows
 
@@ -36,6 +35,8 @@ NO_IMAGES = "say with --images in which folder the pictures are"
 ROWS, PICTURES = "set.jsonl", "pictures"
 ENDINGS = {b"\xff\xd8": ".jpg", b"\x89P": ".png", b"RI": ".webp", b"GI": ".gif", b"BM": ".bmp"}
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
+FREE = ""  # the target of free viewing
+Size = tuple[float, float]  # width, height
 
 Row = dict[str, Any]
 
@@ -258,3 +259,46 @@ def _searches(entries: list[_Search], place: str, images: Path, task: str | None
     if others:
         print(f"{count(others, 'entry has', 'entries have')} another box than the first of the search, which counts")
     yield from rows.values()
+
+
+class CocoPath(BaseModel):
+    """An entry of COCO-Search18's list."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    name: str
+    subject: int | str
+    X: list[float]
+    Y: list[float]
+    T: list[float] | None = None
+    task: str | None = None
+    condition: Any = None
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> CocoPath:
+        if len(self.X) != len(self.Y) or (self.T is not None and len(self.T) != len(self.X)):
+            raise ValueError("X, Y and T must have one number for each fixation")
+        return self
+
+
+def searched_for(condition: Any, task: str | None) -> str | None:
+    """What an entry of COCO-Search18's list says was searched for: nothing in free viewing; None if it does not say."""
+    if condition == "freeview":
+        return FREE
+    return None if task in (None, "", "none") else str(task).lower()
+
+
+def sidecar(path: Path) -> tuple[Mapping[tuple[str, str | None], Size], Mapping[str, tuple[str, int]]]:
+    """Frames by (name, subject), and (agent, sample) by subject, from the side-car of an export; maybe none."""
+    if not path.is_file():
+        return {}, {}
+    try:
+        content = orjson.loads(path.read_bytes())
+        frames: dict[tuple[str, str | None], Size] = {
+            (name, None): (size[0], size[1]) for name, size in content.get("frames", {}).items()
+        }
+        for other in content.get("other_frames", ()):
+            frames[other["name"], str(other["subject"])] = (other["frame"][0], other["frame"][1])
+        return frames, {number: (who["agent"], who["sample"]) for number, who in content.get("subjects", {}).items()}
+    except (orjson.JSONDecodeError, AttributeError, KeyError, IndexError, TypeError) as error:
+        raise InputError(f"{path} is not the side-car of an export: {error!r}") from None

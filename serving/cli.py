@@ -67,13 +67,11 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     making = command(
         "set",
         "serving.runs.set_making:make_set",
-        "make a set of a table with pictures in it, of annotations of COCO or COCO-Search18, or of the benchmark",
+        "make a set of annotations of COCO or COCO-Search18, or of the published benchmark",
         example="captions_val2017.json --images val2017 -o set.jsonl",
     )
-    making.add_argument("source", type=path, help="a Parquet table, or a file of annotations")
-    making.add_argument(
-        "-o", "--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder"
-    )
+    making.add_argument("source", type=path, help="a file of annotations")
+    making.add_argument("-o", "--out", required=True, type=path, metavar="FILE", help="the set")
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
     making.add_argument("--task", type=task, metavar="TASK", help="what is asked (default: what was annotated)")
     making.add_argument("--force", action="store_true", help="replace what is at --out")
@@ -231,7 +229,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     importing.add_argument("paths", nargs="+", type=path, metavar="files")
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
-    importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
+    importing.add_argument("--name", help="the machine whose answers a file holds that does not say it")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
     importing.add_argument(
         "--responses", type=responses, metavar="f=human,j=machine", help="what keys or buttons of verdicts mean"

@@ -24,7 +24,7 @@ from serving.export.registry import FolderFormat, FormatOptions
 from serving.export.selection import MALFORMED, Selection, misfit
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
-from serving.runs.published_benchmark import UNKNOWN
+from serving.runs.import_forms import UNKNOWN
 
 FILES: dict[str, str] = {
     "image_captioning": "caption.json",

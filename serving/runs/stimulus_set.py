@@ -117,8 +117,8 @@ def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
         reader.repeated = repeated_names(table_rows(path))
     for number, row in enumerate(table_rows(path), start=1):
         if any(isinstance(row.get(name), dict) for name in IMAGES):
-            make = f"`turinglike set {reader.where} --out FOLDER` makes files of them, and a set"
-            raise InputError(f"{reader.where}: has its pictures in itself; {make}")
+            advice = "write them to files, or give the rows to `answer` in Python"
+            raise InputError(f"{reader.where}: has its pictures in itself; {advice}")
         if number == 1:
             nested = [
                 name for name in names if is_free(name) and not isinstance(row.get(name), str | int | float | None)

@@ -299,9 +299,8 @@ def test_a_disk_that_fills_up(
 
 
 def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = tmp_path / "talk\x1b[2J.html"
-    page.write_text("<p> A: Hi! </p>\n<p> B: Hello. </p>")
-    assert main(["import", str(page), "--name", "human~x", "--out", str(tmp_path / "new\x1b[2J")]) == 0
+    page = write(tmp_path / "word\x1b[2J.json", {"sun": [human("moon")]})
+    assert main(["import", str(page), "--task", "word", "--out", str(tmp_path / "new\x1b[2J")]) == 0
     with pytest.raises(SystemExit):
         main(["import", str(page), "--out", "x", "--sur\x1b[2Jprise"])
     output = "".join(capsys.readouterr())

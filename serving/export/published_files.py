@@ -22,9 +22,9 @@ from pydantic import Field
 from agents.errors import InputError, Problem
 from serving.export.registry import FolderFormat, FormatOptions
 from serving.export.selection import MALFORMED, Selection, misfit
-from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.published_benchmark import UNKNOWN
+from serving.runs.row_problems import count
 
 FILES: dict[str, str] = {
     "image_captioning": "caption.json",

@@ -33,7 +33,7 @@ from agents.images import Image
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.scanpaths import TASK, condition_of, image_of, numbered, on_image, scanpaths, target_name
 from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 from serving.runs.run import Run
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agents.errors import InputError
 from serving.export.selection import Selection
 from serving.runs.atomic_files import replacing
-from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing, refuse_own_files
+from serving.runs.row_problems import count
 from serving.runs.run import Run
 
 GROUP = "turinglike.exports"

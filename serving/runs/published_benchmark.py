@@ -25,9 +25,8 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAd
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, WordAnswer, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
-from serving.runs.display_text import count
 from serving.runs.records import people_record
-from serving.runs.row_problems import as_problems, strict_json
+from serving.runs.row_problems import as_problems, count, strict_json
 
 SHORT: dict[str, Task] = {
     "caption": "image_captioning",

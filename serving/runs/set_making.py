@@ -24,10 +24,9 @@ from agents.stimuli import IMAGES
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_set, print_report
 from serving.runs.csv_tables import repeated_columns
-from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing
 from serving.runs.published_benchmark import read_bytes, task_of_file
-from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
+from serving.runs.row_problems import as_problems, count, repeated_ids, shown, strict_json
 from serving.runs.set_rows import ID_DIGITS, with_free_fields, with_meta
 from serving.runs.stimulus_set import SUFFIXES, column_names, image_names, is_table, table_rows
 

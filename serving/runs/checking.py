@@ -20,7 +20,7 @@ from agents.attention.scanpath import misplaced
 from agents.errors import ImageError, Problem, printable
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 from serving.runs.set_rows import PICTURE_TASKS, Choose, Row
 from serving.runs.stimulus_set import read_rows
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from agents.errors import InputError, Problem
-from serving.runs.display_text import count
-from serving.runs.row_problems import FieldProblem, shown
+from serving.runs.row_problems import FieldProblem, count, shown
 
 MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
 SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs

@@ -51,9 +51,8 @@ from agents.answers import (
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.csv_tables import by_line, read_table
-from serving.runs.display_text import count
 from serving.runs.records import KEYS, people_record, problems
-from serving.runs.row_problems import FieldProblem, as_problems, repeated_ids, strict_json
+from serving.runs.row_problems import FieldProblem, as_problems, count, repeated_ids, strict_json
 from serving.runs.run import PERSON
 
 SHORT: dict[str, Task] = {

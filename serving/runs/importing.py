@@ -18,10 +18,10 @@ import orjson
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, printable
 from serving.runs.atomic_files import lock, replacing, write_json
-from serving.runs.display_text import count
 from serving.runs.import_forms import Responses, Size, Source, read_source
 from serving.runs.output_paths import make_parent
 from serving.runs.records import schema_mismatch
+from serving.runs.row_problems import count
 from serving.runs.run import Run
 from serving.runs.run_json import new_run_json
 

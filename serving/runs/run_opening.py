@@ -20,8 +20,8 @@ import orjson
 from agents.errors import IdentityError, InputError, Problem, StorageError
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.checking import check_set
-from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
+from serving.runs.row_problems import count
 from serving.runs.run import PERSON, Run, remove_leftovers
 from serving.runs.run_json import difference, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row

@@ -20,10 +20,9 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, Valida
 from agents.errors import InputError, Problem
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_set, print_report
-from serving.runs.display_text import count
 from serving.runs.import_forms import read_bytes, searched_for, task_of_file
 from serving.runs.output_paths import make_parent, refuse_existing
-from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
+from serving.runs.row_problems import as_problems, count, repeated_ids, shown, strict_json
 from serving.runs.stimulus_set import SUFFIXES, image_names
 
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}

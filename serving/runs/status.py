@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.errors import printable
-from serving.runs.display_text import count
 from serving.runs.eligibility import is_asked
+from serving.runs.row_problems import count
 from serving.runs.run import Damage, Run
 from serving.runs.run_json import is_changed
 

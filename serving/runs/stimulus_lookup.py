@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agents.stimuli import IMAGES
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 
 if TYPE_CHECKING:
     from serving.runs.run import Run

@@ -61,7 +61,6 @@ def test_rows_that_are_no_rows_are_refused_all_at_once(
     "data",
     [
         b"\xef\xbb\xbfstimulus, subject , response\nsun, 05, moon\n,,\n",
-        b"stimulus,subject,response\rsun,05,moon\r",  # as old Macs have it
         b'"stimulus","subject","response",""\r\n"sun","05","moon","1"\r\n',  # with row numbers under no name
     ],
 )

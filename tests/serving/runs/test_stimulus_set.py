@@ -202,9 +202,9 @@ def test_messages_are_short_and_cannot_drive_a_terminal(tmp_path: Path) -> None:
 def test_a_line_over_the_cap_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_tables, "MAX_LINE", 1000)
     long = "x" * 2001
-    good, bad, after = read_rows(jsonl(tmp_path, WORD, long, WORD))
-    assert said(bad) == ["None: longer than 1,000 bytes; left out unread"]
-    assert good.problems == after.problems == ()
+    with pytest.raises(InputError, match="cannot be read on") as caught:
+        list(read_rows(jsonl(tmp_path, WORD, long, WORD)))
+    assert str(caught.value.problems[0]).endswith("set.jsonl:2: longer than 1,000 bytes")
     (tmp_path / "set.csv").write_text(f"id,task,cue\nw,word_association,cat\nx,word_association,{long}\n")
     with pytest.raises(InputError, match="cannot be read on") as caught:
         list(read_rows(tmp_path / "set.csv"))

@@ -91,7 +91,7 @@ def test_each_image_of_a_stimulus_is_named_by_its_field(pictures: Path) -> None:
     (pictures / "text.png").write_text("text")
     result = check_set(write(pictures, [search("a", "text.png", "missing.png")]))
     assert lines(result) == [
-        (1, "image", "text.png: damaged, or not an image in a known format (JPEG, PNG, WEBP, GIF, BMP, TIFF)"),
+        (1, "image", "text.png: not an image in a known format (JPEG, PNG, WEBP, GIF, BMP, TIFF)"),
         (1, "target_image", "missing.png: no such file"),
     ]
     assert result.invalid == 1

@@ -3,7 +3,6 @@
 - The published benchmark's: ground truth, ``{stimulus: [{"response", "groundtruth": "human" | "machine",
   "human_groundtruth", "machine_groundtruth"}, …]}``, and a machine's submission, ``{stimulus: response}``.
 - Tables of people's answers (``.csv``), and verdicts in jsPsych's data (CSV or a JSON list).
-- Records of conversations as ours (``.jsonl``): of a run, of a server, of an export.
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
 - COCO's and nocaps's captions: people who are not told apart.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
@@ -51,7 +50,7 @@ from agents.answers import (
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.csv_tables import by_line, read_table
-from serving.runs.records import KEYS, people_record, problems
+from serving.runs.records import people_record
 from serving.runs.row_problems import FieldProblem, as_problems, count, repeated_ids, strict_json
 from serving.runs.run import PERSON
 
@@ -72,15 +71,11 @@ NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 LONGEST = 40  # letters of a wrong value
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
-# The keys of our records that an import keeps; whose the record is and where it came from is the import's to say.
-_KEPT = frozenset(KEYS) - {"schema", "run", "task", "stimulus", "agent", "kind", "sample", "provenance"}
 
 Size = tuple[float, float]  # width, height
 Responses = Mapping[str, str]
 Kind = Literal["human", "published"]
-Form = Literal[
-    "ground truth", "submission", "records", "topical-chat", "table", "jspsych", "coco-captions", "coco-search18"
-]
+Form = Literal["ground truth", "submission", "topical-chat", "table", "jspsych", "coco-captions", "coco-search18"]
 A = TypeVar("A")
 _Coordinate = Annotated[StrictFloat, Field(gt=-(2**53), lt=2**53)]
 _Scanpath = list[Annotated[list[_Coordinate], Field(min_length=2, max_length=2)]]
@@ -152,13 +147,16 @@ _PATHS = TypeAdapter(list[_SearchPath])
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer of a file: the stimulus, who answered, the response as it stood, and other fields of its record."""
+    """An answer of a file, and the response as it stood."""
 
     stimulus: str
-    kind: Kind
     agent: str
     raw: Any
-    fields: Mapping[str, Any]
+    answer: Mapping[str, Any] | None
+
+    @property
+    def kind(self) -> Kind:
+        return "published" if self.agent.startswith("published:") else "human"
 
 
 @dataclass(slots=True)
@@ -199,15 +197,15 @@ class Source:
                 "stimulus": answer.stimulus,
                 "agent": answer.agent,
                 "kind": answer.kind,
+                "answer": answer.answer,
                 "raw": answer.raw,
                 "provenance": {"digest": self.sha256, "checkpoint": None, "revision": None},
             }
-            yield people_record(run, {**fields, **answer.fields})
+            yield people_record(run, fields)
 
     def add(self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None) -> None:
         """Add an answer of an agent ``human:…`` or ``published:…``."""
-        kind: Kind = "published" if agent.startswith("published:") else "human"
-        self.answers.append(Answered(stimulus, kind, agent, raw, {"answer": answer}))
+        self.answers.append(Answered(stimulus, agent, raw, answer))
 
 
 def read_source(
@@ -224,9 +222,8 @@ def read_source(
     data = read_bytes(path)
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest())
     if path.suffix.lower() == ".jsonl":
-        _set_form(source, "records", "conversation", task)
-        _add_records(source, data)
-    elif path.suffix.lower() == ".csv":
+        raise InputError("is no file of answers that is imported; commands that read runs take several run folders")
+    if path.suffix.lower() == ".csv":
         source.form, source.task = "table", "judgement" if task == "judgement" else task_of_file(path, task)
         _add_table(source, data, frame, responses or {})
     else:
@@ -497,32 +494,6 @@ def _add_jspsych(
         wrong += [Problem(str(source.path), line, f"{prefix}{column}", message) for column, message in faults]
         source.add(trial, _person(judge or ""), {"response": response, "rt": rt}, answer)
     return wrong
-
-
-def _add_records(source: Source, data: bytes) -> None:
-    last: dict[tuple[str, str, int], dict[str, Any]] = {}
-    wrong: list[Problem] = []
-    for number, line in enumerate(data.splitlines(), start=1):
-        try:
-            row = parse_json(line)
-        except InputError as error:
-            wrong.append(Problem(str(source.path), number, None, str(error)))
-            continue
-        if faults := problems(row, str(source.path), number):
-            wrong += faults
-        elif row["task"] != source.task:
-            source.noticed["records_of_other_tasks_not_imported"] += 1
-        else:
-            last[row["agent"], row["stimulus"], row["sample"]] = row
-    _refuse(wrong)
-    for row in last.values():
-        if row["kind"] == "control" or row["status"] != "ok":
-            reason = "control" if row["kind"] == "control" else row["status"]
-            source.noticed[f"{reason}_records_not_imported"] += 1
-            continue
-        kind: Kind = "human" if row["kind"] == "human" else "published"
-        agent = f"published:{row['agent']}" if row["kind"] == "machine" else row["agent"]
-        source.answers.append(Answered(row["stimulus"], kind, agent, row["raw"], {key: row[key] for key in _KEPT}))
 
 
 def _add_talks(source: Source, content: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from serving.runs.atomic_files import lock, replacing
 from serving.runs.checking import check_set
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.row_problems import count
-from serving.runs.run import PERSON, Run, remove_leftovers
+from serving.runs.run import PERSON, Run
 from serving.runs.run_json import difference, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
 
@@ -51,7 +51,6 @@ def open_run(
     that the run has asked about them before. Raises InputError with every problem of the set, IdentityError if the
     folder was made from something else, StorageError if it cannot be written.
     """
-    remove_leftovers(folder)
     meta = _load_meta(folder)
     old: Entries | None = None
     if meta is not None:
@@ -98,7 +97,6 @@ def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]
 
     Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
     """
-    remove_leftovers(folder)
     meta = _load_meta(folder)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed, 0)

@@ -84,19 +84,6 @@ def test_a_name_that_comes_again_is_no_id_whatever_the_order(tmp_path: Path) -> 
     assert check_set(as_csv(tmp_path / "c.csv", [*rows, rows[0]])).duplicates == 1
 
 
-def test_pictures_elsewhere_have_their_file_names(tmp_path: Path, pictures: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    paths = (pictures / "a.png", "../pics/b.png", "../pics/../pics/b.png")
-    text = "".join(f"{path},1\n" for path in paths[:2])
-    (tmp_path / "sub" / "set.csv").write_text("image,age\n" + text)
-    assert [row.id for row in good(tmp_path / "sub" / "set.csv", task="color_estimation")] == ["a.png", "b.png"]
-    (tmp_path / "sub" / "set.csv").write_text("image\n" + "".join(f"{path}\n" for path in paths))
-    ids = [str(row.id) for row in good(tmp_path / "sub" / "set.csv", task="color_estimation")]
-    assert ids[0] == "a.png"
-    assert [len(one) for one in ids[1:]] == [16, 16]
-    assert ids[1] != ids[2]
-
-
 NAMED = [
     ("word,age\nsun,3\n", "word_association", "cue: missing"),
     ("Cue,age\nsun,3\n", "word_association", "cue: missing"),

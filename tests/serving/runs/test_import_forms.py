@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-from run_folders import record
 
 from agents.errors import InputError
 from serving.cli import main
@@ -49,36 +48,6 @@ def test_topical_chat(tmp_path: Path) -> None:
     assert texts(one)[:2] == [("agent_1", "human", "Number 0."), ("agent_2", "human", "Number 1.")]
     assert one["raw"] == talk
     assert json.loads((out / "import.json").read_bytes())["sources"][0]["form"] == "topical-chat"
-
-
-def test_records_of_conversations_keep_all_but_whose_they_are(tmp_path: Path) -> None:
-    given = [
-        record("t1", TALK, "human~eliza", seed=11, raw={"person": "A"}),
-        record("t1", TALK, "a~b", kind="control"),
-        record("t2", TALK, "human~eliza", status="failed", answer=None, error={"code": "x", "message": "y"}),
-        record("c1", "color_estimation"),
-        record("t1", TALK, "human~eliza", seed=12, raw={"person": "A"}),  # the last line of a key counts
-    ]
-    file, out = tmp_path / "human~eliza.jsonl", tmp_path / "out"
-    file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in given))
-    import_files([file], out)
-    [row] = rows(out, "published")
-    same = ("answer", "raw", "seed", "timing", "worker", "created", "stimulus_sha256", "attempts")
-    assert {name: row[name] for name in same} == {name: given[-1][name] for name in same}
-    [source] = json.loads((out / "import.json").read_bytes())["sources"]
-    assert (row["agent"], row["provenance"]["digest"]) == ("published:human~eliza", source["sha256"])
-    assert source["noticed"] == {
-        "control_records_not_imported": 1,
-        "failed_records_not_imported": 1,
-        "records_of_other_tasks_not_imported": 1,
-    }
-    before = (out / "records" / "published.jsonl").read_bytes()
-    import_files([file], out)
-    assert (out / "records" / "published.jsonl").read_bytes() == before
-    file.write_bytes(orjson.dumps({**given[0], "seed": "x"}) + b"\n{\n")
-    with pytest.raises(InputError) as refused:
-        import_files([file], out)
-    assert {one.line for one in refused.value.problems} == {1, 2}
 
 
 PEOPLE = [
@@ -152,22 +121,3 @@ def test_a_table_of_peoples_answers(tmp_path: Path) -> None:
         [640, 480],
     )
     assert objects["answer"]["labels"] == ["a cat"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("word.csv", b"stimulus,answer\na,b\n", "has no column response"),
-        ("word.csv", b"stimulus,response\na,\n", "word.csv:2: response: is empty"),
-        ("word.csv", b"stimulus,response\n\xff,b\n", "word.csv:2: stimulus: is not UTF-8"),
-        ("mine.csv", b"stimulus,response\na,b\n", "says no task; say with --task which"),
-        ("fv.csv", b"stimulus,response\na,b\n", "give --frame"),
-        ("word.csv", b"stimulus,response\n", "holds no answers"),
-    ],
-)
-def test_tables_that_are_refused(
-    name: str, content: bytes, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["import", str(write(tmp_path / name, content)), "--out", str(tmp_path / "out")]) == 2
-    assert says in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()

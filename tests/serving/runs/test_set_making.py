@@ -122,12 +122,6 @@ def test_content_is_an_id_whatever_the_form(tmp_path: Path) -> None:
     assert [record.stimulus for record in given] == one
 
 
-def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    (tmp_path / "set.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match="cannot be read"):
-        list(read_rows(tmp_path / "set.parquet"))
-
-
 def test_a_dataset_is_a_list_of_rows(tmp_path: Path) -> None:
 
     class Dataset(list[dict[str, Any]]):
@@ -140,13 +134,6 @@ def test_a_dataset_is_a_list_of_rows(tmp_path: Path) -> None:
     pq.write_table(held, tmp_path / "set.parquet")
     with pytest.raises(InputError, match="has its pictures in itself"):
         answer("mmcq", tmp_path / "set.parquet")
-
-
-def test_of_nothing_no_set_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "no.json").write_text('{"images": []}')
-    assert main(["set", str(tmp_path / "no.json"), "--images", str(tmp_path), "--out", str(tmp_path / "made")]) == 2
-    assert "no.json: there is no stimulus in it" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["no.json"]
 
 
 CAPTIONS = {

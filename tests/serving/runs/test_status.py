@@ -77,21 +77,6 @@ def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert orjson.loads(capsys.readouterr().out) == status(path)
 
 
-@pytest.mark.parametrize(
-    ("answer", "raw", "shown"),
-    [
-        ({"messages": [{"speaker": "Ann", "text": "Hi!"}, {"speaker": "Bob", "text": "Bye."}]}, None, "Bye."),
-        ({"word": "", "candidates": []}, "I'm sorry", '"I\'m sorry"'),
-        ({"labels": ["cat"]}, None, '{"labels":["cat"]}'),
-        ({"messages": 3, "text": 4}, None, '{"messages":3,"text":4}'),
-    ],
-)
-def test_the_first_rejected_text_is_what_was_said(tmp_path: Path, answer: Any, raw: Any, shown: str) -> None:
-    row = record("a", status="rejected", attempts=[attempt("", answer=answer, raw=raw), attempt("later")])
-    [item] = status(write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [row]}))["agents"]["mmcq"]["rejections"]
-    assert item["example"]["text"] == shown
-
-
 def test_a_complete_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": [record("a"), record("b")]})
     assert print_status(path) == 0
@@ -146,13 +131,6 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
         file.write(b"{}\n{}\n")
     assert print_status(path) == 1
     assert capsys.readouterr().out.endswith("not complete: damaged\n")
-
-
-def test_rows_that_were_invalid_in_the_set(tmp_path: Path) -> None:
-    stimuli = [stimulus("a"), {"id": "b", "task": COLOR, "oops": 1}, {"id": 3, "task": COLOR}, {"task": COLOR}]
-    found = status(write_run(tmp_path / "run", stimuli, {"mmcq": [record("a"), failed("b", code="invalid_stimulus")]}))
-    assert found["stimuli"] == {COLOR: 2}
-    assert found["agents"]["mmcq"]["unanswered"] == 0
 
 
 @settings(max_examples=30)

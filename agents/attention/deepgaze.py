@@ -21,7 +21,7 @@ from agents.stimuli import AttentionStimulus, Stimulus, Task
 if TYPE_CHECKING:
     import torch
 
-    from agents.attention.models.device_paths import DevicePaths
+    from agents.attention.models.inhibition import DevicePaths
 
 RELEASES = "https://github.com/matthias-k/DeepGaze/releases/download/"
 WEIGHTS, BIAS = "v1.1.0/deepgaze3.pth", "v1.0.0/centerbias_mit1003.npy"

@@ -117,8 +117,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
-        from agents.attention.models.device_paths import hear
         from agents.attention.models.eccnet import search
+        from agents.attention.models.inhibition import hear
         from agents.transfer import uploaded
 
         chosen = self.settings

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from agents.attention.models.device_paths import DevicePaths
+    from agents.attention.models.inhibition import DevicePaths
 
 PIXELS_AT_ONCE = 2**22  # a batch is worked on in portions of about this many pixels, or of an image
 Weight = Annotated[float, Field(ge=0, le=1000)]

@@ -18,7 +18,7 @@ from agents.stimuli import AttentionStimulus, Mode, Stimulus
 if TYPE_CHECKING:
     import torch
 
-    from agents.attention.models.device_paths import DevicePaths
+    from agents.attention.models.inhibition import DevicePaths
     from agents.attention.models.similarity import Search
 
 PIXELS_AT_ONCE = 2**23  # on a GPU fixations are chosen on maps of about this many pixels together, or on one map

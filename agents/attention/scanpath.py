@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from agents.attention.models.device_paths import DevicePaths
+    from agents.attention.models.inhibition import DevicePaths
 
 Fixations = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -143,7 +143,7 @@ def paths_by_size(
     They come in portions of about ``pixels_at_once`` pixels, or of one item; None: all together. The host hears of all
     paths in the end.
     """
-    from agents.attention.models.device_paths import hear
+    from agents.attention.models.inhibition import hear
 
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, size in enumerate(sizes):

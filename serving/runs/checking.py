@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import time
 from collections import Counter, deque
@@ -17,14 +16,13 @@ from pathlib import Path
 import orjson
 
 from agents.attention.scanpath import misplaced
-from agents.errors import ImageError, Problem, printable
+from agents.errors import ImageError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 from serving.runs.set_rows import PICTURE_TASKS, Choose, Row
 from serving.runs.stimulus_set import read_rows
 
-log = logging.getLogger("turinglike.sets")
 NO_TASK_YET = "of no task yet"
 KEPT = 10_000  # problems that a result holds; more are only counted
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
@@ -37,7 +35,7 @@ KnownContent = Callable[[str, str, int], bytes | None]
 @dataclass(slots=True)
 class CheckResult:
     """``count`` rows, ``invalid`` of them with problems; ``total_problems``, of which ``problems`` are the first KEPT;
-    ``duplicates``: rows whose id an earlier row has (invalid, too); the rows of each task; ``notes`` on columns."""
+    ``duplicates``: rows whose id an earlier row has (invalid, too); the rows of each task."""
 
     count: int = 0
     invalid: int = 0
@@ -45,7 +43,6 @@ class CheckResult:
     duplicates: int = 0
     problems: list[Problem] = field(default_factory=list)
     tasks: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def add(self, row: Row, first_line: int | None) -> None:
@@ -61,9 +58,6 @@ class CheckResult:
         self.problems += problems[: KEPT - len(self.problems)]
         if row.task is not None:
             self.tasks[row.task] += 1
-        for note in row.notes:
-            self.notes.append(note)
-            log.warning("%s", printable(note))
 
 
 def check_set(

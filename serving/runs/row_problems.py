@@ -110,3 +110,8 @@ def _no_constant(name: str) -> Any:
 def shown(text: str) -> str:
     """Text of a file as it may be printed, cut to LONGEST characters."""
     return printable(text if len(text) <= LONGEST else text[:LONGEST] + "…")
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """ "1 picture", "1,200 pictures"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

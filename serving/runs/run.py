@@ -30,7 +30,7 @@ FOLDERS = ("records", "turns")
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
 # what a folder may have in which no run has begun yet, or one is just beginning
 OF_NEW_RUNS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
-LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
+HALF_WRITTEN = re.compile(r"\.(stimuli|run)\..*")  # of a process that was killed
 
 NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
 
@@ -178,17 +178,8 @@ def refuse_other_folder(path: Path) -> None:
     """Raise InputError for a folder that holds something else than a run, or than the beginnings of one."""
     if path.is_dir() and not (path / "run.json").exists():
         names = [entry.name for entry in path.iterdir()]
-        if not all(name in OF_NEW_RUNS or LEFTOVER.fullmatch(name) for name in names):
+        if not all(name in OF_NEW_RUNS or HALF_WRITTEN.fullmatch(name) for name in names):
             raise InputError(f"{path} is not empty and not a run folder; choose another --out")
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left of files that were to take another's place."""
-    for part in (folder, folder / "records"):
-        for path in part.glob(".*"):
-            if LEFTOVER.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-    (folder / "stimuli.new").unlink(missing_ok=True)
 
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:

@@ -20,16 +20,14 @@ import orjson
 from agents.errors import IdentityError, InputError, Problem, StorageError
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.checking import check_set
-from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.run import PERSON, Run, remove_leftovers
+from serving.runs.row_problems import count
+from serving.runs.run import PERSON, Run
 from serving.runs.run_json import difference, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
 
 INDEX = b"turinglike.index/3\n"
 NAMED = 10  # changed stimuli that a message names
-EXPLAINED = 10_000  # invalid rows whose reasons are kept
-UNEXPLAINED = ("invalid_stimulus", "the set has too many problems to tell each: see `turinglike check`")
 
 Key = tuple[str, str]  # task and id
 Entry = tuple[int, int]  # hashes of content (0 if it cannot be read) and of the files' size and time (0 without images)
@@ -53,7 +51,6 @@ def open_run(
     that the run has asked about them before. Raises InputError with every problem of the set, IdentityError if the
     folder was made from something else, StorageError if it cannot be written.
     """
-    remove_leftovers(folder)
     meta = _load_meta(folder)
     old: Entries | None = None
     if meta is not None:
@@ -100,7 +97,6 @@ def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]
 
     Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
     """
-    remove_leftovers(folder)
     meta = _load_meta(folder)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed, 0)
@@ -180,8 +176,7 @@ class _Checked:
         position = len(self.entries)
         if row.problems:
             reasons = "; ".join(str(problem) for problem in row.problems[:3])
-            is_explained = len(self.invalid) < EXPLAINED
-            self.invalid[position] = ("invalid_stimulus", reasons) if is_explained else UNEXPLAINED
+            self.invalid[position] = ("invalid_stimulus", reasons)
         hash_of_content = 0 if content is None else int.from_bytes(content[:8], "big") or 1
         self.entries[row.task, row.id] = hash_of_content, signature
         fields = orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus)
@@ -273,20 +268,17 @@ def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
     """Raise IdentityError unless ``new`` has every stimulus of ``old`` unchanged. One that cannot be read now keeps its
     old entry: it must be the same when it can be read again."""
     problems: list[Problem] = []
-    path, total = str(folder / "stimuli.jsonl"), 0
+    path = str(folder / "stimuli.jsonl")
     for line, (key, (content, signature)) in enumerate(old.items(), start=1):
         now = new.get(key)
         if now is None or (content and now[0] and content != now[0]):
             what = "is missing from the set" if now is None else "has changed since the run began"
-            total += 1
-            if total <= NAMED:
-                problems.append(Problem(path, line, key[1], what))
+            problems.append(Problem(path, line, key[1], what))
         elif not now[0]:
             new[key] = content, signature
-    if total > NAMED:
-        problems.append(Problem(path, None, None, f"and {total - NAMED} more"))
     if problems:
-        raise IdentityError(f"{folder} was made from another set; choose another --out", problems)
+        changed = count(len(problems), "stimulus", "stimuli")
+        raise IdentityError(f"{folder} was made from another set ({changed}); choose another --out", problems[:NAMED])
 
 
 def _load_meta(folder: Path) -> dict[str, Any] | None:

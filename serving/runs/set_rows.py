@@ -22,7 +22,6 @@ from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_prob
 META = "meta."  # of the names of columns
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
 NO_TASK = "is missing, and the columns do not say it: name the task with --task, or in a column `task`"
-MOST_NOTES = 20  # on columns
 ID_DIGITS = 16
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
@@ -75,8 +74,8 @@ def needed_field(task: str) -> str | None:
 
 def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool) -> list[FieldProblem]:
     """The problems of a table's columns: those that every row needs and that are not there."""
-    if undecoded := [name for name in names if not _is_utf8(name)]:
-        return [(shown(name), "is not UTF-8") for name in undecoded]
+    if unprintable := [shown(name) for name in names if not name.isprintable()]:
+        return [(name, "is not printable text in UTF-8") for name in unprintable]
     wanted = CONTENT if task is None else tuple(filter(None, [needed_field(task)]))
     if task is not None and wanted and "task" not in names and wanted[0] not in names:
         return [(wanted[0], "missing: there is no such column")]
@@ -85,19 +84,6 @@ def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool)
         if not tasks or not (may_choose or len(tasks) == 1 or {"cue", "topic"} & {*names}):
             return [("task", NO_TASK)]
     return []
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def column_note(name: str) -> str:
-    """The sentence about a free column."""
-    return f"column `{shown(name)}` is no field of a stimulus: kept as {META}{shown(name)}"
 
 
 def name_of(fields: Mapping[str, Any]) -> str | None:
@@ -127,8 +113,7 @@ class Row:
     """One row of a set, from line ``line`` (from 1) of ``where``: the set's file, or the image's in a folder.
 
     Without problems ``stimulus`` and ``canonical`` (its canonical JSON) are set. ``id`` and ``task`` are there where
-    they are good in themselves. ``raw`` is the row as compact JSON, empty if there was no object. ``notes`` are
-    sentences on columns that this row is the first to have.
+    they are good in themselves. ``raw`` is the row as compact JSON, empty if there was no object.
     """
 
     line: int | None
@@ -139,7 +124,6 @@ class Row:
     task: str | None
     raw: bytes
     problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 class RowReader:
@@ -163,14 +147,6 @@ class RowReader:
         self.choose = choose
         self.repeated: Container[str] = frozenset()
         self._context = {"root": root, "files": files}
-        self._noted: set[str] = set()
-        self._notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        """Keep a sentence on a column, once, for the next row."""
-        if text not in self._noted and len(self._noted) < MOST_NOTES:
-            self._noted.add(text)
-            self._notes.append(f"{self.where}: {text}")
 
     def with_tasks(self, fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         """The fields with each task that is asked; as they are where they or the file say it, or nothing does."""
@@ -188,7 +164,6 @@ class RowReader:
         if fields is None:
             yield row
             return
-        self._notes += row.notes
         for with_task in self.with_tasks(fields):
             yield self._from_json(orjson.dumps(with_task), line)
 
@@ -237,7 +212,7 @@ class RowReader:
         if fields is not None and unnamed:
             fields = {name: value for name, value in fields.items() if name != "id"}
         listed = tuple(Problem(self.where, line, name, message) for name, message in problems)
-        row = Row(line, self.where, None, None, None, None, b"", listed, self._take_notes())
+        row = Row(line, self.where, None, None, None, None, b"", listed)
         try:
             row.raw = b"" if fields is None else orjson.dumps(fields)
         except TypeError:
@@ -270,9 +245,6 @@ class RowReader:
         if fields is None or not free:
             return self.bad(line, fields, problems, unnamed=unnamed)
         kept = {name for name in free if isinstance(fields[name], str | int | float | None)}
-        for name in free:
-            if name in kept:
-                self.note(column_note(name))
         others = [problem for problem in problems if problem[0] not in kept]
         if not others:
             moved = {META + name if name in kept else name: value for name, value in fields.items()}
@@ -284,13 +256,9 @@ class RowReader:
             stimulus.id = content_id(stimulus, self.repeated)
         row = canonical(stimulus)
         if self.task in (None, stimulus.task):
-            return Row(line, self.where, stimulus, row, stimulus.id, stimulus.task, row, (), self._take_notes())
+            return Row(line, self.where, stimulus, row, stimulus.id, stimulus.task, row)
         problem = Problem(self.where, line, "task", f"is {stimulus.task!r}, but --task says {self.task!r}")
-        return Row(line, self.where, None, None, stimulus.id, stimulus.task, row, (problem,), self._take_notes())
-
-    def _take_notes(self) -> tuple[str, ...]:
-        notes, self._notes = self._notes, []
-        return tuple(notes)
+        return Row(line, self.where, None, None, stimulus.id, stimulus.task, row, (problem,))
 
 
 def content_id(stimulus: Stimulus, repeated: Container[str] = frozenset()) -> str:

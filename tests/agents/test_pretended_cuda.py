@@ -69,6 +69,7 @@ def test_reduced_precision_runs(answers: Callable[..., Any], name: str) -> None:
     assert answers(name, "cuda:0", "bf16")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_no_wait_for_a_token_is_ours(tiny: Tiny, way: str) -> None:
     name, chosen = WAYS[way]
@@ -84,6 +85,7 @@ def test_no_wait_for_a_token_is_ours(tiny: Tiny, way: str) -> None:
     assert total(counts.per_batch, "copy", ours=True) == there + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_batch_is_waited_for_once(name: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long paths are; nothing can end these searches, for which no target is there."""

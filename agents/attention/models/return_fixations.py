@@ -37,9 +37,8 @@ from torch import Tensor, nn
 
 from agents.answers import ScanpathAnswer
 from agents.attention.models import similarity, vgg
-from agents.attention.models.device_paths import NOT_FINITE, DevicePaths
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
-from agents.attention.models.inhibition import STEPS
+from agents.attention.models.inhibition import NOT_FINITE, STEPS, DevicePaths
 from agents.attention.models.resizing import cubic_weights
 from agents.attention.models.saccade_prior import GRID
 from agents.errors import AnswerError

@@ -114,26 +114,6 @@ def test_a_task_fills_in_where_there_is_none(tmp_path: Path) -> None:
         assert only(tmp_path / "set.csv", task="word_association").canonical == rows[0].canonical
 
 
-def test_a_task_is_no_choice_among_the_rows(tmp_path: Path) -> None:
-    rows: list[Any] = [
-        {"id": "a", "task": "conversation"},
-        {"id": "b", "task": "conversations"},
-        '{"id": "c", "cue": "x", "task": "conversation", "task": "word_association"}',
-        {"id": "d", "cue": "x", "task": "word_association"},
-    ]
-    other = "task: is 'conversation', but --task says 'word_association'"
-    read = list(read_rows(jsonl(tmp_path, *rows), "word_association"))
-    assert [said(row)[:1] for row in read[:1]] == [[other]]
-    assert said(read[1])[0].startswith("task: must be one of")
-    assert said(read[2]) == ["None: the key 'task' stands twice in one object"]
-    assert [row.task for row in read] == ["conversation", None, "word_association", "word_association"]
-    assert all(row.stimulus is row.canonical is None and row.raw for row in read[:3])
-    (tmp_path / "set.csv").write_text("id,task,topic\na,conversation,\nb,,\nc,conversation,books\n")
-    assert [said(row) for row in read_rows(tmp_path / "set.csv", "conversation")] == [[], [], []]
-    read = list(read_rows(tmp_path / "set.csv", "word_association"))
-    assert [said(row)[0] for row in read] == [other, "cue: is missing", other]
-
-
 CASES: list[tuple[Any, list[str]]] = [  # a line, and how each of its problems begins
     ('{"id":"a","task":"word_association","cue":"x"', ["None: Invalid JSON: EOF while parsing an object at column 45"]),
     ("[1]", ["None: must be an object"]),
@@ -174,22 +154,6 @@ def test_every_problem_of_a_row_is_said(tmp_path: Path, line: Any, problems: lis
     assert good.problems == after.problems == ()
 
 
-def test_what_an_invalid_row_keeps(tmp_path: Path) -> None:
-    path = jsonl(
-        tmp_path, {**WORD, "cue": ""}, {**WORD, "id": "../w"}, {**WORD, "task": "words"}, {**WORD, "frequency": "x"},
-        '{"id":"w","task":"word_association","cue":"cat","frequency":NaN}', "nothing",
-    )  # fmt: skip
-    rows = list(read_rows(path))
-    word = "word_association"
-    kept = [("w", word), (None, word), ("w", None), ("w", word), (None, None), (None, None)]
-    assert [(row.id, row.task) for row in rows] == kept
-    assert [row.raw for row in rows[4:]] == [b"", b""]
-    assert [orjson.loads(row.raw)["id"] for row in rows[:4]] == ["w", "../w", "w", "w"]
-    assert all(b"\n" not in row.raw and b": " not in row.raw for row in rows)
-    [filled] = read_rows(jsonl(tmp_path, {"id": "a", "cue": ""}), "word_association")
-    assert orjson.loads(filled.raw) == {"id": "a", "cue": "", "task": "word_association"}
-
-
 def test_messages_are_short_and_cannot_drive_a_terminal(tmp_path: Path) -> None:
     long = "\x1b[2J" + "x" * 2_000_000
     row = only(jsonl(tmp_path, {**WORD, long: 1, "cue": 1, "version": long, "meta": {long: [long]}, "frequency": long}))
@@ -202,9 +166,9 @@ def test_messages_are_short_and_cannot_drive_a_terminal(tmp_path: Path) -> None:
 def test_a_line_over_the_cap_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_tables, "MAX_LINE", 1000)
     long = "x" * 2001
-    good, bad, after = read_rows(jsonl(tmp_path, WORD, long, WORD))
-    assert said(bad) == ["None: longer than 1,000 bytes; left out unread"]
-    assert good.problems == after.problems == ()
+    with pytest.raises(InputError, match="cannot be read on") as caught:
+        list(read_rows(jsonl(tmp_path, WORD, long, WORD)))
+    assert str(caught.value.problems[0]).endswith("set.jsonl:2: longer than 1,000 bytes")
     (tmp_path / "set.csv").write_text(f"id,task,cue\nw,word_association,cat\nx,word_association,{long}\n")
     with pytest.raises(InputError, match="cannot be read on") as caught:
         list(read_rows(tmp_path / "set.csv"))
@@ -233,13 +197,6 @@ def test_csv_cells(tmp_path: Path, line: bytes, problems: list[str]) -> None:
     assert begin(said(row), problems), said(row)
     assert row.line == 2
     assert (after.id, after.problems) == ("after", ())
-
-
-def test_a_quoted_cell_that_is_never_closed_is_named_by_its_first_line(tmp_path: Path) -> None:
-    (tmp_path / "set.csv").write_text('id,task,cue\na,word_association,"x\ny"\nb,word_association,"open\nc,,\n')
-    good, bad = read_rows(tmp_path / "set.csv")
-    assert (good.line, good.problems, bad.line) == (2, (), 4)
-    assert said(bad) == ["None: not CSV: unexpected end of data"]
 
 
 def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Checking a stimulus set in one pass: every row, every image's header, and that no id stands twice."""
+"""Checking a stimulus set in a single pass: every row, every image's header, and that no id stands twice."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def check_set(
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
-    """As :func:`check_set`; pictures that name no task are checked for any task that may be asked."""
+    """As :func:`check_set`; pictures that name no task are checked for any task of pictures."""
     chosen = set[str]()
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
@@ -110,7 +110,7 @@ def check_rows(
     """As :func:`check_set`, of rows that are read already."""
     began = time.monotonic()
     result = CheckResult()
-    lines: dict[str, int] = {}  # the first of each id; a line that is asked several tasks has an id once
+    lines: dict[str, int] = {}  # the first of each id; a line of several tasks has an id once
     with closing(_inspected(rows, _Inspector(deep, hash_images, known))) as inspected:
         for row, content, signature in inspected:
             first = None

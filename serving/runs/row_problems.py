@@ -30,7 +30,7 @@ MESSAGES = {  # pydantic's most frequent errors; others keep its words
     "dict_type": "must be an object",
     "model_type": "must be an object",
 }
-MOST_LISTED = 1000  # problems of one row
+MOST_LISTED = 1000  # problems of a row
 LONGEST = 200  # characters of a message
 
 
@@ -83,7 +83,7 @@ def repeated_ids(where: str, field: str, entries: Iterable[tuple[int, str]]) -> 
 
 
 class RepeatedKeyError(ValueError):
-    """A key stands twice in one JSON object."""
+    """A key stands twice in a JSON object."""
 
 
 def strict_json(text: bytes | str) -> Any:
@@ -112,6 +112,6 @@ def shown(text: str) -> str:
     return printable(text if len(text) <= LONGEST else text[:LONGEST] + "…")
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
+def count(number: int, singular: str, plural: str | None = None) -> str:
     """ "1 picture", "1,200 pictures"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

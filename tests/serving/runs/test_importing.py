@@ -196,16 +196,6 @@ def test_every_problem_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_lone_surrogates_are_replaced_and_other_fields_counted(tmp_path: Path) -> None:
-    path = tmp_path / "caption.json"
-    path.write_text('{"a": [{"response": "x\\ud800y", "groundtruth": "human", "age": 30}]}')
-    import_files([path], tmp_path / "out")
-    [row] = rows(tmp_path / "out", "humans")
-    assert row["answer"]["text"] == row["raw"] == "x\ufffdy"
-    [source] = orjson.loads((tmp_path / "out" / "import.json").read_bytes())["sources"]
-    assert source["noticed"] == {"field_age_not_imported": 1}
-
-
 def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "fifo.json")
     with (tmp_path / "large.json").open("wb") as file:

@@ -37,6 +37,7 @@ MARK = "\u200e"  # stands before what the messenger writes, and before a mention
 BLANK = UNSEEN + "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 AROUND = f"{BLANK}~"  # a name
 QUOTES = '"“”„«»「」『』״'
+FIRST = 3  # entries, among which the notice of encryption stands
 LONGEST_NAME = 100
 LONGEST_NOTICE = 80
 
@@ -107,6 +108,7 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
     plain = {word for entry in entries if entry.stamp.clock[0] > 12 for word in entry.stamp.words}
     for entry in entries:
         entry.name, entry.text = _name_and_text(entry.lines, same_name(person))
+    _take_names_off_groups(entries, same_name(person))
     tails = Counter(_tail(entry.text)[1] for entry in entries if entry.name is not None)
     for entry in entries:
         try:
@@ -240,6 +242,28 @@ def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
     if names[number] != person and in_name % 2 and not in_line % 2:
         return None, entry
     return names[number], entry[places[number] + 1 :].removeprefix(" ")
+
+
+def _take_names_off_groups(entries: Sequence[_Entry], person: str) -> None:
+    """iOS puts a group's name before notices, as if it spoke: of the encryption, and of what somebody did to it."""
+    speakers = {entry.name for entry in entries if entry.name is not None}
+    for notice in [entry for entry in entries[:FIRST] if entry.name is not None and _is_of_encryption(entry.text)]:
+        group = notice.name or ""
+        acts = [entry for entry in entries if entry.name is not None and _acts_on(entry, group)]
+        if group != person and (acts or len(speakers) > 2):
+            for entry in [*acts, *(entry for entry in entries if entry.name == group)]:
+                entry.name = None
+        notice.name = None
+
+
+def _is_of_encryption(text: str) -> bool:
+    plain = _plain(text).lower()
+    return any(all(part in plain for part in parts.split("+")) for parts in _table()["encrypted"])
+
+
+def _acts_on(entry: _Entry, group: str) -> bool:
+    text = entry.text.lstrip(AROUND)
+    return text.startswith(f"{entry.name} ") and any(f"{mark}{group}" in text for mark in QUOTES)
 
 
 def _add(chat: Chat, path: str, entry: _Entry, at: datetime, tails: Counter[str]) -> None:

@@ -147,11 +147,6 @@ def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
 
 def _coco(coco: _Coco, source: str, place: str, task: str | None) -> Iterator[Row]:
     names = {category.id: category.name for category in coco.categories}
-    problems = repeated_ids(source, "images", ((image.id, image.file_name) for image in coco.images))
-    problems += repeated_ids(source, "categories", ((category.id, category.name) for category in coco.categories))
-    if problems:
-        raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
-    task = task or ("object_detection" if coco.categories else "image_captioning")
     present: dict[int, set[str]] = {image.id: set() for image in coco.images}
     unlisted = 0
     for annotation in coco.annotations:
@@ -162,6 +157,11 @@ def _coco(coco: _Coco, source: str, place: str, task: str | None) -> Iterator[Ro
             present[annotation.image_id].add(names[category])
     if unlisted:
         print(f"left out: {count(unlisted, 'annotation')} of images or categories that the file does not list")
+    problems = repeated_ids(source, "images", ((image.id, image.file_name) for image in coco.images))
+    problems += repeated_ids(source, "categories", ((category.id, category.name) for category in coco.categories))
+    if problems:
+        raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
+    task = task or ("object_detection" if coco.categories else "image_captioning")
     for image in sorted(coco.images, key=lambda image: image.file_name):
         row: Row = {"id": image.file_name, "task": task, "image": f"{place}/{image.file_name}"}
         row |= {"source": "coco" if image.domain is None else "nocaps"}

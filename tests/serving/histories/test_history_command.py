@@ -296,6 +296,13 @@ def test_notices_have_no_speaker(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (printed["others"], printed["dropped"]) == (2, {"media and notices": 4})
 
 
+def test_a_group_is_no_speaker(tmp_path: Path) -> None:
+    encrypted = "Trip: Messages and calls are end-to-end encrypted. No one outside of this chat can read them."
+    lines = [encrypted, "Bob: Bob created group “Trip”", "Trip: Bob added you", "Ann: hello", "Bob: Trip: at last"]
+    export = "".join(f"[14.08.2024, 21:00:1{place}] {line}\n" for place, line in enumerate(lines))
+    assert texts(tmp_path, export) == [("person", "hello"), ("other", "Trip: at last")]
+
+
 def test_what_is_dropped_is_listed_with_line_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export = (
         "31.12.2023, 21:05 - Ann: <Media omitted>\n31.12.2023, 21:06 - Ann: hi\nthere\n"

@@ -78,6 +78,16 @@ def test_every_odd_image_is_found_and_no_good_one(
         assert bool(signature) == (not code)
 
 
+def test_each_image_of_a_stimulus_is_named_by_its_field(pictures: Path) -> None:
+    (pictures / "text.png").write_text("text")
+    result = check_set(write(pictures, [search("a", "text.png", "missing.png")]))
+    assert lines(result) == [
+        (1, "image", "text.png: not an image in a known format (JPEG, PNG, WEBP, GIF, BMP, TIFF)"),
+        (1, "target_image", "missing.png: no such file"),
+    ]
+    assert result.invalid == 1
+
+
 def test_duplicates_are_found_over_the_whole_set_with_both_lines(pictures: Path) -> None:
     rows = [word("a"), word("b"), color("a", "0.png"), "", word("b", ""), "nonsense", word("c"), word("a")]
     result = check_set(write(pictures, [*rows, word("../d"), word("../d")]))

@@ -170,7 +170,6 @@ def _fields(row: Any) -> dict[str, Any]:
 
 
 def _image_rows(images: Any) -> list[dict[str, Any]]:
-    """A row for each picture of a list, or for a single picture."""
     is_picture = isinstance(images, str | bytes | os.PathLike | Mapping) or hasattr(images, "__array_interface__")
     several = [images] if is_picture or not isinstance(images, Iterable) else images
     pictures = [os.fspath(picture) if isinstance(picture, str | os.PathLike) else picture for picture in several]
@@ -203,7 +202,6 @@ def _image_name(image: Any, files: dict[str, bytes]) -> Any:
 
 
 def _encoded(picture: Any) -> tuple[str, bytes]:
-    """A name that stands for the pixels of a Pillow image or an array, and the picture as a PNG."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(picture) if isinstance(picture, Image.Image) else Image.fromarray(picture)

@@ -322,7 +322,6 @@ def _person(subject: str) -> str:
 
 
 def _answer_to(task: Task, response: Any) -> dict[str, Any]:
-    """The answer to a task that a response of the benchmark's form is."""
     match task:
         case "attention_prediction":
             return plain(ScanpathAnswer(fixations=response, frame=FRAME))
@@ -431,7 +430,6 @@ def _add_table(source: Source, data: bytes, frame: Size | None, responses: Respo
 def _table_answer(
     source: Source, response: str, frame: Size | None, responses: Responses
 ) -> tuple[Any, dict[str, Any] | None, list[FieldProblem]]:
-    """A response as it is kept raw, the answer that it is, and its problems."""
     if source.task == "judgement":
         answer = _verdict(response, responses)
         return response, answer, [] if answer else [("response", _wrong_verdict(response))]

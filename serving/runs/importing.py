@@ -91,7 +91,6 @@ def import_files(
 
 
 def _earlier_sources(path: Path) -> Rows:
-    """The sources that ``import.json`` lists."""
     try:
         about = orjson.loads(path.read_bytes())
     except FileNotFoundError:

@@ -30,14 +30,11 @@ MESSAGES = {  # pydantic's most frequent errors; others keep its words
     "dict_type": "must be an object",
     "model_type": "must be an object",
 }
-MOST_LISTED = 1000  # problems of a row
 LONGEST = 200  # characters of a message
 
 
 def field_problems(error: ValidationError) -> list[FieldProblem]:
-    """pydantic's errors about a stimulus as (field, message), each once; their number, where they are very many."""
-    if error.error_count() > MOST_LISTED:
-        return [(None, f"{error.error_count():,} fields are wrong")]
+    """pydantic's errors about a stimulus as (field, message), each once."""
     problems: dict[FieldProblem, None] = {}
     for item in error.errors(include_url=False, include_input=False):
         path, message = item["loc"], _message(item)

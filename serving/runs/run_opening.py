@@ -198,7 +198,6 @@ class _Checked:
 
 
 def _id_hash(id: str) -> int:
-    """The first 64 bits of an id's SHA-256, as the index has them."""
     return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
 
 
@@ -296,7 +295,6 @@ def _load_meta(folder: Path) -> dict[str, Any] | None:
 
 
 def _has_begun(folder: Path, name: str) -> bool:
-    """Whether the agent has answered in this run, or talked with a person."""
     names = (name, f"{PERSON}~{name}", f"{name}~{PERSON}")
     files = (folder / part / f"{each}.jsonl" for part in ("records", "turns") for each in names)
     return any(path.exists() and path.stat().st_size for path in files)

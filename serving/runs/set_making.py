@@ -175,7 +175,6 @@ def _coco(coco: _Coco, source: str, place: str, task: str | None) -> Iterator[Ro
 
 
 def _searches(entries: list[_Search], place: str, images: Path, task: str | None) -> Iterator[Row]:
-    """A row for each picture and what was searched for on it, however many people searched."""
     if task not in (None, "attention_prediction"):
         raise InputError(f"COCO-Search18 has scanpaths, which are no answers to {task}")
     without = 0

@@ -203,7 +203,6 @@ def _print(report: dict[str, Any]) -> None:
 
 
 def _printable(value: Any) -> Any:
-    """``value`` with all texts in it as they may reach a terminal."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -221,7 +220,6 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _remarks(report: dict[str, Any]) -> Iterator[str]:
-    """Sentences on imports, damage, and what a run lacks."""
     for name, item in report["imports"].items():
         whose = "participant" if name == "humans" else "machine"
         yield f"imported {name}: {count(item['records'], 'answer')} of {count(item['agents'], whose)}"

@@ -123,7 +123,6 @@ def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
 
 
 def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
-    """A cue, or with the task conversation a topic, on each line."""
     if reader.task is None and reader.choose is not None:
         reader.task = next(iter(reader.choose(TEXT_TASKS)), None)
     reader.task = reader.task or TEXT_TASKS[0]

@@ -46,7 +46,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
     content = {
         "color": {"565.jpg": [human("white", imageID="565.jpg"), machine("none", "google")]},
         "object": {"565.jpg": [machine("zebra", "detectron"), human("zebra, wall , plants"), human("")]},
-        "caption": {"0001.jpg": [machine("a [ unused0 ] plate", "git"), human("a dish", "Participant_114")]},
+        "caption": {"0001.jpg": [machine("a [ unused0 ] plate\ud800", "git"), human("a dish", "Participant_114")]},
         "word": {"come": words},
         "fv": {"img001.jpg": [human(path, "05"), human([], "07"), machine([[1, 2], [0, 0], [0, 0]], "gbvs")]},
     }
@@ -79,7 +79,7 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path) -> None:
     labels = [answers["object_detection", "human:unknown", "565.jpg", sample]["labels"] for sample in range(2)]
     assert labels == [["zebra", "wall", "plants"], []]
     raw = {row["agent"]: row["raw"] for row in rows(out, "published")}
-    assert (raw["published:git"], raw["published:google"]) == ("a [ unused0 ] plate", "none")
+    assert (raw["published:git"], raw["published:google"]) == ("a [ unused0 ] plate\ufffd", "none")
     assert print_status(out) == 0
     word = next(
         source for source in orjson.loads((out / "import.json").read_bytes())["sources"] if "word" in source["path"]

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TextIO
 from agents.errors import InputError, Problem
 from serving.runs.row_problems import FieldProblem, count, shown
 
-MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
+MAX_LINE = 16 * 1024 * 1024  # bytes of a line, line end included, and of a CSV cell
 SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
 
 

@@ -4,7 +4,7 @@
   "human_groundtruth", "machine_groundtruth"}, …]}``, and a machine's submission, ``{stimulus: response}``.
 - Tables of people's answers (``.csv``), and verdicts in jsPsych's data (CSV or a JSON list).
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
-- COCO's and nocaps's captions: people who are not told apart.
+- COCO's and nocaps's captions: people without names.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
 
 Nothing is corrected: points off the frame, the colour "none" and special tokens stay. What nobody recorded (seed,
@@ -63,7 +63,7 @@ SHORT: dict[str, Task] = {
 }
 FRAME = [1280, 1024]  # of the benchmark's scanpaths
 UNKNOWN = "unknown"
-LARGEST = 1 << 30  # bytes of one file, which is held in memory
+LARGEST = 1 << 30  # bytes of a file, which is held in memory
 JSPSYCH = ("trial_type", "trial_index")  # columns that each of its rows has
 SUBJECTS = ("subject", "participant", "subject_id", "participant_id", "worker", "worker_id")
 STIMULI = ("stimulus", "cue", "image", "stimulus_id")  # columns that name a stimulus, the first that is there
@@ -74,8 +74,6 @@ _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth"
 
 Size = tuple[float, float]  # width, height
 Responses = Mapping[str, str]
-Kind = Literal["human", "published"]
-Form = Literal["ground truth", "submission", "topical-chat", "table", "jspsych", "coco-captions", "coco-search18"]
 A = TypeVar("A")
 _Coordinate = Annotated[StrictFloat, Field(gt=-(2**53), lt=2**53)]
 _Scanpath = list[Annotated[list[_Coordinate], Field(min_length=2, max_length=2)]]
@@ -130,11 +128,11 @@ class _SearchPath(BaseModel):
     @model_validator(mode="after")
     def _lengths_agree(self) -> _SearchPath:
         if len(self.X) != len(self.Y) or (self.T is not None and len(self.T) != len(self.X)):
-            raise ValueError("X, Y and T must have one number for each fixation")
+            raise ValueError("X, Y and T must have as many numbers")
         return self
 
 
-_BENCHMARK: dict[tuple[Form, bool], TypeAdapter[Any]] = {  # by form and whether it is of scanpaths
+_BENCHMARK: dict[tuple[str, bool], TypeAdapter[Any]] = {  # by form and whether it is of scanpaths
     ("ground truth", False): TypeAdapter(dict[str, list[_Row[StrictStr]]]),
     ("ground truth", True): TypeAdapter(dict[str, list[_Row[_Scanpath]]]),
     ("submission", False): TypeAdapter(dict[str, StrictStr]),
@@ -155,7 +153,7 @@ class Answered:
     answer: Mapping[str, Any] | None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         return "published" if self.agent.startswith("published:") else "human"
 
 
@@ -166,7 +164,7 @@ class Source:
     path: Path
     sha256: str
     task: Task = "conversation"
-    form: Form = "submission"
+    form: str = "submission"
     name: str | None = None
     answers: list[Answered] = field(default_factory=list)
     noticed: Counter[str] = field(default_factory=Counter)
@@ -294,7 +292,7 @@ def task_of_file(path: Path, task: str | None) -> Task:
     return known[name]
 
 
-def _set_form(source: Source, form: Form, holds: Task, task: str | None) -> None:
+def _set_form(source: Source, form: str, holds: Task, task: str | None) -> None:
     """Set the form of a file that says the task itself. Raises InputError for another ``task``."""
     if task not in (None, holds):
         raise InputError(f"holds answers to {holds}, not to {task}")
@@ -319,12 +317,11 @@ def _refuse(wrong: Sequence[Problem]) -> None:
 
 
 def _person(subject: str) -> str:
-    """The agent's name of a person. An accented letter is the same, be it written as one character or as two."""
+    """The agent's name of a person. An accented letter is the same in composed and in decomposed form."""
     return f"human:{unicodedata.normalize('NFC', subject) if subject.strip() else UNKNOWN}"
 
 
 def _answer_to(task: Task, response: Any) -> dict[str, Any]:
-    """The answer to a task that a response of the benchmark's form is."""
     match task:
         case "attention_prediction":
             return plain(ScanpathAnswer(fixations=response, frame=FRAME))
@@ -358,7 +355,7 @@ def _cell(value: Any) -> str | None:
 
 
 def _milliseconds(value: Any) -> tuple[float | None, list[FieldProblem]]:
-    """A reaction time, None where there is none; and the problem of a wrong one."""
+    """A reaction time, None where there is none; and its problem."""
     text = _cell(value)
     if text is None:
         return None, []
@@ -394,7 +391,7 @@ def _add_benchmark(source: Source, content: Any, task: str | None, name: str | N
             source.add(stimulus, agent, row["response"], _answer_to(source.task, row["response"]))
 
 
-def _benchmark_form(content: dict[str, Any], task: Task) -> Form:
+def _benchmark_form(content: dict[str, Any], task: Task) -> str:
     """A ground truth holds lists of objects. An empty list alone says nothing, except that it is no text."""
     for value in content.values():
         if isinstance(value, list) and value:
@@ -433,7 +430,6 @@ def _add_table(source: Source, data: bytes, frame: Size | None, responses: Respo
 def _table_answer(
     source: Source, response: str, frame: Size | None, responses: Responses
 ) -> tuple[Any, dict[str, Any] | None, list[FieldProblem]]:
-    """A response as it is kept raw, the answer that it is, and its problems."""
     if source.task == "judgement":
         answer = _verdict(response, responses)
         return response, answer, [] if answer else [("response", _wrong_verdict(response))]

@@ -1,7 +1,7 @@
 """Import: files of people's and other machines' answers become the same records as our own answers.
 
 People's answers go to ``records/humans.jsonl`` (agent ``human:05``), machines' to ``records/published.jsonl`` (agent
-``published:gpt2``). The sample counts the answers of one agent to one stimulus, in the order of the file. A file that
+``published:gpt2``). The sample counts the answers of an agent to a stimulus, in the order of the file. A file that
 is imported again takes the place of its earlier answers, so that importing twice leaves the same bytes.
 """
 
@@ -39,7 +39,7 @@ def import_files(
     frame: Size | None = None,
     responses: Responses | None = None,
 ) -> int:
-    """Import ``paths`` into ``out``, a run folder or a new one, and print a summary. Returns 0.
+    """Import ``paths`` into ``out``, a run folder or a new folder, and print a summary. Returns 0.
 
     ``task`` (a task's name, or caption, word, color, object, fv) is for files whose name does not say it; ``name`` is
     the machine that a submission or scanpaths are from; ``frame`` (width, height) in pixels is for scanpaths that do
@@ -52,7 +52,7 @@ def import_files(
     if responses and task != "judgement":
         raise InputError("--responses are for verdicts: give --task judgement too")
     if not paths:
-        raise InputError("there is nothing to import: give at least one file")
+        raise InputError("there is nothing to import: give a file")
     sources: list[Source] = []
     problems: list[Problem] = []
     for path in dict.fromkeys(map(Path, paths)):
@@ -66,7 +66,7 @@ def import_files(
         raise InputError("--name is for files that do not say whose answers they hold; these do")
     has_run = (out / "run.json").exists() or not out.is_dir()
     if not has_run and {entry.name for entry in out.iterdir()} - {"records", "lock"}:
-        raise InputError(f"{out} exists and is not a run folder; give a run folder or a new one")
+        raise InputError(f"{out} exists and is not a run folder; give a run folder or a new folder")
     make_parent(out / "records" / "humans.jsonl")
     with lock(out):
         if not (out / "run.json").exists():
@@ -91,7 +91,6 @@ def import_files(
 
 
 def _earlier_sources(path: Path) -> Rows:
-    """The sources that ``import.json`` lists."""
     try:
         about = orjson.loads(path.read_bytes())
     except FileNotFoundError:

@@ -47,8 +47,8 @@ def open_run(
 ) -> Run:
     """Check the set ``source``, and make or continue the run folder, which the caller has locked.
 
-    ``task`` and ``choose`` are as for :func:`serving.runs.stimulus_set.read_rows`; pictures are asked the tasks, too,
-    that the run has asked about them before. Raises InputError with every problem of the set, IdentityError if the
+    ``task`` and ``choose`` are as for :func:`serving.runs.stimulus_set.read_rows`; pictures have the tasks, too,
+    that they had in this run before. Raises InputError with every problem of the set, IdentityError if the
     folder was made from something else, StorageError if it cannot be written.
     """
     meta = _load_meta(folder)
@@ -82,7 +82,7 @@ def open_run(
         "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
         "count": len(checked.entries),
         "sha256": checked.sha256(),
-        **({"tasks": tasks.asked} if tasks.asked else {}),
+        **({"tasks": tasks.all} if tasks.all else {}),
     }
     _note_agents(folder, meta, described, samples)
     run = Run(folder, meta)
@@ -121,14 +121,14 @@ def new_people_run(folder: Path, source: Path) -> Run:
 
 
 class _TasksOfPictures:
-    """Which tasks are asked about stimuli that name none: those that the run asked before, and ``task`` or what
-    ``choose`` says. ``asked`` are all of them."""
+    """The tasks of stimuli that name none: those that the run had before, and ``task`` or what ``choose`` says.
+    ``all`` are those of all stimuli."""
 
     def __init__(
         self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None
     ) -> None:
         self.task: str | None = None
-        self.asked: list[str] = []
+        self.all: list[str] = []
         self._before: list[str] = [] if meta is None else meta["set"].get("tasks", [])
         self._agents = {**({} if meta is None else meta["agents"]), **described}
         self._choose = choose
@@ -141,20 +141,20 @@ class _TasksOfPictures:
             if self.task is None and self._choose is not None:
                 more = self._choose(tasks)
             self._chosen[tasks] = [*dict.fromkeys([*before, *more])]
-            self.asked = [*dict.fromkeys([*self.asked, *self._chosen[tasks]])]
+            self.all = [*dict.fromkeys([*self.all, *self._chosen[tasks]])]
             self._refuse_two_tasks()
         return self._chosen[tasks]
 
     def _refuse_two_tasks(self) -> None:
-        """Raise InputError for an agent that would answer one picture in two tasks: one id cannot tell them apart."""
+        """Raise InputError for an agent that would answer a picture in two tasks, which an id does not keep apart."""
         problems = []
         for name, entry in self._agents.items():
-            tasks = [task for task in self.asked if task in entry["task"]]
+            tasks = [task for task in self.all if task in entry["task"]]
             if len(tasks) > 1:
-                message = f"answers {' and '.join(tasks)}; ask it one of them in a run of its own (--task)"
+                message = f"answers {' and '.join(tasks)}; each task needs a run of its own (--task)"
                 problems.append(Problem("--agents", None, name, message))
         if problems:
-            raise InputError("in one run an agent is asked one task about the same pictures", problems)
+            raise InputError("in a run an agent has a single task about the same pictures", problems)
 
 
 @dataclass(slots=True)
@@ -198,7 +198,6 @@ class _Checked:
 
 
 def _id_hash(id: str) -> int:
-    """The first 64 bits of an id's SHA-256, as the index has them."""
     return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
 
 
@@ -211,7 +210,7 @@ def _check_into(
             source, task=task, choose=choose, hash_images=True, on_row=checked.add, known=checked.known_content
         )
         if result.total_problems and not skip_invalid:
-            problems = [*dict.fromkeys(result.problems)]  # a picture's are the same, whatever is asked about it
+            problems = [*dict.fromkeys(result.problems)]  # a picture's are the same in every task
             total = result.total_problems - len(result.problems) + len(problems)
             raise InputError(
                 f"{source}: {count(total, 'problem')}; nothing was started (--skip-invalid goes on without them)",
@@ -296,7 +295,6 @@ def _load_meta(folder: Path) -> dict[str, Any] | None:
 
 
 def _has_begun(folder: Path, name: str) -> bool:
-    """Whether the agent has answered in this run, or talked with a person."""
     names = (name, f"{PERSON}~{name}", f"{name}~{PERSON}")
     files = (folder / part / f"{each}.jsonl" for part in ("records", "turns") for each in names)
     return any(path.exists() and path.stat().st_size for path in files)
@@ -308,7 +306,7 @@ def _same_seed_and_agents(
     where = str(folder / "run.json")
     problems = []
     if seed is not None and seed != meta["seed"]:
-        problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, given is {seed}"))
+        problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, not {seed}"))
     for name, entry in described.items():
         before = meta["agents"].get(name)
         if before is not None and before["digest"] != entry["digest"] and _has_begun(folder, name):

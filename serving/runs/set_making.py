@@ -98,9 +98,9 @@ def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> 
         and "images" not in content
         and all(isinstance(answers, str | list) for answers in content.values())
     )
-    asked = task_of_file(source, task) if is_of_benchmark else task
-    if is_of_benchmark and asked == "word_association":
-        yield from ({"id": f"{asked}/{cue}", "benchmark_id": cue, "task": asked, "cue": cue} for cue in content)
+    of_task = task_of_file(source, task) if is_of_benchmark else task
+    if is_of_benchmark and of_task == "word_association":
+        yield from ({"id": f"{of_task}/{cue}", "benchmark_id": cue, "task": of_task, "cue": cue} for cue in content)
         return
     if images is None:
         raise InputError("say with --images in which folder the pictures are")
@@ -109,7 +109,7 @@ def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> 
         if is_of_benchmark:
             for name, file in _pictures(content, images).items():
                 # ids have the task in front, as the benchmark's files use the same names
-                yield {"id": f"{asked}/{name}", "benchmark_id": name, "task": asked, "image": f"{place}/{file}"}
+                yield {"id": f"{of_task}/{name}", "benchmark_id": name, "task": of_task, "image": f"{place}/{file}"}
         elif isinstance(content, list):
             yield from _searches(_SEARCHES.validate_python(content), place, images, task)
         else:
@@ -141,7 +141,7 @@ def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
             same = shown(", ".join(name for name in files if files[name] == file))
             problems.append(Problem(str(images), None, file, f"would be the picture of {same}"))
     if problems:
-        raise InputError(f"{images}: the pictures cannot be told apart by their names", problems)
+        raise InputError(f"{images}: the pictures have no names of their own", problems)
     return files
 
 
@@ -175,7 +175,6 @@ def _coco(coco: _Coco, source: str, place: str, task: str | None) -> Iterator[Ro
 
 
 def _searches(entries: list[_Search], place: str, images: Path, task: str | None) -> Iterator[Row]:
-    """A row for each picture and what was searched for on it, however many people searched."""
     if task not in (None, "attention_prediction"):
         raise InputError(f"COCO-Search18 has scanpaths, which are no answers to {task}")
     without = 0

@@ -1,4 +1,4 @@
-"""Rows of a stimulus set: the fields of one place of a file become a stimulus, or problems by field; and what columns
+"""Rows of a stimulus set: fields of a file become a stimulus, or problems by field; and what columns
 mean: fields of a stimulus, entries of ``meta``, and the task of a row that names none."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_TASK = "is missing, and the columns do not say it: name the task with --task,
 ID_DIGITS = 16
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
-"""Which of several tasks are asked of a row that names none."""
+"""Which of several tasks a row has that names none."""
 
 
 def _properties_by_task() -> dict[str, dict[str, Any]]:
@@ -104,7 +104,7 @@ def repeated_names(rows: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def may_repeat_names(names: Collection[str]) -> bool:
-    """Whether rows with these columns may have one name and different contents."""
+    """Whether rows with these columns may have the same name and different contents."""
     return "id" not in names and ("image" in names or len({*names} - {"task", ""}) > 1)
 
 
@@ -127,9 +127,9 @@ class Row:
 
 
 class RowReader:
-    """Makes rows of one file, which problems call ``where``.
+    """Makes rows of a file, which problems call ``where``.
 
-    ``task`` is for rows without a task, and no row may have another; ``choose`` says what is asked of a row whose
+    ``task`` is for rows without a task, and no row may have another; ``choose`` says the tasks of a row whose
     fields several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an
     ``unnamed`` row becomes its id, unless its name is among the ``repeated``.
     """
@@ -149,7 +149,7 @@ class RowReader:
         self._context = {"root": root, "files": files}
 
     def with_tasks(self, fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """The fields with each task that is asked; as they are where they or the file say it, or nothing does."""
+        """The fields with each of their tasks; as they are where they or the file say it, or nothing does."""
         if self.task is not None or "task" in fields:
             return (fields,)
         tasks = tasks_of(fields)
@@ -158,7 +158,7 @@ class RowReader:
         return [{"task": task, **fields} for task in tasks] or (fields,)
 
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
-        """The rows of a line of JSON, one for each task that is asked."""
+        """The rows of a line of JSON, a row for each task."""
         row = self._from_json(text, line)
         fields = _json_object(text) if row.task is None else None
         if fields is None:
@@ -168,7 +168,7 @@ class RowReader:
             yield self._from_json(orjson.dumps(with_task), line)
 
     def from_values(self, values: Mapping[str, Any], line: int | None, *, unnamed: bool) -> Iterator[Row]:
-        """The rows of the values of fields, one for each task that is asked."""
+        """The rows of the values of fields, a row for each task."""
         for row_values in self.with_tasks(values):
             fields = with_meta({**row_values, "id": "?"} if unnamed else row_values)
             if type(fields.get("id")) is int:
@@ -262,7 +262,7 @@ class RowReader:
 
 
 def content_id(stimulus: Stimulus, repeated: Container[str] = frozenset()) -> str:
-    """An id for a stimulus without one: its picture, cue or topic; but 16 hex digits of the SHA-256 of its fields where
+    """An id for a stimulus without id: its picture, cue or topic; but 16 hex digits of the SHA-256 of its fields where
     other rows have that name, too, and it is not all that this row has."""
     fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
     name = name_of(fields)

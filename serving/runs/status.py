@@ -54,7 +54,7 @@ def status(path: Path | str) -> dict[str, Any]:
         tally = _Tally({key for key, kind in run.kinds.items() if is_asked(entry, kind)}, samples)
         if name in recorded:
             tally.add(run.latest(name, tally.damage))
-        expected = samples * len(tally.asked)
+        expected = samples * len(tally.expected)
         agents[name] = {
             "kind": entry.get("kind"),
             "task": entry.get("task", []),
@@ -93,9 +93,9 @@ def print_status(path: Path | str, json: bool = False) -> int:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts over one agent's records; ``within`` are those of the stimuli that it is asked, in the run's samples."""
+    """Counts over an agent's records; ``within`` are those of the stimuli ``expected`` of it, in the run's samples."""
 
-    asked: set[StimulusKey]
+    expected: set[StimulusKey]
     samples: int
     within: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
@@ -106,11 +106,11 @@ class _Tally:
     damage: Damage = field(default_factory=Damage)
 
     def add(self, records: Iterable[dict[str, Any]]) -> None:
-        """Count records, of which no two have one key."""
+        """Count records, of which no two have the same key."""
         for record in records:
             self.statuses[record["status"]] += 1
-            is_asked_key = (record["task"], record["stimulus"]) in self.asked
-            self.within += is_asked_key and record["sample"] < self.samples
+            is_expected = (record["task"], record["stimulus"]) in self.expected
+            self.within += is_expected and record["sample"] < self.samples
             if record["status"] == "failed":
                 message = str(record["error"].get("message"))[:LONGEST]
                 example = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
@@ -203,7 +203,6 @@ def _print(report: dict[str, Any]) -> None:
 
 
 def _printable(value: Any) -> Any:
-    """``value`` with all texts in it as they may reach a terminal."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -221,7 +220,6 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _remarks(report: dict[str, Any]) -> Iterator[str]:
-    """Sentences on imports, damage, and what a run lacks."""
     for name, item in report["imports"].items():
         whose = "participant" if name == "humans" else "machine"
         yield f"imported {name}: {count(item['records'], 'answer')} of {count(item['agents'], whose)}"

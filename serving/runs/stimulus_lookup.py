@@ -1,4 +1,4 @@
-"""The stimulus that a record answers, in the sets of one run or of several."""
+"""The stimulus that a record answers, in the sets of a run or of several."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from serving.runs.row_problems import count
 if TYPE_CHECKING:
     from serving.runs.run import Run
 
-# Fields that do not change what is asked.
+# Fields that do not change the question.
 NOT_ASKED = frozenset(("id", "benchmark_id", "source", "source_id", "meta"))
 WARNING = "warning: "  # how such a sentence begins
 NAMED = 3  # stimuli that a warning names
@@ -26,8 +26,9 @@ class StimulusLookup:
     """Finds the stimulus of a record in the sets of ``runs``: the rule by which answers of several runs meet.
 
     The record's stimulus is looked for in all runs: as an id, then as a ``benchmark_id``, then as a cue (the first that
-    has it) or as a picture's file name (if only one of a run has it). Rows of different runs are one stimulus if they
-    have one id; the row of the first run stands for all. Raises InputError if the rows of a set are damaged.
+    has it) or as a picture's file name (if a single row of a run has it). Rows of different runs are the same
+    stimulus if they have the same id; the row of the first run stands for all. Raises InputError if
+    the rows of a set are damaged.
     """
 
     def __init__(self, *runs: Run) -> None:
@@ -46,7 +47,7 @@ class StimulusLookup:
         return self._matches[task, name]
 
     def differing(self) -> Iterator[str]:
-        """A warning for each two runs in which one id means different stimuli, apart from the folders of pictures."""
+        """A warning for each two runs in which an id means different stimuli, apart from the folders of pictures."""
         for number, run in enumerate(self._runs):
             for before, earlier in enumerate(self._by_id[:number]):
                 here = self._by_id[number]

@@ -58,12 +58,12 @@ def read_rows(
     """The rows of the set at ``path``, in order.
 
     ``task`` is for rows without a task; a row with another task has a problem. Without it the fields of a row say its
-    task; where several tasks have them, as of a picture, ``choose`` says which are asked, one row for each. ``root`` is
+    task; where several tasks have them, as of a picture, ``choose`` says which, a row for each. ``root`` is
     the folder that image names are relative to, by default the set's own. Raises InputError if there is no set to read:
     no such file, unknown kind, unusable header, no row.
     """
     if not str(path):
-        raise InputError(f"no set is given; {KINDS}")
+        raise InputError(f"there is no set; {KINDS}")
     where, path = str(path), Path(path)
     empty = True
     try:
@@ -89,14 +89,14 @@ def read_rows(
 def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None) -> Iterator[Row]:
     tasks = [task] if task is not None else [] if choose is None else choose(tasks_of(["image"]))
     if not tasks:
-        raise InputError(f"{where}: a folder of images; say with --task what is asked about them")
-    for asked in tasks:
-        if asked not in PICTURE_TASKS:
-            raise InputError(f"{where}: {asked} shows no image; its set is a JSONL or CSV file, not a folder")
+        raise InputError(f"{where}: a folder of images; say with --task what is to be answered")
+    for each in tasks:
+        if each not in PICTURE_TASKS:
+            raise InputError(f"{where}: {each} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         file = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        for asked in tasks:
-            yield RowReader(file, path, asked).from_cells({"id": name, "image": name}, None)
+        for each in tasks:
+            yield RowReader(file, path, each).from_cells({"id": name, "image": name}, None)
 
 
 def _file_rows(path: Path, reader: RowReader) -> Iterator[Row]:
@@ -123,7 +123,6 @@ def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
 
 
 def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
-    """A cue, or with the task conversation a topic, on each line."""
     if reader.task is None and reader.choose is not None:
         reader.task = next(iter(reader.choose(TEXT_TASKS)), None)
     reader.task = reader.task or TEXT_TASKS[0]
@@ -141,7 +140,7 @@ def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
             continue
         if is_first and (text in (b"{", b"[") or text.startswith(b"[{")):
             raise InputError(
-                f"{reader.where}: one JSON document over several lines or a list; a set has one object "
+                f"{reader.where}: a JSON document over several lines or a list; a set has an object "
                 "{…} on each line (`jq -c '.[]' FILE` turns a list into that)"
             )
         is_first = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +78,6 @@ def test_every_odd_image_is_found_and_no_good_one(
         assert bool(signature) == (not code)
 
 
-def test_a_folder_of_odd_images_names_the_file_once(bad_images: BadImages) -> None:
-    found = check_set(bad_images.folder, task="image_captioning")
-    said = {str(problem).removeprefix(f"{bad_images.folder}/") for problem in found.problems}
-    assert {"dangling.png: image: no such file"} <= said
-
-
 def test_each_image_of_a_stimulus_is_named_by_its_field(pictures: Path) -> None:
     (pictures / "text.png").write_text("text")
     result = check_set(write(pictures, [search("a", "text.png", "missing.png")]))
@@ -120,18 +113,6 @@ def test_rows_come_in_file_order_whatever_they_show(pictures: Path) -> None:
             assert content == hashlib.sha256(row.canonical).digest()[:16]
             assert signature == 0
         assert (content is None) == bool(row.problems)
-
-
-def test_no_thread_is_left_behind(pictures: Path) -> None:
-    path = write(pictures, [color(f"i{number}", "0.png") for number in range(200)])
-
-    def fail(row: Row, content: bytes | None, signature: int) -> None:
-        raise RuntimeError("enough")
-
-    before = threading.active_count()
-    with pytest.raises(RuntimeError, match="enough"):
-        check_set(path, on_row=fail)
-    assert threading.active_count() == before
 
 
 def digests(path: Path, **options: Any) -> tuple[list[bytes | None], list[int]]:

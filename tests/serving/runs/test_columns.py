@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from agents.errors import IdentityError, InputError
+from agents.errors import InputError
 from serving import answer
 from serving.cli import main
 from serving.runs.checking import check_set
@@ -122,40 +122,3 @@ def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path, p
             name: len((run / "records" / f"{name}.jsonl").read_bytes().splitlines()) for name in ("mmcq", "center")
         }
         assert counts == {"mmcq": 2, "center": 2}
-
-
-def test_every_command_takes_the_same_material(
-    tmp_path: Path, pictures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = as_csv(tmp_path / "words.csv", WORDS)
-    (tmp_path / "topics.txt").write_text("books\nfilms\n")
-    for number, (material, task) in enumerate(
-        [(pictures, "color"), (words, None), (tmp_path / "topics.txt", "conversation")]
-    ):
-        asked = [str(material), *(["--task", task] if task else [])]
-        assert main(["check", *asked]) == 0
-        assert main(["study", "new", *asked, "--out", str(tmp_path / f"study-{number}")]) == 0
-        told = [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if "stimuli (" in line]
-        assert len({*told}) == 1
-    assert main(["check", str(pictures)]) == 0
-    assert "of no task yet 2" in capsys.readouterr().out
-    assert main(["ask", "mmcq", str(pictures / "a.png")]) == 0
-    assert capsys.readouterr().out == "black\n"
-    assert main(["ask", "mmcq", "--task", "color", str(pictures)]) == 0
-    assert "b.png" in capsys.readouterr().out
-    assert main(["ask", "null", str(words), "--json"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 3
-    assert main(["ask", "mmcq", "--image", "https://example.org/a.jpg"]) == 2
-    assert "web addresses are not fetched" in capsys.readouterr().err
-    assert main(["trials", str(words), "--out", str(tmp_path / "trials")]) == 2
-    assert "words.csv is not a run folder: it is a file" in capsys.readouterr().err
-
-
-def test_a_run_whose_ids_were_made_otherwise_is_refused_by_name(tmp_path: Path) -> None:
-    words = as_csv(tmp_path / "words.csv", WORDS[:1])
-    before = tmp_path / "before.jsonl"
-    before.write_bytes(orjson.dumps({"id": "0123456789abcdef", "task": "word_association", **WORDS[0]}))
-    run = ["--agents", "null", "--out", str(tmp_path / "run"), "-q", "--here"]
-    assert main(["generate", str(before), *run]) == 0
-    assert main(["generate", str(words), *run]) == IdentityError.exit_code
-    assert (tmp_path / "run" / "stimuli.jsonl").read_bytes().startswith(b'{"cue":"sun","id":"0123456789abcdef"')

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agents.errors import InputError
-from judging.study.controls import COLUMNS as OF_CONTROLS
-from judging.study.controls import read_controls
-from judging.trial_set import COLUMNS as OF_KEYS
-from judging.verdicts import read_key
 from serving.cli import main
 from serving.runs.run import Run
-from serving.runs.stimulus_set import read_rows
 
 JSPSYCH = "trial_type,trial_index,rt,response,subject,trial"
 
@@ -66,31 +58,3 @@ def test_tables_that_are_read(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_bytes(data)
     assert imported(tmp_path / "people.csv") == 0
     assert answers(tmp_path) == [("human:05", "sun", "moon")]
-
-
-def test_sets_controls_and_keys_have_the_same_reader(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    readers: dict[str, Callable[[], Any]] = {
-        "set": lambda: [*read_rows(path)],
-        "controls": lambda: read_controls("t.csv", tmp_path, {}, "seed"),
-        "key": lambda: read_key(path),
-    }
-
-    def problems(text: str, kind: str) -> list[str]:
-        path.write_text(text)
-        with pytest.raises(InputError) as refused:
-            readers[kind]()
-        return [str(problem).removeprefix(str(path)) for problem in refused.value.problems]
-
-    for kind, columns in (("set", ("task", "cue")), ("controls", OF_CONTROLS), ("key", OF_KEYS)):
-        wrong = f"two columns of this name, 1 and {len(columns) + 1}"
-        assert problems(",".join([*columns, columns[0]]) + "\nx\n", kind) == [f":1: {columns[0]}: {wrong}"]
-        assert problems(";".join(columns) + "\nx\n", kind)[0].startswith(":1: cells are parted by ';'")
-        if kind != "set":  # whose rows have their problems each
-            assert problems(",".join(columns) + "\nx,y\n", kind)[0] == f":2: 2 cells, but the header has {len(columns)}"
-    controls = "stimulus,question,options,right\na,What?,x|y,x\nb,What?,x|y,z\na,Who?,x|y,y\nb,a,b,x|y,x\n"
-    assert problems(controls, "controls") == [
-        ":3: right: 'z' is not among the options",
-        ":4: stimulus: 'a' stands in two rows",
-        ":5: 5 cells, but the header has 4",
-    ]

@@ -86,7 +86,7 @@ def test_people_of_coco_search18(tmp_path: Path) -> None:
         ("talk.json", {"t": {"content": [{"agent": 1, "message": "x"}]}}, {}, "must be text"),
         ("talk.json", {"t": {"content": []}}, {}, "at least 1 item"),
         ("talk.json", {"t": {"content": [{"agent": "a", "message": "x"}]}}, {"task": "color"}, "not to color"),
-        ("paths.json", [{"name": "a", "subject": 1, "X": [1], "Y": []}], {}, "one number for each fixation"),
+        ("paths.json", [{"name": "a", "subject": 1, "X": [1], "Y": []}], {}, "as many numbers"),
         ("paths.json", [{"name": "a", "subject": 1, "X": ["1"], "Y": [1]}], {}, "must be a number"),
         ("paths.json", [], {}, "no answers that can be imported"),
     ],

@@ -108,21 +108,6 @@ def test_a_file_that_grows_or_is_replaced_while_it_is_read_counts_as_it_was(tmp_
     assert [first, *reading] == _last_of_each(rows)
 
 
-def test_agents_and_imports(tmp_path: Path) -> None:
-    agents = {"b": agent_entry("color_estimation"), "a": agent_entry("conversation"), "none": agent_entry()}
-    records: dict[str, list[Any]] = {name: [] for name in ("a", "b", "a~b", "humans", "published")}
-    path = write_run(tmp_path / "run", [], records, agents)
-    (path / "records" / ".a.jsonl.tmp.jsonl").write_bytes(b"")
-    (path / "records" / "a.jsonl.old").write_bytes(b"")
-    run = Run(path)
-    assert run.agents() == ["b", "a", "a~b"]
-    assert run.imports() == ["humans", "published"]
-    assert run.image_path("images/x.jpg") == tmp_path / "images" / "x.jpg"
-    assert run.image_path("/abs/x.jpg") == Path("/abs/x.jpg")
-    with pytest.raises(InputError, match="is missing"):
-        list(run.records("nobody"))
-
-
 def test_stimuli(tmp_path: Path) -> None:
     rows = [stimulus("a"), {"id": "b", "task": "color_estimation", "surplus": [1]}, stimulus("c", benchmark_id="7")]
     run = Run(write_run(tmp_path / "run", rows, {}))

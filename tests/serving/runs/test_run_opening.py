@@ -120,4 +120,4 @@ def test_a_run_from_before_the_renaming(tmp_path: Path, out: Path, capsys: pytes
     assert main(["generate", str(source), "--agents", "null", "--out", str(out), "--here"]) == 0
     assert "nothing is left to answer" in capsys.readouterr().out
     assert main(["generate", str(source), "--agents", "null", "--out", str(out), "--seed", "1"]) == 2
-    assert "the run has 0, given is 1" in capsys.readouterr().err
+    assert "the run has 0, not 1" in capsys.readouterr().err

@@ -154,15 +154,6 @@ def test_every_problem_of_a_row_is_said(tmp_path: Path, line: Any, problems: lis
     assert good.problems == after.problems == ()
 
 
-def test_messages_are_short_and_cannot_drive_a_terminal(tmp_path: Path) -> None:
-    long = "\x1b[2J" + "x" * 2_000_000
-    row = only(jsonl(tmp_path, {**WORD, long: 1, "cue": 1, "version": long, "meta": {long: [long]}, "frequency": long}))
-    text = "".join(map(str, row.problems))
-    assert len(row.problems) == 5
-    assert len(text.replace(str(tmp_path), "")) < 2500
-    assert "\x1b" not in text
-
-
 def test_a_line_over_the_cap_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_tables, "MAX_LINE", 1000)
     long = "x" * 2001
@@ -216,8 +207,8 @@ def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:
         ("set.csv", b"id,task,cue\n\n", "an empty set"),
         ("set.csv", b"id,task,\xff\n", "header"),
         ("set.jsonl.gz", b"\x1f\x8b", "an unknown kind of set"),
-        ("set.json", b'[{"id":"a"}]', "one JSON document"),
-        ("set.json", b'{\n"id":"a"}', "one JSON document"),
+        ("set.json", b'[{"id":"a"}]', "a JSON document"),
+        ("set.json", b'{\n"id":"a"}', "a JSON document"),
         ("set.csv", "id\n".encode("utf-16"), "UTF-16"),
     ],
 )
@@ -239,7 +230,7 @@ def test_paths_that_lead_to_no_set(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             list(read_rows(tmp_path / name))
-    with pytest.raises(InputError, match="no set is given"):
+    with pytest.raises(InputError, match="there is no set"):
         list(read_rows(""))
     with pytest.raises(InputError, match="shows no image"):
         list(read_rows(tmp_path, "conversation"))
@@ -273,21 +264,6 @@ def test_links_to_folders_are_followed_but_never_in_a_circle(tmp_path: Path) -> 
     (tmp_path / "set" / "inner" / "up").symlink_to(tmp_path / "set")
     (tmp_path / "set" / "self").symlink_to("self")
     assert list(image_names(tmp_path / "set")) == ["linked/e.png"]
-
-
-def test_names_that_cannot_be_ids(tmp_path: Path) -> None:
-    for name in (b"back\\slash.png", b"line\nbreak.png", b"latin\xe9.png", b"x" * 240 + b".png"):
-        with open(os.path.join(os.fsencode(tmp_path), name), "wb"):
-            pass
-    rows = list(read_rows(tmp_path, "color_estimation"))
-    assert [row.id for row in rows] == [None] * 4
-    assert [said(row)[0] for row in rows] == [
-        "id: must not contain a backslash",
-        "id: is not UTF-8",
-        "id: must not contain control or other unprintable characters",
-        "id: must have at most 200 characters",
-    ]
-    assert all(row.where.encode() for row in rows)
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])

@@ -43,6 +43,15 @@ MAX_TEXT = 64 * 1024 * 1024  # bytes of a PNG's profile or text, unpacked
 LARGE = 10_000_000  # pixels; images of more are decoded after each other, for the memory that they take
 ORIENTATION = 0x0112  # the tag of EXIF
 
+_BEGINS = {
+    b"\x89PNG\r\n": "PNG",
+    b"\xff\xd8\xff": "JPEG",
+    b"GIF8": "GIF",
+    b"RIFF": "WEBP",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+}
+
 _large = threading.Lock()
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -216,8 +225,11 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
     try:
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
-        known = ", ".join(FORMATS)
-        raise ImageError("bad_image", f"{name}: damaged, or not an image in a known format ({known})") from None
+        source.seek(0)
+        start = source.read(8)
+        damaged = next((form for begin, form in _BEGINS.items() if start.startswith(begin)), None)
+        what = f"a damaged {damaged}" if damaged else f"not an image in a known format ({', '.join(FORMATS)})"
+        raise ImageError("bad_image", f"{name}: {what}") from None
     except PILImage.DecompressionBombError:
         raise ImageError("image_too_large", f"{name}: more than {MAX_PIXELS:,} pixels") from None
     except Exception as error:  # a dozen types, as in decode

@@ -24,7 +24,7 @@ from judging.measures import ALL, CONFIDENCE, Codes, Floats, count_missing, shar
 from judging.significance import krippendorff_alpha, verdicts_by_judge
 from judging.tables import Estimate, Table, is_missing
 from judging.verdicts import SAID, Answers, by_judge
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,8 @@ from judging.pass_rate import PassRate
 from judging.published import published
 from judging.tables import Estimate, Grid, Table, is_missing
 from judging.verdicts import SAID
-from serving.runs.display_text import count
-from serving.web.rendering import render
+from serving.runs.row_problems import count
+from serving.web.report import render
 from serving.web.viewer_provenance import TASK_NAMES
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicat
 from judging.pairs import LENGTHS as PAIR_LENGTHS
 from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_set import JudgesList, Row, about_path, key_path, write_trial_set
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 
 WITHOUT_PICTURE = ("word_association", "conversation")
 LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)

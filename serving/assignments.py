@@ -15,7 +15,7 @@ from agents.errors import AgentStoppedError, InputError, Problem, UnavailableErr
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
-from serving.conversations.pair_settings import PairSettings, read_pair_settings
+from serving.conversations.scenario import PairSettings, read_pair_settings
 from serving.runs.eligibility import Kind, is_asked, named
 from serving.runs.records import RecordHeader
 from serving.runs.run_json import digest

@@ -23,7 +23,6 @@ from serving.command_line import (
     any_task,
     carry_out,
     chosen,
-    format_options,
     frame,
     json_option,
     open_standard_streams,
@@ -44,9 +43,8 @@ from serving.export import registry
 from serving.scheduling.interrupts import watched
 
 
-def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
-    """The whole command line. With ``formats`` the options of every export format are among it: their modules are
-    imported for that, which other commands need not wait for."""
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
     parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
@@ -67,13 +65,11 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     making = command(
         "set",
         "serving.runs.set_making:make_set",
-        "make a set of a table with pictures in it, of annotations of COCO or COCO-Search18, or of the benchmark",
+        "make a set of annotations of COCO or COCO-Search18, or of the published benchmark",
         example="captions_val2017.json --images val2017 -o set.jsonl",
     )
-    making.add_argument("source", type=path, help="a Parquet table, or a file of annotations")
-    making.add_argument(
-        "-o", "--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder"
-    )
+    making.add_argument("source", type=path, help="a file of annotations")
+    making.add_argument("-o", "--out", required=True, type=path, metavar="FILE", help="the set")
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
     making.add_argument("--task", type=task, metavar="TASK", help="what is asked (default: what was annotated)")
     making.add_argument("--force", action="store_true", help="replace what is at --out")
@@ -103,7 +99,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     ask = command(
         "ask",
-        "serving.ask:ask",
+        "serving.asking:ask",
         "answers to a few pictures, words or topics, at once",
         settings,
         as_json,
@@ -219,8 +215,8 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
     export.add_argument("--include-rejected", action="store_true", help="also answers that filters rejected")
     export.add_argument("--include-control", action="store_true", help="also catch trials")
+    export.add_argument("--allow-missing", action="store_true", help="turingtest: the others where answers are missing")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
-    export.set_defaults(format_options=format_options(export) if formats else [])
 
     importing = command(
         "import",
@@ -231,7 +227,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     importing.add_argument("paths", nargs="+", type=path, metavar="files")
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
-    importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
+    importing.add_argument("--name", help="the machine whose answers a file holds that does not say it")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
     importing.add_argument(
         "--responses", type=responses, metavar="f=human,j=machine", help="what keys or buttons of verdicts mean"
@@ -284,7 +280,6 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    of_format = {name: getattr(options, name) for name in options.format_options}
     return registry.export(
         options.dir,
         options.format,
@@ -292,8 +287,8 @@ def _export(options: argparse.Namespace) -> int:
         sample=options.sample,
         include_rejected=options.include_rejected,
         include_control=options.include_control,
+        allow_missing=options.allow_missing,
         force=options.force,
-        **{name: value for name, value in of_format.items() if value is not None},
     )
 
 
@@ -303,7 +298,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = build_parser(formats=arguments[:1] == ["export"])
+    parser = build_parser()
     options, unknown = parser.parse_known_args(arguments)
     if options.command == "ask" and not any(text.startswith("-") for text in unknown):
         options.material += unknown  # files that stand behind an option

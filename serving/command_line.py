@@ -20,11 +20,10 @@ from functools import partial
 from importlib import import_module, metadata
 from inspect import signature
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_args
+from typing import Any, NoReturn, TypeVar
 
 from agents.errors import InputError, StorageError, TuringlikeError, printable
 from agents.stimuli import ALL_TASKS, SHORT, TASKS
-from serving.export import registry
 from serving.scheduling.interrupts import OWN_ERROR, Interrupted
 
 GROUP = "turinglike.commands"
@@ -151,31 +150,6 @@ def source_options() -> Parser:
     names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
     shared.add_argument("--task", type=task, metavar="TASK", help=names)
     return shared
-
-
-def format_options(parser: argparse.ArgumentParser) -> list[str]:
-    """Offer the options of every export format; returns their names."""
-    added: list[str] = []
-    for name in registry.names():
-        try:
-            fields = registry.load(name).options.model_fields
-        except InputError:  # somebody else's, which says so if it is asked for
-            continue
-        group = parser.add_argument_group(f"for the format {name}") if fields else parser
-        for field, about in fields.items():
-            option = f"--{field.replace('_', '-')}"
-            if field in added:
-                continue
-            added.append(field)
-            if about.annotation is bool:
-                group.add_argument(option, action="store_true", default=None, help=about.description)
-                continue
-            choices = get_args(about.annotation)
-            kind: Callable[[str], Any] = int if about.annotation is int else float if about.annotation is float else str
-            text = about.description if kind is str else f"{about.description} (default {about.default:g})"
-            metavar = None if choices else "A,B" if kind is str else "N"
-            group.add_argument(option, type=kind, choices=choices or None, metavar=metavar, help=text)
-    return added
 
 
 def json_option() -> Parser:

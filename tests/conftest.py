@@ -48,8 +48,8 @@ if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests share a process, and so do all files with tests that share Ray, or a server. The slowest tests
-    start first, so that no worker is left alone with them at the end."""
+    """A file's tests share a process, and so do all files with tests that share Ray, or a server. These and the slowest
+    tests start first, so that no worker is left alone with them at the end."""
     groups = {}
     for item in items:
         for fixture in ("ray_address", "served"):
@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 groups[item.path] = fixture
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups.get(item.path, str(item.path))))
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path not in groups))
 
 
 @pytest.fixture(scope="session")

@@ -54,16 +54,18 @@ class NullSettings(Settings):
 
 def _answer(task: Task, draw: Draw) -> BaseModel:
     parts = [draw.seed >> shift for shift in (0, 8, 16)]
-    colors = [WORDS[part % len(WORDS)] for part in parts]
-    path = [[float(part % 1280), float(part % 1024)] for part in parts]
-    answers: dict[Task, BaseModel] = {
-        "color_estimation": ColorAnswer(color=colors[0]),
-        "object_detection": ObjectAnswer(labels=colors),
-        "attention_prediction": ScanpathAnswer(fixations=path, frame=[1280, 1024], stop="end"),
-        "image_captioning": CaptionAnswer(text=f"a picture of {draw.seed:x}"),
-        "word_association": WordAnswer(word=f"{draw.seed:x}"),
-    }
-    return answers.get(task) or TurnAnswer(text=f"{draw.options.get('speaker')} says {draw.seed:x}.")
+    if task == "color_estimation":
+        return ColorAnswer(color=WORDS[draw.seed % len(WORDS)])
+    if task == "object_detection":
+        return ObjectAnswer(labels=[WORDS[part % len(WORDS)] for part in parts])
+    if task == "attention_prediction":
+        path = [[float(part % 1280), float(part % 1024)] for part in parts]
+        return ScanpathAnswer(fixations=path, frame=[1280, 1024], stop="end")
+    if task == "image_captioning":
+        return CaptionAnswer(text=f"a picture of {draw.seed:x}")
+    if task == "word_association":
+        return WordAnswer(word=f"{draw.seed:x}")
+    return TurnAnswer(text=f"{draw.options.get('speaker')} says {draw.seed:x}.")
 
 
 def _fits(pattern: str, stimulus: Stimulus) -> bool:
@@ -94,7 +96,8 @@ class NullAgent(Agent[NullSettings]):
             raise RuntimeError("told to fail while loading")
 
     def prepare(self, stimulus: Stimulus) -> Stimulus:
-        time.sleep(self.settings.prepare_s)
+        if self.settings.prepare_s:  # a sleep of 0 seconds gives the interpreter's lock away
+            time.sleep(self.settings.prepare_s)
         if self.settings.read_images:
             for image in stimulus.images():
                 image.decode()

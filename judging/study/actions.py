@@ -27,8 +27,8 @@ from judging.study.settings import FILE, JudgesSettings, OnlineSettings, read_se
 from judging.study.study import Study, hashed, material_of
 from judging.trial_set import MARKER, key_path
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
-from serving.runs.display_text import count
 from serving.runs.output_paths import refuse_existing
+from serving.runs.row_problems import count
 from serving.runs.stimulus_set import read_rows
 from serving.timestamps import now
 

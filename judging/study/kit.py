@@ -25,8 +25,7 @@ from judging.study.page_answers import BadAnswer
 from judging.study.pages import STUDY_STATIC, media_of, phrases_sent, view
 from judging.study.study import Study
 from serving.runs.atomic_files import replacing
-from serving.web.rendering import with_files_inside
-from serving.web.report import STATIC
+from serving.web.report import STATIC, with_files_inside
 
 SCHEMA = "turinglike.kit/1"
 POLICY = (

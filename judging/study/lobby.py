@@ -3,7 +3,7 @@
 Who comes to a conversation waits until somebody else does. Then chance decides for both whether they converse with each
 other, or each with an agent of a `turinglike serve`. So neither waiting nor who came first tells with whom anybody
 converses. Nor does time: an agent takes as long over a message as
-:class:`serving.conversations.agent_part.AgentPart` lets it. What happens is on disk before anybody else sees it. A
+:class:`serving.conversations.transcript.AgentPart` lets it. What happens is on disk before anybody else sees it. A
 conversation that somebody leaves, or whose agent does not answer in time, is void.
 """
 
@@ -29,9 +29,8 @@ from judging.study.online.course import OnlineTest
 from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
 from judging.study.settings import Tests as TestSettings
-from serving.conversations.agent_part import AgentPart
 from serving.conversations.scenario import SIDES, speaker_name
-from serving.conversations.transcript import Transcript, lines_of, no_instructions
+from serving.conversations.transcript import AgentPart, Transcript, lines_of, no_instructions
 
 CHANCE = random.SystemRandom()  # nobody can draw it again
 LOOK = 0.25  # seconds after which it is looked again whether somebody came, wrote or left

@@ -31,7 +31,7 @@ from judging.study.pool import Page, Seen, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.trial_set import MARKER, key_path
 from serving.runs.checking import check_set
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 from serving.runs.set_rows import Choose
 from serving.runs.set_rows import Row as SetRow
 

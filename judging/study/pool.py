@@ -23,7 +23,7 @@ from judging.drawing import FIRST, shares
 from judging.study.settings import JudgesSettings
 from judging.trial_set import MARKER, key_path
 from judging.verdicts import check_trials, read_key
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 
 Phase = Literal["practice", "feedback", "test"]
 Seen = Mapping[tuple[str, ...], int]  # by the trials of a page, the judges who had it

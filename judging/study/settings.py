@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from agents.errors import InputError, Problem
 from agents.stimuli import Asked
 from judging.study.controls import OBJECT, OBJECT_TASKS, TOPIC
-from serving.conversations.pair_settings import QUIET_S, DelaySettings
+from serving.conversations.scenario import QUIET_S, DelaySettings
 from serving.runs.row_problems import as_problems
 
 FILE = "study.toml"

@@ -9,7 +9,7 @@ from judging.study.events import State
 from judging.study.materials import Material
 from judging.study.online.course import OnlineTest
 from judging.study.settings import OnlineSettings
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 from serving.terminal import plain_table, print_table
 
 

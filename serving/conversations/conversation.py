@@ -19,9 +19,8 @@ from agents.answers import TurnAnswer
 from agents.language.filters.policies import Judgement, Policy
 from agents.stimuli import ConversationStimulus, parse_row
 from serving.conversations.journal import Turn, Turns, add_costs, turn_line
-from serving.conversations.pair_settings import PairSettings
 from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
-from serving.conversations.scenario import SIDES, draw_scenario
+from serving.conversations.scenario import SIDES, PairSettings, draw_scenario
 from serving.conversations.transcript import Instructions, Transcript, fault_of, no_instructions
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler

@@ -33,12 +33,10 @@ from agents.contract import Verdict
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.language.filters.policies import MEASURE, THRESHOLDS, FilterSettings
 from agents.stimuli import ConversationStimulus, Utterance
-from serving.conversations.agent_part import AgentPart
 from serving.conversations.journal import Turn, add_costs, turn_line
-from serving.conversations.pair_settings import QUIET_S, DelaySettings
 from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
-from serving.conversations.scenario import SIDES, draw_scenario
-from serving.conversations.transcript import Transcript, fault_of, lines_of, no_instructions
+from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings, draw_scenario
+from serving.conversations.transcript import AgentPart, Transcript, fault_of, lines_of, no_instructions
 from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler

@@ -1,17 +1,19 @@
 """The state of a conversation: its messages, who writes next and when, what is being typed, what was withdrawn.
 
-No clock runs here; times are seconds from the conversation's start. Sides are 0 for A and 1 for B. Burst dialogue
-follows X-Turing (ACL 2025, arXiv 2408.09853): who hears a message waits for more until the other speaker has been quiet
-for ``quiet_s``; then the agent is called, with all messages so far; each line of its reply is a message, which goes out
-once it is typed. What is not sent when the other speaker writes is withdrawn. By turns (ping-pong) the same rules hold:
-a reply is a message, and nobody waits for quiet.
+The state has no clock: times are seconds from the conversation's start. An :class:`AgentPart` drives it on a real one.
+Sides are 0 for A and 1 for B. Burst dialogue follows X-Turing (ACL 2025, arXiv 2408.09853): who hears a message waits
+for more until the other speaker has been quiet for ``quiet_s``; then the agent is called, with all messages so far.
+Each line of its reply is a message, which goes out once it is typed. What is not sent when the other speaker writes is
+withdrawn. By turns (ping-pong) the same rules hold: a reply is a message, and nobody waits for quiet.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -23,8 +25,7 @@ from agents.contract import Draw
 from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation, judge_turn
 from agents.language.sent_messages import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance
-from serving.conversations.pair_settings import QUIET_S, DelaySettings
-from serving.conversations.scenario import SIDES
+from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings
 
 Instructions = Callable[[ConversationStimulus, Draw], str | None]  # see agents.contract.Agent.instructions
 
@@ -279,3 +280,60 @@ def fault_of(answer: bytes | None, *, may_be_blank: bool = False) -> str | None:
     except ValidationError as error:
         return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
     return "no message has any text" if is_blank(text) and not may_be_blank else None
+
+
+class AgentPart:
+    """Use :meth:`run` as a task, and :meth:`wake` after each message of a person.
+
+    ``clock`` returns the seconds since the conversation's start. ``ask`` returns the reply of a side's agent; None
+    if it has failed, and is called again when a person writes. ``send`` publishes what a side has typed.
+    """
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        clock: Callable[[], float],
+        ask: Callable[[int], Awaitable[TurnAnswer | None]],
+        send: Callable[[int], Awaitable[Message]],
+    ) -> None:
+        self.transcript, self.clock = transcript, clock
+        self._ask, self._send = ask, send
+        self._woken = asyncio.Event()
+        self._has_failed = False
+
+    async def run(self) -> None:
+        """Until the conversation is over. Raises what ``ask`` and ``send`` raise."""
+        transcript = self.transcript
+        while True:
+            await self.send_due()
+            if transcript.ended:
+                return
+            event = transcript.next_event
+            if event is not None and event.what == "call" and self._has_failed:
+                event = None
+            if event is None or event.at > self.clock():
+                self._woken.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), None if event is None else event.at - self.clock())
+            elif event.what == "call":
+                await self._call(event.side)
+
+    def wake(self) -> None:
+        """A person has written: what is due has changed, and an agent that failed may be called again."""
+        self._has_failed = False
+        self._woken.set()
+
+    async def send_due(self) -> None:
+        """Send the messages whose time has come."""
+        while (event := self.transcript.next_event) is not None and event.what == "send" and event.at <= self.clock():
+            await self._send(event.side)
+
+    async def _call(self, side: int) -> None:
+        transcript, at = self.transcript, self.clock()
+        read = transcript.call(side)
+        answer = await self._ask(side)
+        if answer is None:
+            transcript.unread[side] = read + (transcript.unread[side] or 0)
+            self._has_failed = True
+        else:
+            transcript.type(side, answer, read, at, answered=self.clock())

@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel
 
 from agents.errors import InputError, UnavailableError
-from serving.export.registry import FileFormat, FormatOptions
+from serving.export.registry import FileFormat
 from serving.export.selection import Selection
 from serving.export.tables import Column, Pair, columns_told, export_columns, plain_cell, rows, selected
 
@@ -28,7 +28,7 @@ CHUNK = 10_000  # rows
 PARTS = {"answer.fixations": ("x", "y"), "answer.boxes": ("x", "y", "width", "height")}  # of what is a list of numbers
 
 
-def write_parquet(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
+def write_parquet(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
     """Write the selected records, :data:`CHUNK` rows at a time. Returns notes for the side-car: the columns. Raises
     UnavailableError without pyarrow."""
     pa = _pyarrow()

@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import Field
 
 from agents.errors import InputError, Problem
-from serving.export.registry import FolderFormat, FormatOptions
+from serving.export.registry import FolderFormat
 from serving.export.selection import MALFORMED, Selection, misfit
-from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
-from serving.runs.published_benchmark import UNKNOWN
+from serving.runs.row_problems import count
 
 FILES: dict[str, str] = {
     "image_captioning": "caption.json",
@@ -43,16 +41,7 @@ Response = str | list[list[int]]
 Ids = dict[str, str]
 
 
-class BenchmarkOptions(FormatOptions):
-    """What is done about gaps."""
-
-    allow_missing: bool = Field(False, description="export the others where answers are missing")
-    plain_captions: str = Field(
-        "", description="agents (A,B) whose captions are exported in lower case without a final full stop"
-    )
-
-
-def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) -> dict[str, Any]:
+def write_turingtest(chosen: Selection, out: Path) -> dict[str, Any]:
     """Fill the folder ``out``; returns notes for the side-car. Raises InputError that names every gap."""
     ids = _ids(chosen)
     gaps: list[Problem] = []
@@ -64,8 +53,7 @@ def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) ->
             notes["remarks"].append(f"{name}: nothing of its tasks is in this benchmark")
             continue
         counts: Counter[str] = Counter()
-        plain = name in [agent.strip() for agent in options.plain_captions.split(",")]
-        responses, reasons = _responses(chosen, name, ids, counts, plain)
+        responses, reasons = _responses(chosen, name, ids, counts)
         for task in tasks:
             gaps += [
                 Problem(
@@ -82,7 +70,7 @@ def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) ->
                 notes["missing"].setdefault(name, {})[task] = missing
                 notes["remarks"].append(f"{name}: {missing:,} of {len(ids[task]):,} {task} answers are missing")
         notes["agents_notes"][name] = dict(counts)
-    if gaps and not options.allow_missing:
+    if gaps and not chosen.allow_missing:
         verb = "is" if len(gaps) == 1 else "are"
         raise InputError(f"{count(len(gaps), 'answer')} {verb} missing (--allow-missing exports the others)", gaps)
     if not chosen.taken.total():
@@ -122,7 +110,7 @@ def _ids(chosen: Selection) -> dict[str, Ids]:
 
 
 def _responses(
-    chosen: Selection, name: str, ids: dict[str, Ids], counts: Counter[str], plain: bool
+    chosen: Selection, name: str, ids: dict[str, Ids], counts: Counter[str]
 ) -> tuple[dict[tuple[str, str], Response], dict[tuple[str, str], str]]:
     """An agent's responses by (task, stimulus), and for the other records why there is none."""
     responses: dict[tuple[str, str], Response] = {}
@@ -144,10 +132,7 @@ def _responses(
             reasons[key] = "a control answer"
         else:
             try:
-                response = RESPONSES[task](record["answer"], counts)
-                if plain and task == "image_captioning" and isinstance(response, str):
-                    response = response.lower().removesuffix(".")
-                responses[key] = response
+                responses[key] = RESPONSES[task](record["answer"], counts)
             except MALFORMED as error:
                 raise misfit(record, "answer", f"not an answer to {task}: {error!r}") from None
             chosen.taken[name] += 1
@@ -200,47 +185,4 @@ def _write_json(path: Path, value: Any) -> None:
         file.write(orjson.dumps(value))
 
 
-TURINGTEST = FolderFormat(write_turingtest, BenchmarkOptions)
-
-
-IMPORTED = {"human": "human", "published": "machine"}
-
-
-def write_ground_truth(chosen: Selection, out: Path, options: FormatOptions) -> dict[str, Any]:
-    """Fill the folder ``out``; returns notes for the side-car. Raises InputError where there is nothing to export."""
-    by_task: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    counts: Counter[str] = Counter()
-    for record in chosen.everything():
-        task, row = record["task"], chosen.folder.stimulus_of(record) or {}
-        is_search = row.get("mode", "free") == "search" or (
-            not row and isinstance(record["raw"], dict) and "X" in record["raw"]
-        )
-        if task not in FILES or (task == "attention_prediction" and is_search):
-            chosen.leave_out(record, "of tasks that the benchmark does not have")
-        elif record["status"] == "failed" or record["answer"] is None:
-            chosen.leave_out(record, "failed")
-        else:
-            name = row.get("benchmark_id") or record["stimulus"]
-            by_task.setdefault(task, {}).setdefault(name, []).append(_entry(record, counts))
-    if not by_task:
-        raise InputError(f"{chosen.folder.path}: there is nothing to export in this format{chosen.left_out_told()}")
-    for task, answers in by_task.items():
-        (out / FILES[task]).write_bytes(orjson.dumps(answers))
-    return {"noticed": dict(+counts)}
-
-
-def _entry(record: dict[str, Any], counts: Counter[str]) -> dict[str, Any]:
-    """A record as the benchmark has an answer."""
-    truth = IMPORTED.get(record["kind"], "machine")
-    prefix, _, name = record["agent"].partition(":")
-    who = "" if name == UNKNOWN else name if prefix == record["kind"] else record["agent"]
-    try:
-        kept = record["kind"] in IMPORTED and isinstance(record["raw"], str | list)
-        response = record["raw"] if kept else RESPONSES[record["task"]](record["answer"], counts)
-    except MALFORMED as error:
-        raise misfit(record, "answer", f"not an answer to {record['task']}: {error!r}") from None
-    names = {f"{kind}_groundtruth": who if kind == truth else "" for kind in ("human", "machine")}
-    return {"response": response, "groundtruth": truth, **names}
-
-
-GROUND_TRUTH = FolderFormat(write_ground_truth, one_sample=False)
+TURINGTEST = FolderFormat(write_turingtest)

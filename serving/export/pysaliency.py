@@ -30,10 +30,10 @@ import orjson
 
 from agents.errors import ImageError, UnavailableError
 from agents.images import Image
-from serving.export.registry import FileFormat, FormatOptions
+from serving.export.registry import FileFormat
 from serving.export.scanpaths import TASK, condition_of, image_of, numbered, on_image, scanpaths, target_name
 from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 from serving.runs.run import Run
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _h5py() -> Any:
         ) from None
 
 
-def write_pysaliency(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
+def write_pysaliency(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
     """Write the selected scanpaths to the first file and their images to the second; returns notes for the side-car:
     subjects and images. Raises UnavailableError without h5py."""
     hdf5 = _h5py()

@@ -23,13 +23,11 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from agents.errors import InputError
 from serving.export.selection import Selection
 from serving.runs.atomic_files import replacing
-from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing, refuse_own_files
+from serving.runs.row_problems import count
 from serving.runs.run import Run
 
 GROUP = "turinglike.exports"
@@ -38,7 +36,6 @@ FORMATS = {
     "csv": "serving.export.tables:CSV",
     "parquet": "serving.export.parquet:PARQUET",
     "turingtest": "serving.export.published_files:TURINGTEST",
-    "ground-truth": "serving.export.published_files:GROUND_TRUTH",
     "coco-search18": "serving.export.scanpaths:COCO_SEARCH18",
     "pysaliency": "serving.export.pysaliency:PYSALIENCY",
 }
@@ -46,35 +43,25 @@ MARKER = "_export.json"
 STIMULI = "_stimuli.jsonl"
 
 
-class FormatOptions(BaseModel):
-    """Options of one format. The command offers each field as an option with the field's description."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
 @dataclass(frozen=True, slots=True)
 class FileFormat:
     """A format that is one file, with others beside it.
 
-    ``write(selection, files, options, folder)`` fills the files, which will stand in ``folder``: OUT first, then one
+    ``write(selection, files, folder)`` fills the files, which will stand in ``folder``: OUT first, then one
     for each of ``beside``, the endings of further files. It returns notes for the side-car; ``remarks`` among them
     are printed.
     """
 
-    write: Callable[[Selection, list[BinaryIO], Any, Path], dict[str, Any]]
-    options: type[FormatOptions] = FormatOptions
+    write: Callable[[Selection, list[BinaryIO], Path], dict[str, Any]]
     beside: tuple[str, ...] = ()
     with_stimuli: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FolderFormat:
-    """A format that is a folder of files with the side-car in it: ``write(selection, folder, options)``. With
-    ``one_sample`` it holds one, by default sample 0."""
+    """A format that is a folder of files with the side-car in it, for one sample: ``write(selection, folder)``."""
 
-    write: Callable[[Selection, Path, Any], dict[str, Any]]
-    options: type[FormatOptions] = FormatOptions
-    one_sample: bool = True
+    write: Callable[[Selection, Path], dict[str, Any]]
 
 
 Format = FileFormat | FolderFormat
@@ -108,55 +95,36 @@ def export(
     sample: int | None = None,
     include_rejected: bool = False,
     include_control: bool = False,
+    allow_missing: bool = False,
     force: bool = False,
-    **options: Any,
 ) -> int:
     """Export the run folder ``path`` to ``out`` and print a summary. Returns 0.
 
-    ``sample``: which sample of each key; None means all of them, for the benchmark's folder sample 0. ``options`` are
-    the format's own (its ``options``). Raises InputError (unknown format or option, ``out`` exists, gaps, pictures
-    that are missing or changed, damaged records, nothing to export), UnavailableError (a package that the format
-    needs is not installed) and StorageError.
+    ``sample``: which sample of each key; None means all of them, for the benchmark's folder sample 0. Raises
+    InputError (unknown format, ``out`` exists, gaps, pictures that are missing or changed, damaged records, nothing to
+    export), UnavailableError (a package that the format needs is not installed) and StorageError.
     """
     kind = load(format)
-    format_options = _options(kind, format, options)
     if sample is not None and sample < 0:
         raise InputError(f"sample {sample}: samples are numbered from 0")
     folder, out = Run(path), Path(out)
     refuse_own_files([out], folder.path)
     if out.name in ("", ".."):
         raise InputError(f"{out} has no name of its own; give the name of the file or folder to make")
-    if isinstance(kind, FolderFormat) and kind.one_sample and sample is None:
+    if isinstance(kind, FolderFormat) and sample is None:
         sample = 0
-    chosen = Selection(folder, sample, include_rejected, include_control)
+    chosen = Selection(folder, sample, include_rejected, include_control, allow_missing)
     if isinstance(kind, FolderFormat):
-        notes = _folder(chosen, kind, format_options, format, out, force)
+        notes = _folder(chosen, kind, format, out, force)
     else:
-        notes = _file(chosen, kind, format_options, format, out, force)
+        notes = _file(chosen, kind, format, out, force)
     _summarise(chosen, out, notes)
     return 0
 
 
-def _options(kind: Format, name: str, options: dict[str, Any]) -> FormatOptions:
-    for option in options:
-        if option not in kind.options.model_fields:
-            owners = [other for other in FORMATS if option in load(other).options.model_fields]
-            raise InputError(f"--{option.replace('_', '-')} is for the format {' or '.join(owners)}, not for {name}")
-    try:
-        return kind.options(**options)
-    except ValidationError as error:
-        faults = [
-            f"{''.join(f'--{part}'.replace('_', '-') for part in fault['loc'])} {fault['input']!r}: {fault['msg']}"
-            for fault in error.errors()
-        ]
-        raise InputError("; ".join(faults)) from None
-
-
-def _folder(
-    chosen: Selection, kind: FolderFormat, options: FormatOptions, name: str, out: Path, force: bool
-) -> dict[str, Any]:
+def _folder(chosen: Selection, kind: FolderFormat, name: str, out: Path, force: bool) -> dict[str, Any]:
     with new_folder(out, marker=MARKER, force=force) as folder:
-        notes = kind.write(chosen, folder, options)
+        notes = kind.write(chosen, folder)
         if not chosen.taken.total():
             raise InputError(f"{chosen.folder.path}: there is nothing to export{chosen.left_out_told()}")
         (folder / MARKER).write_bytes(chosen.sidecar(name, notes))
@@ -166,9 +134,7 @@ def _folder(
     return notes
 
 
-def _file(
-    chosen: Selection, kind: FileFormat, options: FormatOptions, name: str, out: Path, force: bool
-) -> dict[str, Any]:
+def _file(chosen: Selection, kind: FileFormat, name: str, out: Path, force: bool) -> dict[str, Any]:
     with_stimuli = kind.with_stimuli and chosen.folder.has_stimuli()
     about, stimuli = _beside(out, "export.json"), _beside(out, "stimuli.jsonl")
     files_out = [out, *(_beside(out, end) for end in kind.beside)]
@@ -179,7 +145,7 @@ def _file(
     with ExitStack() as files:
         # The first to be opened is the last to be put in place.
         written = [files.enter_context(replacing(path)) for path in files_out]
-        notes = kind.write(chosen, written, options, out.parent)
+        notes = kind.write(chosen, written, out.parent)
         if not chosen.taken.total():
             raise InputError(f"{chosen.folder.path}: there is nothing to export{chosen.left_out_told()}")
         written.append(files.enter_context(replacing(about)))

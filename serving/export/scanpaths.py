@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from agents.stimuli import Task
-from serving.export.registry import FileFormat, FormatOptions
+from serving.export.registry import FileFormat
 from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
 
 TASK: Task = "attention_prediction"
@@ -77,9 +77,7 @@ def numbered(subjects: dict[tuple[str, int], int]) -> dict[str, Any]:
     return {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()}
 
 
-def write_coco_search18(
-    chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path
-) -> dict[str, Any]:
+def write_coco_search18(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
     """Write the selected scanpaths of machines; returns notes for the side-car: subjects and frames."""
     whole_names = _shared_file_names(chosen)
     subjects: dict[tuple[str, int], int] = {}

@@ -21,11 +21,19 @@ Row = dict[str, Any]
 class Selection:
     """The records of a run that an export is about, and a count of those it leaves out."""
 
-    def __init__(self, folder: Run, sample: int | None, include_rejected: bool, include_control: bool) -> None:
+    def __init__(
+        self,
+        folder: Run,
+        sample: int | None,
+        include_rejected: bool,
+        include_control: bool,
+        allow_missing: bool = False,
+    ) -> None:
         self.folder = folder
         self.sample = sample
         self.include_rejected = include_rejected
         self.include_control = include_control
+        self.allow_missing = allow_missing
         self.taken: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
 

@@ -21,7 +21,7 @@ import orjson
 
 from agents.answers import BY_TASK
 from agents.stimuli import ALL_TASKS
-from serving.export.registry import FileFormat, FormatOptions
+from serving.export.registry import FileFormat
 from serving.export.selection import Record, Row, Selection, misfit
 from serving.runs.csv_tables import write_rows
 from serving.runs.records import Attempt
@@ -71,14 +71,14 @@ class Column:
     shape: Any = None  # of nested values that have one: a type annotation
 
 
-def write_jsonl(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
+def write_jsonl(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
     """Write the selected records as they are, one line each."""
     for record in chosen.everything():
         files[0].write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
     return {}
 
 
-def write_csv(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
+def write_csv(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
     """Write the selected records as CSV (RFC 4180, UTF-8). Returns notes for the side-car: the columns."""
     columns = export_columns(chosen)
     text = io.TextIOWrapper(files[0], encoding="utf-8", newline="", write_through=True)

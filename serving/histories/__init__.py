@@ -18,8 +18,8 @@ from serving.command_line import Commands, path
 from serving.histories.chat import Chat, ChatMessage, read_telegram, same_name
 from serving.histories.whatsapp import Order, is_whatsapp, read_whatsapp
 from serving.runs.atomic_files import replacing
-from serving.runs.display_text import count
 from serving.runs.output_paths import refuse_existing
+from serving.runs.row_problems import count
 
 MOST_BYTES = 256 * 1024 * 1024
 MOST_NAMES = 20  # that an error lists

@@ -21,7 +21,7 @@ from agents import answers
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import WHOLE, ConversationStimulus, PseudoDialogue, Word
 from serving.conversations.dialogue import PERSON, BurstDialogue, Dialogue, DialogueError, FlaggedMessage
-from serving.conversations.pair_settings import QUIET_S, DelaySettings
+from serving.conversations.scenario import QUIET_S, DelaySettings
 from serving.http.bodies import Body, Seed, body_of, documented_body
 from serving.http.errors import POSTED, ApiError, agent_failed, documented, failure, unreadable
 from serving.http.guard import unless_gone

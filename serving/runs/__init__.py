@@ -1,1 +1,1 @@
-"""Stimulus sets, run folders and their records: written, read, checked, told."""
+"""Stimulus sets, run folders and their records: written, read and checked."""

@@ -118,7 +118,7 @@ def _after_last_newline(file: BinaryIO, end: int) -> int:
 
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[Callable[[], None]]:
-    """Hold the folder's lock, so that it has one writer. Raises LockedError with the holder's name.
+    """Hold the folder's lock, so that it has a single writer. Raises LockedError with the holder's name.
 
     The lock is the operating system's (``flock``) and ends with its process. Once its file is removed another writer
     may lock a new file: the function that the block gets raises LockedError then; call it before each write.
@@ -148,7 +148,7 @@ def lock(folder: Path) -> Iterator[Callable[[], None]]:
             if not is_same:
                 raise LockedError(
                     f"{path} was removed during the run, so that another process may write there too; every record "
-                    "written so far is safe: see that there is one writer, and run the same command again to resume"
+                    "written so far is safe: see that nobody else writes, and run the same command again to resume"
                 )
 
         try:

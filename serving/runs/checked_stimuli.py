@@ -1,7 +1,7 @@
 """Stimuli of a program: pictures, words, rows, or the path of a set; checked as a set's file is.
 
 A picture is a path, bytes, a Pillow image or an array. The id of a path is the part below the folder that all of them
-share; other stimuli without an id have their content for one (:func:`serving.runs.set_rows.content_id`).
+share; other stimuli without an id have their content as id (:func:`serving.runs.set_rows.content_id`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from agents.errors import InputError
 from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
-from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
+from serving.runs.row_problems import count
 from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, repeated_names, with_free_fields
 from serving.runs.stimulus_set import present, read_rows
 
@@ -112,7 +112,7 @@ def _texts(texts: str | Iterable[str]) -> Iterable[str]:
 
 
 def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
-    """Which tasks agents are asked of rows that name none: about pictures those of :func:`image_tasks`; words are cues
+    """Which tasks agents get of rows that name none: about pictures those of :func:`image_tasks`; words are cues
     where an agent associates, and topics where all converse."""
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
@@ -125,7 +125,7 @@ def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
 
 
 def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
-    """What agents are asked about images: the only task that all answer, or each agent's only task. Raises InputError
+    """What agents answer about images: the only task that all answer, or each agent's only task. Raises InputError
     if the agents leave it open."""
     about_images = [
         [task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in tasks_by_agent.values()
@@ -140,7 +140,7 @@ def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
     )
     if not any(about_images):
         raise InputError(f"these agents answer nothing about images: {listed}")
-    raise InputError(f"say with task (--task) what is asked about the images: {listed}")
+    raise InputError(f"say with task (--task) what the agents answer about the images: {listed}")
 
 
 def _rows(checked: CheckedStimuli, rows: Iterable[Any], task: str | None, tasks: TasksByAgent) -> Iterator[Row]:
@@ -170,7 +170,6 @@ def _fields(row: Any) -> dict[str, Any]:
 
 
 def _image_rows(images: Any) -> list[dict[str, Any]]:
-    """A row for each picture: one, or a list of them."""
     is_picture = isinstance(images, str | bytes | os.PathLike | Mapping) or hasattr(images, "__array_interface__")
     several = [images] if is_picture or not isinstance(images, Iterable) else images
     pictures = [os.fspath(picture) if isinstance(picture, str | os.PathLike) else picture for picture in several]
@@ -203,7 +202,6 @@ def _image_name(image: Any, files: dict[str, bytes]) -> Any:
 
 
 def _encoded(picture: Any) -> tuple[str, bytes]:
-    """A name that stands for the pixels of a Pillow image or an array, and the picture as a PNG."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(picture) if isinstance(picture, Image.Image) else Image.fromarray(picture)

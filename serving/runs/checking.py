@@ -1,11 +1,9 @@
-"""Checking a stimulus set in one pass: every row, every image's header, and that no id stands twice."""
+"""Checking a stimulus set in a single pass: every row, every image's header, and that no id stands twice."""
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,14 +15,13 @@ from pathlib import Path
 import orjson
 
 from agents.attention.scanpath import misplaced
-from agents.errors import ImageError, Problem, printable
+from agents.errors import ImageError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 from serving.runs.set_rows import PICTURE_TASKS, Choose, Row
 from serving.runs.stimulus_set import read_rows
 
-log = logging.getLogger("turinglike.sets")
 NO_TASK_YET = "of no task yet"
 KEPT = 10_000  # problems that a result holds; more are only counted
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
@@ -37,7 +34,7 @@ KnownContent = Callable[[str, str, int], bytes | None]
 @dataclass(slots=True)
 class CheckResult:
     """``count`` rows, ``invalid`` of them with problems; ``total_problems``, of which ``problems`` are the first KEPT;
-    ``duplicates``: rows whose id an earlier row has (invalid, too); the rows of each task; ``notes`` on columns."""
+    ``duplicates``: rows whose id an earlier row has (invalid, too); the rows of each task."""
 
     count: int = 0
     invalid: int = 0
@@ -45,8 +42,6 @@ class CheckResult:
     duplicates: int = 0
     problems: list[Problem] = field(default_factory=list)
     tasks: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
     def add(self, row: Row, first_line: int | None) -> None:
         """Count a row, and its problems; ``first_line`` has its id already."""
@@ -61,9 +56,6 @@ class CheckResult:
         self.problems += problems[: KEPT - len(self.problems)]
         if row.task is not None:
             self.tasks[row.task] += 1
-        for note in row.notes:
-            self.notes.append(note)
-            log.warning("%s", printable(note))
 
 
 def check_set(
@@ -92,7 +84,7 @@ def check_set(
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
-    """As :func:`check_set`; pictures that name no task are checked for any task that may be asked."""
+    """As :func:`check_set`; pictures that name no task are checked for any task of pictures."""
     chosen = set[str]()
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
@@ -114,9 +106,8 @@ def check_rows(
     known: KnownContent | None = None,
 ) -> CheckResult:
     """As :func:`check_set`, of rows that are read already."""
-    began = time.monotonic()
     result = CheckResult()
-    lines: dict[str, int] = {}  # the first of each id; a line that is asked several tasks has an id once
+    lines: dict[str, int] = {}  # the first of each id; a line of several tasks has an id once
     with closing(_inspected(rows, _Inspector(deep, hash_images, known))) as inspected:
         for row, content, signature in inspected:
             first = None
@@ -125,7 +116,6 @@ def check_rows(
             result.add(row, first)
             if on_row is not None:
                 on_row(row, content, signature)
-    result.seconds = time.monotonic() - began
     return result
 
 
@@ -201,7 +191,6 @@ class _Inspector:
 
 
 def _state(image: Image) -> bytes:
-    """Name, size, time and inode of the file."""
     try:
         state = os.stat(image.path) if image.path is not None else None
     except (OSError, ValueError):
@@ -216,7 +205,7 @@ def _digest(*parts: bytes) -> bytes:
 def print_report(result: CheckResult, json: bool = False) -> int:
     """Print a result on standard output, for a person or as JSON. Returns the exit code: 0, or 2 with problems."""
     if json:
-        report = asdict(result) | {"tasks": dict(sorted(result.tasks.items())), "seconds": round(result.seconds, 3)}
+        report = asdict(result) | {"tasks": dict(sorted(result.tasks.items()))}
         print(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
     else:
         for problem in result.problems:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +16,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from agents.errors import InputError, Problem
-from serving.runs.display_text import count
-from serving.runs.row_problems import FieldProblem, shown
+from serving.runs.row_problems import FieldProblem, count, shown
 
-MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
+MAX_LINE = 16 * 1024 * 1024  # bytes of a line, line end included, and of a CSV cell
 SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
 
 
@@ -91,17 +91,11 @@ class CsvReader:
             raise InputError(f"{self._where}: the header cannot be used", problems)
 
     def _lines(self) -> Iterator[str]:
-        for number, line in enumerate(lines(self._file), start=1):
-            if line is None:
-                problem = Problem(self._where, number, None, too_long())
-                raise InputError(f"{self._where}: cannot be read on", [problem])
+        for line in lines(self._file, self._where):
             # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
             text = line.decode("utf-8", "surrogateescape")
             self._start = self._start or text.strip("\r\n")
-            if "\r" in text and not text.endswith("\n"):  # the lines of an old Mac
-                yield from re.split(r"(?<=\r)", text)
-            else:
-                yield text
+            yield text
 
 
 def read_table(data: bytes, where: str) -> Table:
@@ -152,20 +146,16 @@ def skip_mark(file: BinaryIO, where: str) -> None:
     file.seek(3 if start == b"\xef\xbb\xbf" else 0)
 
 
-def lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Lines with their ends; None for a line longer than MAX_LINE, which is never held."""
-    while line := file.readline(MAX_LINE + 1):
-        if len(line) <= MAX_LINE:
-            yield line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(MAX_LINE)
-        yield None
-
-
-def too_long() -> str:
-    """The problem of a line that is longer than MAX_LINE."""
-    return f"longer than {MAX_LINE:,} bytes; left out unread"
+def lines(file: BinaryIO, where: str) -> Iterator[bytes]:
+    """Lines with their ends. Raises InputError for a line longer than MAX_LINE, which is never held."""
+    for number in itertools.count(1):
+        line = file.readline(MAX_LINE + 1)
+        if not line:
+            return
+        if len(line) > MAX_LINE:
+            problem = Problem(where, number, None, f"longer than {MAX_LINE:,} bytes")
+            raise InputError(f"{where}: cannot be read on", [problem])
+        yield line
 
 
 def _not_csv(error: csv.Error) -> str:

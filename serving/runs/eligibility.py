@@ -1,4 +1,4 @@
-"""Which stimuli of a set an agent is asked, by ``task`` and ``modes`` of its entry in ``run.json``."""
+"""Which stimuli of a set an agent answers, by ``task`` and ``modes`` of its entry in ``run.json``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def task_of(row: bytes) -> str:
 
 
 def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:
-    """Whether the agent of an entry of ``run.json`` is asked stimuli of that kind."""
+    """Whether the agent of an entry of ``run.json`` answers stimuli of that kind."""
     task, mode = kind
     if task == "conversation" and mode is not None:  # with a person, whom no pair of machines stands for
         return not entry.get("members") and task in entry.get("task", ())

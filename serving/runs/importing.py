@@ -1,14 +1,14 @@
 """Import: files of people's and other machines' answers become the same records as our own answers.
 
 People's answers go to ``records/humans.jsonl`` (agent ``human:05``), machines' to ``records/published.jsonl`` (agent
-``published:gpt2``). The sample counts the answers of one agent to one stimulus, in the order of the file. A file that
+``published:gpt2``). The sample counts the answers of an agent to a stimulus, in the order of the file. A file that
 is imported again takes the place of its earlier answers, so that importing twice leaves the same bytes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,12 @@ import orjson
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, printable
 from serving.runs.atomic_files import lock, replacing, write_json
-from serving.runs.display_text import count
-from serving.runs.import_forms import read_file
+from serving.runs.import_forms import Responses, Size, Source, read_source
 from serving.runs.output_paths import make_parent
-from serving.runs.people_tables import Responses
-from serving.runs.published_benchmark import Source
 from serving.runs.records import schema_mismatch
+from serving.runs.row_problems import count
 from serving.runs.run import Run
 from serving.runs.run_json import new_run_json
-from serving.runs.scanpath_sets import Size
 
 IMPORT = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}
@@ -42,35 +39,40 @@ def import_files(
     frame: Size | None = None,
     responses: Responses | None = None,
 ) -> int:
-    """Import ``paths`` into ``out``, a run folder or a new one, and print a summary. Returns 0.
+    """Import ``paths`` into ``out``, a run folder or a new folder, and print a summary. Returns 0.
 
     ``task`` (a task's name, or caption, word, color, object, fv) is for files whose name does not say it; ``name`` is
-    the machine that a submission or scanpaths are from, or the speakers of pages (``A~B``); ``frame`` (width, height)
-    in pixels is for scanpaths that do not say theirs; ``responses`` say which keys or buttons of verdicts mean human
-    and machine. Raises InputError with every problem, StorageError, LockedError; then nothing is imported.
+    the machine that a submission or scanpaths are from; ``frame`` (width, height) in pixels is for scanpaths that do
+    not say theirs; ``responses`` say which keys or buttons of verdicts mean human and machine. Raises InputError with
+    every problem, StorageError, LockedError; then nothing is imported.
     """
     out = Path(out)
-    if name is not None and not (name.count("~") < 2 and all(map(NAME.fullmatch, name.split("~")))):
-        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
+    if name is not None and not NAME.fullmatch(name):
+        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*")
     if responses and task != "judgement":
         raise InputError("--responses are for verdicts: give --task judgement too")
     if not paths:
-        raise InputError("there is nothing to import: give at least one file")
+        raise InputError("there is nothing to import: give a file")
     sources: list[Source] = []
     problems: list[Problem] = []
-    for path in dict.fromkeys(Path(path) for path in paths):
+    for path in dict.fromkeys(map(Path, paths)):
         try:
-            sources.append(read_file(path, task, name, frame, responses))
+            sources.append(read_source(path, task, name, frame, responses))
         except InputError as error:
             problems += error.problems or [Problem(str(path), None, None, str(error))]
     if problems:
         raise InputError(f"nothing was imported: {count(len(problems), 'problem')}", problems)
     if name is not None and not any(source.name == name for source in sources):
         raise InputError("--name is for files that do not say whose answers they hold; these do")
-    _refuse_other_folders(out)
+    has_run = (out / "run.json").exists() or not out.is_dir()
+    if not has_run and {entry.name for entry in out.iterdir()} - {"records", "lock"}:
+        raise InputError(f"{out} exists and is not a run folder; give a run folder or a new folder")
     make_parent(out / "records" / "humans.jsonl")
     with lock(out):
-        run = _open_run(out, sources)
+        if not (out / "run.json").exists():
+            run_id = min(source.sha256 for source in sources)[:12]  # the same files make the same records anywhere
+            write_json(out / "run.json", new_run_json(run_id, seed=0, samples=0) | {"imports_only": True})
+        run = Run(out)
         listed, rows = _merged(run, _earlier_sources(out / "import.json"), sources)
         about = {"schema": IMPORT, "run": run.meta["run"], "sources": listed}
         with ExitStack() as stack:  # all are written before the first is put in place
@@ -82,27 +84,13 @@ def import_files(
                     files[-1].writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows[kind])
             for file in files:
                 file.flush()
-    _summarise(sources)
+    for source in sources:
+        _print_summary(source)
     print(printable(f"imported into {out}"))
     return 0
 
 
-def _refuse_other_folders(out: Path) -> None:
-    has_run = (out / "run.json").exists() or not out.is_dir()
-    if not has_run and {entry.name for entry in out.iterdir()} - {"records", "lock"}:
-        raise InputError(f"{out} exists and is not a run folder; give a run folder or a new one")
-
-
-def _open_run(out: Path, sources: Sequence[Source]) -> Run:
-    """The run; the ``run.json`` of a new folder says that it holds imports only."""
-    if not (out / "run.json").exists():
-        run = min(source.sha256 for source in sources)[:12]  # the same files make the same records in any folder
-        write_json(out / "run.json", new_run_json(run, seed=0, samples=0) | {"imports_only": True})
-    return Run(out)
-
-
 def _earlier_sources(path: Path) -> Rows:
-    """The sources that ``import.json`` lists."""
     try:
         about = orjson.loads(path.read_bytes())
     except FileNotFoundError:
@@ -126,11 +114,11 @@ def _merged(run: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, di
     fresh: dict[Identity, Rows] = {}
     for source in sources:
         entry = source.about()
-        former = [one for one in listed if one["path"] == entry["path"] or _identity(one) == _identity(entry)]
+        former = [old for old in listed if old["path"] == entry["path"] or _identity(old) == _identity(entry)]
         if former and _identity(former[0]) == _identity(entry):
             entry["path"] = former[0]["path"]
         place = listed.index(former[0]) if former else len(listed)
-        listed = [one for one in listed if one not in former]
+        listed = [old for old in listed if old not in former]
         listed.insert(place, entry)
         fresh[_identity(entry)] = list(source.records(run.meta["run"]))
     known = {_identity(entry) for entry in before}
@@ -138,7 +126,9 @@ def _merged(run: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, di
     for kind, name in FILES.items():
         kept: dict[Identity, Rows] = {}
         for row in run.records(name) if name in run.imports() else ():
-            kept.setdefault(_origin(row, known), []).append(row)
+            digest, task = row["provenance"]["digest"], row["task"]
+            submitted = (digest, task, row["agent"].removeprefix("published:"))
+            kept.setdefault(submitted if submitted in known else (digest, task, None), []).append(row)
         rows[kind] = []
         for entry in listed:
             key = _identity(entry)
@@ -151,23 +141,12 @@ def _merged(run: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, di
     return listed, rows
 
 
-def _origin(row: dict[str, Any], known: Container[Identity]) -> Identity:
-    """The identity of the source of a record: a submission has a name, a ground truth has None."""
-    digest, task = row["provenance"]["digest"], row["task"]
-    submitted = (digest, task, row["agent"].removeprefix("published:"))
-    return submitted if submitted in known else (digest, task, None)
-
-
-def _summarise(sources: Sequence[Source]) -> None:
-    for source in sources:
-        about = source.about()
-        print(
-            f"{printable(source.path.name)}: {source.task}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
-            f"people: {count(about['human'], 'answer')}, {count(about['subjects'], 'name')}; "
-            f"machines: {count(about['published'], 'answer')}, {count(about['machines'], 'name')}"
-        )
-        for what, number in about["noticed"].items():
-            print(f"  noticed: {what.replace('_', ' ')}: {number:,}")
-        if source.left_out:
-            names = ", ".join(printable(name) for name in source.left_out)
-            print(f"  left out: {'column' if len(source.left_out) == 1 else 'columns'} {names}")
+def _print_summary(source: Source) -> None:
+    about = source.about()
+    print(
+        f"{printable(source.path.name)}: {source.task}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
+        f"people: {count(about['human'], 'answer')}, {count(about['subjects'], 'name')}; "
+        f"machines: {count(about['published'], 'answer')}, {count(about['machines'], 'name')}"
+    )
+    for what, number in about["noticed"].items():
+        print(f"  noticed: {what.replace('_', ' ')}: {number:,}")

@@ -1,4 +1,4 @@
-"""The record: one answer or one failure, with its provenance, as one JSON object on one line.
+"""The record: an answer or a failure, with its provenance, as a JSON object on a line.
 
 Its keys and types are :class:`Record`; the type of ``answer`` depends on ``task`` (:data:`agents.answers.BY_TASK`).
 ``docs/record.schema.json`` is :func:`json_schema`.
@@ -58,7 +58,7 @@ class _Strict(BaseModel):
 
 
 class RecordedVerdict(_Strict):
-    """What one filter says of an attempt."""
+    """What a filter says of an attempt."""
 
     filter: str
     rejected: bool
@@ -224,7 +224,7 @@ def _is_attempt(attempt: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecordHeader:
-    """The part of a record that all records of one agent in a run share."""
+    """The part of a record that all records of an agent in a run share."""
 
     run: str
     kind: str
@@ -238,7 +238,7 @@ class RecordHeader:
         object.__setattr__(self, "_provenance", orjson.Fragment(orjson.dumps(provenance)))
 
     def line(self, request: AgentRequest, task: str) -> bytes:
-        """The request's record: one line of JSON with its newline."""
+        """The request's record: a line of JSON with its newline."""
         return orjson.dumps(
             {
                 "schema": RECORD,
@@ -269,7 +269,7 @@ class RecordHeader:
 
 
 def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an answer that no agent of the run gave: a person's, or an imported one. ``fields`` are its task,
+    """The record of an answer that no agent of the run gave: a person's, or of an import. ``fields`` are its task,
     stimulus, agent, answer, raw, and others that are known."""
     unknown: dict[str, Any] = {
         **dict.fromkeys(KEYS),
@@ -321,7 +321,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def stimulus_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of one line of a stimulus set."""
+    """The JSON Schema (2020-12) of a line of a stimulus set."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "turinglike.stimulus/1",

@@ -30,14 +30,11 @@ MESSAGES = {  # pydantic's most frequent errors; others keep its words
     "dict_type": "must be an object",
     "model_type": "must be an object",
 }
-MOST_LISTED = 1000  # problems of one row
 LONGEST = 200  # characters of a message
 
 
 def field_problems(error: ValidationError) -> list[FieldProblem]:
-    """pydantic's errors about a stimulus as (field, message), each once; their number, where they are very many."""
-    if error.error_count() > MOST_LISTED:
-        return [(None, f"{error.error_count():,} fields are wrong")]
+    """pydantic's errors about a stimulus as (field, message), each once."""
     problems: dict[FieldProblem, None] = {}
     for item in error.errors(include_url=False, include_input=False):
         path, message = item["loc"], _message(item)
@@ -83,7 +80,7 @@ def repeated_ids(where: str, field: str, entries: Iterable[tuple[int, str]]) -> 
 
 
 class RepeatedKeyError(ValueError):
-    """A key stands twice in one JSON object."""
+    """A key stands twice in a JSON object."""
 
 
 def strict_json(text: bytes | str) -> Any:
@@ -110,3 +107,8 @@ def _no_constant(name: str) -> Any:
 def shown(text: str) -> str:
     """Text of a file as it may be printed, cut to LONGEST characters."""
     return printable(text if len(text) <= LONGEST else text[:LONGEST] + "…")
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """ "1 picture", "1,200 pictures"."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -28,16 +28,16 @@ IMPORTS = ("humans", "published")
 PERSON = "human"
 FOLDERS = ("records", "turns")
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
-# what a folder may have in which no run has begun yet, or one is just beginning
+# what a folder may have in which no run has begun yet, or is just beginning
 OF_NEW_RUNS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
-LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
+HALF_WRITTEN = re.compile(r"\.(stimuli|run)\..*")  # of a process that was killed
 
 NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
 
 
 @dataclass(slots=True)
 class Damage:
-    """The lines of one file that are not records: how many, and the first."""
+    """The lines of a file that are not records: how many, and the first."""
 
     lines: int = 0
     first: Problem | None = None
@@ -142,7 +142,7 @@ class Run:
                 yield line[:-1]
 
     def stimuli(self) -> Iterator[dict[str, Any]]:
-        """The set's rows; an invalid row is what it was in the set. Raises InputError with file and line where one is
+        """The set's rows; an invalid row is what it was in the set. Raises InputError with file and line where a row is
         damaged, and if there are fewer than ``run.json`` says."""
         path = self.path / "stimuli.jsonl"
         if not self.has_stimuli():
@@ -175,26 +175,17 @@ class Run:
 
 
 def refuse_other_folder(path: Path) -> None:
-    """Raise InputError for a folder that holds something else than a run, or than the beginnings of one."""
+    """Raise InputError for a folder that holds something else than a run or its beginnings."""
     if path.is_dir() and not (path / "run.json").exists():
         names = [entry.name for entry in path.iterdir()]
-        if not all(name in OF_NEW_RUNS or LEFTOVER.fullmatch(name) for name in names):
+        if not all(name in OF_NEW_RUNS or HALF_WRITTEN.fullmatch(name) for name in names):
             raise InputError(f"{path} is not empty and not a run folder; choose another --out")
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left of files that were to take another's place."""
-    for part in (folder, folder / "records"):
-        for path in part.glob(".*"):
-            if LEFTOVER.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-    (folder / "stimuli.new").unlink(missing_ok=True)
 
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:
     """Every record of an open file, with its line and the line's number.
 
-    Only complete lines within the file's present size count, and a last one that does not parse does not. Any other
+    Only complete lines within the file's present size count, and a last line that does not parse does not. Any other
     line that is no record raises InputError with file and line, or is counted in ``damage`` and passed over.
     """
     left = os.fstat(file.fileno()).st_size

@@ -1,4 +1,4 @@
-"""``run.json``: what a run folder was made from, read and checked in one place for all that use it."""
+"""``run.json``: what a run folder was made from, read and checked for all that use it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AgentEntry(_Lenient):
 
 
 class StimulusSetEntry(_Lenient):
-    """The run's stimulus set; a folder of imports has none. ``tasks`` are those asked about pictures."""
+    """The run's stimulus set; a folder of imports has none. ``tasks`` are those of pictures."""
 
     source: str | None = None
     root: str | None = None
@@ -151,7 +151,7 @@ def _sha256_of_json(value: Any) -> str:
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """How two entries of one agent, or of one pair, differ."""
+    """How two entries of an agent, or of a pair, differ."""
     if "members" in before:
         return "; ".join(
             f"{name}: {difference(member, now['members'][name])}"

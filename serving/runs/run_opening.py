@@ -20,16 +20,14 @@ import orjson
 from agents.errors import IdentityError, InputError, Problem, StorageError
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.checking import check_set
-from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.run import PERSON, Run, remove_leftovers
+from serving.runs.row_problems import count
+from serving.runs.run import PERSON, Run
 from serving.runs.run_json import difference, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
 
 INDEX = b"turinglike.index/3\n"
 NAMED = 10  # changed stimuli that a message names
-EXPLAINED = 10_000  # invalid rows whose reasons are kept
-UNEXPLAINED = ("invalid_stimulus", "the set has too many problems to tell each: see `turinglike check`")
 
 Key = tuple[str, str]  # task and id
 Entry = tuple[int, int]  # hashes of content (0 if it cannot be read) and of the files' size and time (0 without images)
@@ -49,11 +47,10 @@ def open_run(
 ) -> Run:
     """Check the set ``source``, and make or continue the run folder, which the caller has locked.
 
-    ``task`` and ``choose`` are as for :func:`serving.runs.stimulus_set.read_rows`; pictures are asked the tasks, too,
-    that the run has asked about them before. Raises InputError with every problem of the set, IdentityError if the
+    ``task`` and ``choose`` are as for :func:`serving.runs.stimulus_set.read_rows`; pictures have the tasks, too,
+    that they had in this run before. Raises InputError with every problem of the set, IdentityError if the
     folder was made from something else, StorageError if it cannot be written.
     """
-    remove_leftovers(folder)
     meta = _load_meta(folder)
     old: Entries | None = None
     if meta is not None:
@@ -85,7 +82,7 @@ def open_run(
         "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
         "count": len(checked.entries),
         "sha256": checked.sha256(),
-        **({"tasks": tasks.asked} if tasks.asked else {}),
+        **({"tasks": tasks.all} if tasks.all else {}),
     }
     _note_agents(folder, meta, described, samples)
     run = Run(folder, meta)
@@ -100,7 +97,6 @@ def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]
 
     Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
     """
-    remove_leftovers(folder)
     meta = _load_meta(folder)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed, 0)
@@ -125,14 +121,14 @@ def new_people_run(folder: Path, source: Path) -> Run:
 
 
 class _TasksOfPictures:
-    """Which tasks are asked about stimuli that name none: those that the run asked before, and ``task`` or what
-    ``choose`` says. ``asked`` are all of them."""
+    """The tasks of stimuli that name none: those that the run had before, and ``task`` or what ``choose`` says.
+    ``all`` are those of all stimuli."""
 
     def __init__(
         self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None
     ) -> None:
         self.task: str | None = None
-        self.asked: list[str] = []
+        self.all: list[str] = []
         self._before: list[str] = [] if meta is None else meta["set"].get("tasks", [])
         self._agents = {**({} if meta is None else meta["agents"]), **described}
         self._choose = choose
@@ -145,20 +141,20 @@ class _TasksOfPictures:
             if self.task is None and self._choose is not None:
                 more = self._choose(tasks)
             self._chosen[tasks] = [*dict.fromkeys([*before, *more])]
-            self.asked = [*dict.fromkeys([*self.asked, *self._chosen[tasks]])]
+            self.all = [*dict.fromkeys([*self.all, *self._chosen[tasks]])]
             self._refuse_two_tasks()
         return self._chosen[tasks]
 
     def _refuse_two_tasks(self) -> None:
-        """Raise InputError for an agent that would answer one picture in two tasks: one id cannot tell them apart."""
+        """Raise InputError for an agent that would answer a picture in two tasks, which an id does not keep apart."""
         problems = []
         for name, entry in self._agents.items():
-            tasks = [task for task in self.asked if task in entry["task"]]
+            tasks = [task for task in self.all if task in entry["task"]]
             if len(tasks) > 1:
-                message = f"answers {' and '.join(tasks)}; ask it one of them in a run of its own (--task)"
+                message = f"answers {' and '.join(tasks)}; each task needs a run of its own (--task)"
                 problems.append(Problem("--agents", None, name, message))
         if problems:
-            raise InputError("in one run an agent is asked one task about the same pictures", problems)
+            raise InputError("in a run an agent has a single task about the same pictures", problems)
 
 
 @dataclass(slots=True)
@@ -180,8 +176,7 @@ class _Checked:
         position = len(self.entries)
         if row.problems:
             reasons = "; ".join(str(problem) for problem in row.problems[:3])
-            is_explained = len(self.invalid) < EXPLAINED
-            self.invalid[position] = ("invalid_stimulus", reasons) if is_explained else UNEXPLAINED
+            self.invalid[position] = ("invalid_stimulus", reasons)
         hash_of_content = 0 if content is None else int.from_bytes(content[:8], "big") or 1
         self.entries[row.task, row.id] = hash_of_content, signature
         fields = orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus)
@@ -203,7 +198,6 @@ class _Checked:
 
 
 def _id_hash(id: str) -> int:
-    """The first 64 bits of an id's SHA-256, as the index has them."""
     return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
 
 
@@ -216,7 +210,7 @@ def _check_into(
             source, task=task, choose=choose, hash_images=True, on_row=checked.add, known=checked.known_content
         )
         if result.total_problems and not skip_invalid:
-            problems = [*dict.fromkeys(result.problems)]  # a picture's are the same, whatever is asked about it
+            problems = [*dict.fromkeys(result.problems)]  # a picture's are the same in every task
             total = result.total_problems - len(result.problems) + len(problems)
             raise InputError(
                 f"{source}: {count(total, 'problem')}; nothing was started (--skip-invalid goes on without them)",
@@ -273,20 +267,17 @@ def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
     """Raise IdentityError unless ``new`` has every stimulus of ``old`` unchanged. One that cannot be read now keeps its
     old entry: it must be the same when it can be read again."""
     problems: list[Problem] = []
-    path, total = str(folder / "stimuli.jsonl"), 0
+    path = str(folder / "stimuli.jsonl")
     for line, (key, (content, signature)) in enumerate(old.items(), start=1):
         now = new.get(key)
         if now is None or (content and now[0] and content != now[0]):
             what = "is missing from the set" if now is None else "has changed since the run began"
-            total += 1
-            if total <= NAMED:
-                problems.append(Problem(path, line, key[1], what))
+            problems.append(Problem(path, line, key[1], what))
         elif not now[0]:
             new[key] = content, signature
-    if total > NAMED:
-        problems.append(Problem(path, None, None, f"and {total - NAMED} more"))
     if problems:
-        raise IdentityError(f"{folder} was made from another set; choose another --out", problems)
+        changed = count(len(problems), "stimulus", "stimuli")
+        raise IdentityError(f"{folder} was made from another set ({changed}); choose another --out", problems[:NAMED])
 
 
 def _load_meta(folder: Path) -> dict[str, Any] | None:
@@ -304,7 +295,6 @@ def _load_meta(folder: Path) -> dict[str, Any] | None:
 
 
 def _has_begun(folder: Path, name: str) -> bool:
-    """Whether the agent has answered in this run, or talked with a person."""
     names = (name, f"{PERSON}~{name}", f"{name}~{PERSON}")
     files = (folder / part / f"{each}.jsonl" for part in ("records", "turns") for each in names)
     return any(path.exists() and path.stat().st_size for path in files)
@@ -316,7 +306,7 @@ def _same_seed_and_agents(
     where = str(folder / "run.json")
     problems = []
     if seed is not None and seed != meta["seed"]:
-        problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, given is {seed}"))
+        problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, not {seed}"))
     for name, entry in described.items():
         before = meta["agents"].get(name)
         if before is not None and before["digest"] != entry["digest"] and _has_begun(folder, name):

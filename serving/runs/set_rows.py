@@ -1,4 +1,4 @@
-"""Rows of a stimulus set: the fields of one place of a file become a stimulus, or problems by field; and what columns
+"""Rows of a stimulus set: fields of a file become a stimulus, or problems by field; and what columns
 mean: fields of a stimulus, entries of ``meta``, and the task of a row that names none."""
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_prob
 META = "meta."  # of the names of columns
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
 NO_TASK = "is missing, and the columns do not say it: name the task with --task, or in a column `task`"
-MOST_NOTES = 20  # on columns
 ID_DIGITS = 16
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
-"""Which of several tasks are asked of a row that names none."""
+"""Which of several tasks a row has that names none."""
 
 
 def _properties_by_task() -> dict[str, dict[str, Any]]:
@@ -75,8 +74,8 @@ def needed_field(task: str) -> str | None:
 
 def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool) -> list[FieldProblem]:
     """The problems of a table's columns: those that every row needs and that are not there."""
-    if undecoded := [name for name in names if not _is_utf8(name)]:
-        return [(shown(name), "is not UTF-8") for name in undecoded]
+    if unprintable := [shown(name) for name in names if not name.isprintable()]:
+        return [(name, "is not printable text in UTF-8") for name in unprintable]
     wanted = CONTENT if task is None else tuple(filter(None, [needed_field(task)]))
     if task is not None and wanted and "task" not in names and wanted[0] not in names:
         return [(wanted[0], "missing: there is no such column")]
@@ -85,19 +84,6 @@ def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool)
         if not tasks or not (may_choose or len(tasks) == 1 or {"cue", "topic"} & {*names}):
             return [("task", NO_TASK)]
     return []
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def column_note(name: str) -> str:
-    """The sentence about a free column."""
-    return f"column `{shown(name)}` is no field of a stimulus: kept as {META}{shown(name)}"
 
 
 def name_of(fields: Mapping[str, Any]) -> str | None:
@@ -118,7 +104,7 @@ def repeated_names(rows: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def may_repeat_names(names: Collection[str]) -> bool:
-    """Whether rows with these columns may have one name and different contents."""
+    """Whether rows with these columns may have the same name and different contents."""
     return "id" not in names and ("image" in names or len({*names} - {"task", ""}) > 1)
 
 
@@ -127,8 +113,7 @@ class Row:
     """One row of a set, from line ``line`` (from 1) of ``where``: the set's file, or the image's in a folder.
 
     Without problems ``stimulus`` and ``canonical`` (its canonical JSON) are set. ``id`` and ``task`` are there where
-    they are good in themselves. ``raw`` is the row as compact JSON, empty if there was no object. ``notes`` are
-    sentences on columns that this row is the first to have.
+    they are good in themselves. ``raw`` is the row as compact JSON, empty if there was no object.
     """
 
     line: int | None
@@ -139,13 +124,12 @@ class Row:
     task: str | None
     raw: bytes
     problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 class RowReader:
-    """Makes rows of one file, which problems call ``where``.
+    """Makes rows of a file, which problems call ``where``.
 
-    ``task`` is for rows without a task, and no row may have another; ``choose`` says what is asked of a row whose
+    ``task`` is for rows without a task, and no row may have another; ``choose`` says the tasks of a row whose
     fields several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an
     ``unnamed`` row becomes its id, unless its name is among the ``repeated``.
     """
@@ -163,17 +147,9 @@ class RowReader:
         self.choose = choose
         self.repeated: Container[str] = frozenset()
         self._context = {"root": root, "files": files}
-        self._noted: set[str] = set()
-        self._notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        """Keep a sentence on a column, once, for the next row."""
-        if text not in self._noted and len(self._noted) < MOST_NOTES:
-            self._noted.add(text)
-            self._notes.append(f"{self.where}: {text}")
 
     def with_tasks(self, fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """The fields with each task that is asked; as they are where they or the file say it, or nothing does."""
+        """The fields with each of their tasks; as they are where they or the file say it, or nothing does."""
         if self.task is not None or "task" in fields:
             return (fields,)
         tasks = tasks_of(fields)
@@ -182,18 +158,17 @@ class RowReader:
         return [{"task": task, **fields} for task in tasks] or (fields,)
 
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
-        """The rows of a line of JSON, one for each task that is asked."""
+        """The rows of a line of JSON, a row for each task."""
         row = self._from_json(text, line)
         fields = _json_object(text) if row.task is None else None
         if fields is None:
             yield row
             return
-        self._notes += row.notes
         for with_task in self.with_tasks(fields):
             yield self._from_json(orjson.dumps(with_task), line)
 
     def from_values(self, values: Mapping[str, Any], line: int | None, *, unnamed: bool) -> Iterator[Row]:
-        """The rows of the values of fields, one for each task that is asked."""
+        """The rows of the values of fields, a row for each task."""
         for row_values in self.with_tasks(values):
             fields = with_meta({**row_values, "id": "?"} if unnamed else row_values)
             if type(fields.get("id")) is int:
@@ -237,7 +212,7 @@ class RowReader:
         if fields is not None and unnamed:
             fields = {name: value for name, value in fields.items() if name != "id"}
         listed = tuple(Problem(self.where, line, name, message) for name, message in problems)
-        row = Row(line, self.where, None, None, None, None, b"", listed, self._take_notes())
+        row = Row(line, self.where, None, None, None, None, b"", listed)
         try:
             row.raw = b"" if fields is None else orjson.dumps(fields)
         except TypeError:
@@ -270,9 +245,6 @@ class RowReader:
         if fields is None or not free:
             return self.bad(line, fields, problems, unnamed=unnamed)
         kept = {name for name in free if isinstance(fields[name], str | int | float | None)}
-        for name in free:
-            if name in kept:
-                self.note(column_note(name))
         others = [problem for problem in problems if problem[0] not in kept]
         if not others:
             moved = {META + name if name in kept else name: value for name, value in fields.items()}
@@ -284,17 +256,13 @@ class RowReader:
             stimulus.id = content_id(stimulus, self.repeated)
         row = canonical(stimulus)
         if self.task in (None, stimulus.task):
-            return Row(line, self.where, stimulus, row, stimulus.id, stimulus.task, row, (), self._take_notes())
+            return Row(line, self.where, stimulus, row, stimulus.id, stimulus.task, row)
         problem = Problem(self.where, line, "task", f"is {stimulus.task!r}, but --task says {self.task!r}")
-        return Row(line, self.where, None, None, stimulus.id, stimulus.task, row, (problem,), self._take_notes())
-
-    def _take_notes(self) -> tuple[str, ...]:
-        notes, self._notes = self._notes, []
-        return tuple(notes)
+        return Row(line, self.where, None, None, stimulus.id, stimulus.task, row, (problem,))
 
 
 def content_id(stimulus: Stimulus, repeated: Container[str] = frozenset()) -> str:
-    """An id for a stimulus without one: its picture, cue or topic; but 16 hex digits of the SHA-256 of its fields where
+    """An id for a stimulus without id: its picture, cue or topic; but 16 hex digits of the SHA-256 of its fields where
     other rows have that name, too, and it is not all that this row has."""
     fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
     name = name_of(fields)

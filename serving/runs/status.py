@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.errors import printable
-from serving.runs.display_text import count
 from serving.runs.eligibility import is_asked
+from serving.runs.row_problems import count
 from serving.runs.run import Damage, Run
 from serving.runs.run_json import is_changed
 
 LONGEST = 200  # characters of a message or of a rejected text
-SHORTEST = 2.0  # seconds between the first and the last record before they say anything of a rate
 STATUSES = ("ok", "rejected", "failed")
+COUNTED = (*STATUSES, "unanswered")
+TEXTS = ("agent", "kind", "code", "filter", "example")  # columns that are flush left
 
 StimulusKey = tuple[str, str]  # task and id
 
@@ -30,37 +30,31 @@ StimulusKey = tuple[str, str]  # task and id
 def status(path: Path | str) -> dict[str, Any]:
     """Count a run folder's records. Raises InputError if ``path`` is not a run folder.
 
-    The keys of the result are ``path, run, seed, samples, created, turinglike, stimuli, agents, answered_by_all,
-    answered_by_none, imports, complete``. For an agent:
+    The keys of the result are ``path, run, seed, samples, created, turinglike, stimuli, agents, imports, complete``.
+    For an agent:
 
     - ``ok``, ``rejected``, ``failed``: its records of each status; the last of a key counts.
     - ``unanswered``: keys (stimulus of its tasks, sample) of the run without a record; ``outside``: records of no such
       key (0 where a folder has no set).
     - ``attempts_per_answer``: attempts made, rejected ones included, over records.
-    - ``rate``: records per second between the first and the last record's time; None below two seconds.
     - ``failures``: by code, most frequent first, with the first example. ``rejections``: by filter, in how many records
       (``answers``) it rejected how many attempts (``count``), with the first example.
     - ``damaged``: lines that are no records, and the first of them, or None. ``changed``: whether the file differs from
       its checksum in ``run.json``.
 
-    ``answered_by_all`` counts for each task the stimuli for which every agent of that task has an ok answer in every
-    sample; ``answered_by_none`` the stimuli of tasks that no agent has. ``complete``: nothing failed, is unanswered,
-    damaged or changed.
+    ``complete``: nothing failed, is unanswered, damaged or changed.
     """
     run = Run(path)
     meta = run.meta
-    counts = dict(Counter(task for task, _ in run.kinds))
-    agents: dict[str, Any] = {}
-    answered: dict[str, dict[str, set[StimulusKey]]] = {}  # task -> agent -> stimuli that are ok in every sample
     recorded = run.agents()
+    agents: dict[str, Any] = {}
     for name in dict.fromkeys([*meta["agents"], *recorded]):
         entry = meta["agents"].get(name, {})
         samples: int = entry.get("samples", meta["samples"])
-        asked = {key for key, kind in run.kinds.items() if is_asked(entry, kind)}
-        tally = _Tally(asked, samples)
+        tally = _Tally({key for key, kind in run.kinds.items() if is_asked(entry, kind)}, samples)
         if name in recorded:
             tally.add(run.latest(name, tally.damage))
-        expected = samples * len(asked)
+        expected = samples * len(tally.expected)
         agents[name] = {
             "kind": entry.get("kind"),
             "task": entry.get("task", []),
@@ -70,10 +64,6 @@ def status(path: Path | str) -> dict[str, Any]:
             "outside": tally.statuses.total() - tally.within if run.has_stimuli() else 0,
             "changed": is_changed(run.records_path(name), entry.get("records")),
         }
-        answered_here = {key for key in asked if tally.ok[key] >= samples}
-        tasks_asked = {task for task, _ in asked}
-        for task in filter(tasks_asked.__contains__, counts):
-            answered.setdefault(task, {})[name] = {key for key in answered_here if key[0] == task}
     imports = {name: _imported(run, name) for name in run.imports()}
     return {
         "path": str(run.path),
@@ -82,13 +72,8 @@ def status(path: Path | str) -> dict[str, Any]:
         "samples": meta["samples"],
         "created": meta.get("created"),
         "turinglike": meta.get("turinglike"),
-        "stimuli": counts,
+        "stimuli": dict(Counter(task for task, _ in run.kinds)),
         "agents": agents,
-        "answered_by_all": {
-            task: {"agents": list(by_agent), "stimuli": len(set.intersection(*by_agent.values()))}
-            for task, by_agent in answered.items()
-        },
-        "answered_by_none": {task: number for task, number in counts.items() if task not in answered},
         "imports": imports,
         "complete": not any(agent["failed"] or agent["unanswered"] or agent["changed"] for agent in agents.values())
         and not any(item["damaged"] for item in [*agents.values(), *imports.values()]),
@@ -108,46 +93,33 @@ def print_status(path: Path | str, json: bool = False) -> int:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts over one agent's records; ``within`` are those of the stimuli that it is asked, in the run's samples, and
-    ``ok`` counts by stimulus those of them that are ok."""
+    """Counts over an agent's records; ``within`` are those of the stimuli ``expected`` of it, in the run's samples."""
 
-    asked: set[StimulusKey]
+    expected: set[StimulusKey]
     samples: int
     within: int = 0
-    ok: Counter[StimulusKey] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     rejected_attempts: int = 0
     all_rejected: int = 0  # records that have no further attempt beside the rejected ones
     failures: dict[str, dict[str, Any]] = field(default_factory=dict)
     rejections: dict[str, dict[str, Any]] = field(default_factory=dict)
-    first: str | None = None
-    last: str | None = None
     damage: Damage = field(default_factory=Damage)
 
     def add(self, records: Iterable[dict[str, Any]]) -> None:
-        """Count records, of which no two have one key."""
+        """Count records, of which no two have the same key."""
         for record in records:
-            key = (record["task"], record["stimulus"])
             self.statuses[record["status"]] += 1
-            if key in self.asked and record["sample"] < self.samples:
-                self.within += 1
-                self.ok[key] += record["status"] == "ok"
-            created = record["created"]
-            if isinstance(created, str):
-                self.first = min(self.first or created, created)
-                self.last = max(self.last or created, created)
+            is_expected = (record["task"], record["stimulus"]) in self.expected
+            self.within += is_expected and record["sample"] < self.samples
             if record["status"] == "failed":
-                self._failure(record)
+                message = str(record["error"].get("message"))[:LONGEST]
+                example = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
+                entry = self.failures.setdefault(record["error"]["code"], {"count": 0, "example": example})
+                entry["count"] += 1
             if record["attempts"]:
-                self._rejections(record)
+                self._add_rejections(record)
 
-    def _failure(self, record: dict[str, Any]) -> None:
-        message = str(record["error"].get("message"))[:LONGEST]
-        example = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
-        entry = self.failures.setdefault(record["error"]["code"], {"count": 0, "example": example})
-        entry["count"] += 1
-
-    def _rejections(self, record: dict[str, Any]) -> None:
+    def _add_rejections(self, record: dict[str, Any]) -> None:
         """Count rejected attempts. An attempt may also stand there because a filter noted something and let it be."""
         before = self.rejected_attempts
         filters: set[str] = set()
@@ -155,11 +127,8 @@ class _Tally:
             verdicts = [verdict for verdict in attempt["verdicts"] if verdict["rejected"]]
             self.rejected_attempts += bool(verdicts)
             for verdict in verdicts:
-                example = {
-                    "stimulus": record["stimulus"],
-                    "text": _text(attempt)[:LONGEST],
-                    "found": str(verdict["found"])[:LONGEST],
-                }
+                text, reason = _text(attempt)[:LONGEST], str(verdict["found"])[:LONGEST]
+                example = {"stimulus": record["stimulus"], "text": text, "found": reason}
                 entry = self.rejections.setdefault(verdict["filter"], {"count": 0, "answers": 0, "example": example})
                 entry["count"] += 1
                 entry["answers"] += verdict["filter"] not in filters
@@ -174,9 +143,6 @@ class _Tally:
         return {
             **{state: self.statuses[state] for state in STATUSES},
             "attempts_per_answer": round(attempts / total, 4) if total else None,
-            "rate": _rate(total, self.first, self.last),
-            "first": self.first,
-            "last": self.last,
             "failures": _most_frequent_first(self.failures, "code"),
             "rejections": _most_frequent_first(self.rejections, "filter"),
             "damaged": self.damage.summary(),
@@ -191,14 +157,6 @@ def _imported(run: Run, name: str) -> dict[str, Any]:
         agents[record["agent"]] += 1
         tasks[record["task"]] += 1
     return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": damage.summary()}
-
-
-def _rate(records: int, first: str | None, last: str | None) -> float | None:
-    try:
-        span = (datetime.fromisoformat(last or "") - datetime.fromisoformat(first or "")).total_seconds()
-    except (ValueError, TypeError):
-        return None
-    return round((records - 1) / span, 3) if span >= SHORTEST else None
 
 
 def _most_frequent_first(groups: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]]:
@@ -220,31 +178,23 @@ def _text(attempt: dict[str, Any]) -> str:
 def _print(report: dict[str, Any]) -> None:
     """The report for a person. Tables are as wide as a terminal, and as wide as they need to be in a file or a pipe."""
     console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False, emoji=False)
-    agents: dict[str, Any] = report["agents"]
     stimuli = ", ".join(f"{task} {number:,}" for task, number in report["stimuli"].items()) or "none"
     head = f"run {report['run']} in {report['path']}, seed {report['seed']}; stimuli: {stimuli}"
     console.print(head, soft_wrap=True)
-
-    table = _table("", "agent", "kind", *STATUSES, "unanswered", "attempts/answer", "answers/s")
+    table = _table("", "agent", "kind", *COUNTED, "attempts/answer")
     failures = _table("failures", "agent", "code", "records", "example")
     rejections = _table("rejected attempts", "agent", "filter", "attempts", "answers", "example")
-    for name, agent in agents.items():
-        counts = [f"{agent[key]:,}" for key in (*STATUSES, "unanswered")]
-        rates = ["-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")]
-        table.add_row(name, agent["kind"] or "-", *counts, *rates)
+    for name, agent in report["agents"].items():
+        attempts = "-" if agent["attempts_per_answer"] is None else f"{agent['attempts_per_answer']:,.2f}"
+        table.add_row(name, agent["kind"] or "-", *(f"{agent[key]:,}" for key in COUNTED), attempts)
         for item in agent["failures"]:
             stimulus, message = item["example"]["stimulus"], item["example"]["message"]
             example = f"{stimulus}: {message.removeprefix(f'{stimulus}: ')}"  # an error of a picture names it already
             failures.add_row(name, item["code"], f"{item['count']:,}", example)
-        total = sum(agent[state] for state in STATUSES)
         for item in agent["rejections"]:
-            answers = f"{item['answers']:,} of {total:,} ({item['answers'] / total:.1%})"
             example = "{stimulus}: “{text}” ({found})".format(**item["example"])
-            rejections.add_row(name, item["filter"], f"{item['count']:,}", answers, example)
-    shared = _table("answered by every agent of the task", "task", "answered", "stimuli", "agents")
-    for task, item in report["answered_by_all"].items():
-        shared.add_row(task, f"{item['stimuli']:,}", f"{report['stimuli'][task]:,}", ", ".join(item["agents"]))
-    for part in (table, failures, rejections, shared):
+            rejections.add_row(name, item["filter"], f"{item['count']:,}", f"{item['answers']:,}", example)
+    for part in (table, failures, rejections):
         if part.row_count:
             console.print()
             console.print(part)
@@ -253,7 +203,6 @@ def _print(report: dict[str, Any]) -> None:
 
 
 def _printable(value: Any) -> Any:
-    """``value`` with all texts in it as they may reach a terminal."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -262,21 +211,15 @@ def _printable(value: Any) -> Any:
 
 
 def _table(title: str, *columns: str) -> Table:
-    """Numbers flush right, all else flush left."""
     table = Table(
         title=title or None, box=None, pad_edge=False, title_justify="left", title_style="", header_style="bold"
     )
     for name in columns:
-        text = name in ("agent", "kind", "code", "filter", "task", "agents", "example")
-        table.add_column(name, justify="left" if text else "right", overflow="fold")
+        table.add_column(name, justify="left" if name in TEXTS else "right", overflow="fold")
     return table
 
 
 def _remarks(report: dict[str, Any]) -> Iterator[str]:
-    """Sentences on stimuli without an agent, imports, damage, and what a run lacks."""
-    for task, number in report["answered_by_none"].items():
-        them = "it" if number == 1 else "them"
-        yield f"{task}: {count(number, 'stimulus', 'stimuli')}, no agent answers {them}"
     for name, item in report["imports"].items():
         whose = "participant" if name == "humans" else "machine"
         yield f"imported {name}: {count(item['records'], 'answer')} of {count(item['agents'], whose)}"
@@ -288,18 +231,8 @@ def _remarks(report: dict[str, Any]) -> Iterator[str]:
         if item.get("changed"):
             yield f"{name}: the records are not those that the run wrote (their checksum is another)"
     if not report["complete"]:
-        yield _state(report)
-
-
-def _state(report: dict[str, Any]) -> str:
-    """What a run that is not complete lacks. One that only has failed records is at its end, though not well."""
-    agents = report["agents"].values()
-    lacking = {key: sum(agent[key] for agent in agents) for key in ("unanswered", "failed")}
-    lacking["damaged"] = sum(
-        item["damaged"]["lines"] for item in [*agents, *report["imports"].values()] if item["damaged"]
-    )
-    lacking["changed"] = sum(agent["changed"] for agent in agents)
-    lacks = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
-    if lacks == f"{lacking['failed']:,} failed":
-        return f"finished: {lacks}, none unanswered (generate --retry-failed answers failed ones again)"
-    return f"not complete: {lacks}"
+        lacking = {key: sum(agent[key] for agent in report["agents"].values()) for key in ("unanswered", "failed")}
+        lacks = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
+        yield f"not complete: {lacks or 'damaged'}"
+        if lacking["failed"]:
+            yield "generate --retry-failed answers failed ones again"

@@ -20,14 +20,12 @@ from agents.errors import InputError, Problem, UnavailableError
 from agents.stimuli import IMAGES
 from serving.runs import csv_tables
 from serving.runs.csv_tables import CsvReader, repeated_columns
-from serving.runs.row_problems import shown
 from serving.runs.set_rows import (
     META,
     PICTURE_TASKS,
     Choose,
     Row,
     RowReader,
-    column_note,
     header_problems,
     is_free,
     may_repeat_names,
@@ -60,12 +58,12 @@ def read_rows(
     """The rows of the set at ``path``, in order.
 
     ``task`` is for rows without a task; a row with another task has a problem. Without it the fields of a row say its
-    task; where several tasks have them, as of a picture, ``choose`` says which are asked, one row for each. ``root`` is
+    task; where several tasks have them, as of a picture, ``choose`` says which, a row for each. ``root`` is
     the folder that image names are relative to, by default the set's own. Raises InputError if there is no set to read:
     no such file, unknown kind, unusable header, no row.
     """
     if not str(path):
-        raise InputError(f"no set is given; {KINDS}")
+        raise InputError(f"there is no set; {KINDS}")
     where, path = str(path), Path(path)
     empty = True
     try:
@@ -91,14 +89,14 @@ def read_rows(
 def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None) -> Iterator[Row]:
     tasks = [task] if task is not None else [] if choose is None else choose(tasks_of(["image"]))
     if not tasks:
-        raise InputError(f"{where}: a folder of images; say with --task what is asked about them")
-    for asked in tasks:
-        if asked not in PICTURE_TASKS:
-            raise InputError(f"{where}: {asked} shows no image; its set is a JSONL or CSV file, not a folder")
+        raise InputError(f"{where}: a folder of images; say with --task what is to be answered")
+    for each in tasks:
+        if each not in PICTURE_TASKS:
+            raise InputError(f"{where}: {each} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         file = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        for asked in tasks:
-            yield RowReader(file, path, asked).from_cells({"id": name, "image": name}, None)
+        for each in tasks:
+            yield RowReader(file, path, each).from_cells({"id": name, "image": name}, None)
 
 
 def _file_rows(path: Path, reader: RowReader) -> Iterator[Row]:
@@ -117,49 +115,32 @@ def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
         reader.repeated = repeated_names(table_rows(path))
     for number, row in enumerate(table_rows(path), start=1):
         if any(isinstance(row.get(name), dict) for name in IMAGES):
-            make = f"`turinglike set {reader.where} --out FOLDER` makes files of them, and a set"
-            raise InputError(f"{reader.where}: has its pictures in itself; {make}")
+            advice = "write them to files, or give the rows to `answer` in Python"
+            raise InputError(f"{reader.where}: has its pictures in itself; {advice}")
         if number == 1:
-            nested = [
-                name for name in names if is_free(name) and not isinstance(row.get(name), str | int | float | None)
-            ]
-            _renamed(reader, None, [name for name in names if name not in nested])
-            for name in nested:
-                reader.note(f"column `{shown(name)}` is left out: meta holds text, numbers, true and false alone")
+            _renamed(reader, None, names)
         yield from reader.from_values(with_free_fields(row), number, unnamed="id" not in names)
 
 
-def _text_lines(file: BinaryIO, reader: RowReader) -> Iterator[tuple[int, bytes | Row]]:
-    """The lines with text and their numbers; a line that is too long is a bad row."""
-    for number, line in enumerate(csv_tables.lines(file), start=1):
-        if line is None:
-            yield number, reader.bad(number, None, [(None, csv_tables.too_long())])
-        elif text := line.strip():
-            yield number, text
-
-
 def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
-    """A cue, or with the task conversation a topic, on each line."""
     if reader.task is None and reader.choose is not None:
         reader.task = next(iter(reader.choose(TEXT_TASKS)), None)
     reader.task = reader.task or TEXT_TASKS[0]
     field = "topic" if reader.task == "conversation" else "cue"
-    for number, text in _text_lines(file, reader):
-        if isinstance(text, Row):
-            yield text
-        else:
+    for number, line in enumerate(csv_tables.lines(file, reader.where), start=1):
+        if text := line.strip():
             yield reader.from_cells({field: text.decode("utf-8", "surrogateescape")}, number, unnamed=True)
 
 
 def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     is_first = True
-    for number, text in _text_lines(file, reader):
-        if isinstance(text, Row):
-            yield text
+    for number, line in enumerate(csv_tables.lines(file, reader.where), start=1):
+        text = line.strip()
+        if not text:
             continue
         if is_first and (text in (b"{", b"[") or text.startswith(b"[{")):
             raise InputError(
-                f"{reader.where}: one JSON document over several lines or a list; a set has one object "
+                f"{reader.where}: a JSON document over several lines or a list; a set has an object "
                 "{…} on each line (`jq -c '.[]' FILE` turns a list into that)"
             )
         is_first = False
@@ -187,8 +168,7 @@ def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
 
 
 def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[str, str]:
-    """The field of each column of a table; free columns are noted. Raises InputError for a header that no set can
-    have."""
+    """The field of each column of a table. Raises InputError for a header that no set can have."""
     renamed = {name: META + name if is_free(name) else name for name in names}
     problems = repeated_columns([renamed[name] if name else "" for name in names])
     problems += header_problems(names, reader.task, may_choose=reader.choose is not None)
@@ -198,8 +178,6 @@ def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[
             f"{reader.where}: {header} cannot be used",
             [Problem(reader.where, line, name, message) for name, message in problems],
         )
-    for name in filter(is_free, renamed):
-        reader.note(column_note(name) if name else "a column without a name is left out")
     return renamed
 
 

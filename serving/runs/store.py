@@ -1,6 +1,6 @@
 """The record files of agents: appended so that what counts as done is on disk, read back, and put in order.
 
-Lines are collected for ``interval`` seconds, then written in one write a file, and synced (group commit); only then
+Lines are collected for ``interval`` seconds, then written to each file at once, and synced (group commit); only then
 are they counted. A write that fails (a full disk) is cut back to what was there before it.
 """
 
@@ -89,7 +89,7 @@ class Store:
             self.done[path] = Counter()
 
     def put(self, path: Path, line: bytes, kind: str = "line") -> None:
-        """Append one line, newline included, soon; it is counted under ``kind`` once it is on disk."""
+        """Append a line, newline included, soon; it is counted under ``kind`` once it is on disk."""
         file = self._files[path]
         file.lines.append(line)
         file.counts[kind] += 1
@@ -174,7 +174,7 @@ class Maker:
 
 
 class ResumeState:
-    """The records of one agent: ``status`` and, of failures, ``codes`` by (position of the stimulus, sample), and the
+    """The records of an agent: ``status`` and, of failures, ``codes`` by (position of the stimulus, sample), and the
     order of the lines in its file. The run has ``samples`` of a stimulus."""
 
     def __init__(self, samples: int) -> None:
@@ -188,7 +188,7 @@ class ResumeState:
         cls, path: Path, positions: Mapping[tuple[str, str], int], samples: int, maker: Maker, kept: int = 0
     ) -> ResumeState:
         """Read a record file, its torn tail already cut; the last line of a key counts. ``positions`` are the set's, by
-        (task, id); ``kept`` samples are in the file, ``samples`` are asked for now. Raises InputError for a line that
+        (task, id); ``kept`` samples are in the file, ``samples`` are wanted now. Raises InputError for a line that
         is no record of ``maker``."""
         state = cls(max(samples, kept))
         if not path.exists():
@@ -223,7 +223,7 @@ class ResumeState:
         return all(place == -1 or -1 < before < place for before, place in pairwise(self._places))
 
     def tidy(self, path: Path) -> None:
-        """Put the lines of the file in order, of each key the last, in one atomic replacement. A file that has not the
+        """Put the lines of the file in order, of each key the last, in an atomic replacement. A file that has not the
         lines that were noted is left as it is. Raises StorageError."""
         if not self._places:
             return

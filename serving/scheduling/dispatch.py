@@ -72,7 +72,7 @@ class Dispatcher:
         self.provenance: dict[str, Any] | None = None
         self.stopped: AgentStoppedError | None = None
         self._make_worker = make_worker
-        self._queue = RequestQueue(sticky=self.continuous)
+        self._queue = RequestQueue()
         self._suspects: deque[AgentRequest] = deque()
         self._replicas: list[_Replica] = []
         self._breaker = CircuitBreaker() if breaker else None
@@ -120,7 +120,6 @@ class Dispatcher:
         replica = _Replica(worker, number)
         self._replicas.append(replica)
         self._run_in_background(self._watch(replica))
-        self._queue.set_replicas(replica.number for replica in self._replicas)
         self.dispatch()
 
     async def _watch(self, replica: _Replica) -> None:
@@ -154,15 +153,15 @@ class Dispatcher:
     def dispatch(self) -> None:
         """Form batches and send them, for as long as a worker can take one."""
         while self.stopped is None and self._replicas:
-            replica = min(self._replicas, key=self._busyness)
-            if replica.has_suspect or len(replica.in_flight) >= self.max_in_flight:
+            replica = min(self._replicas, key=lambda replica: (self._is_full(replica), len(replica.in_flight)))
+            if self._is_full(replica):
                 return
             if self._suspects:
                 if replica.in_flight:
                     return
                 batch, replica.has_suspect = [self._suspects.popleft()], True
             elif self._has_batch(replica):
-                batch = self._queue.pop(self.batch_size, replica.number)
+                batch = self._queue.pop(self.batch_size)
             else:
                 return
             if batch := [request for request in batch if not request.cancelled]:
@@ -171,14 +170,11 @@ class Dispatcher:
             else:
                 replica.has_suspect = False
 
-    def _busyness(self, replica: _Replica) -> tuple[bool, bool, int]:
-        """Sorts first the worker that can take something, has something to take, and has the least in hand."""
-        is_full = replica.has_suspect or len(replica.in_flight) >= self.max_in_flight
-        has_nothing = not self._suspects and self._queue.first(replica.number) is None
-        return is_full, has_nothing, len(replica.in_flight)
+    def _is_full(self, replica: _Replica) -> bool:
+        return replica.has_suspect or len(replica.in_flight) >= self.max_in_flight
 
     def _has_batch(self, replica: _Replica) -> bool:
-        first = self._queue.first(replica.number)
+        first = self._queue.first()
         if first is None:
             return False
         if len(self._queue) >= self.batch_size:
@@ -236,7 +232,6 @@ class Dispatcher:
         if replica not in self._replicas:
             return  # another call of the same worker saw it first
         self._replicas.remove(replica)
-        self._queue.set_replicas(other.number for other in self._replicas)
         replica.worker.kill()
         log.debug("%s: worker %d is lost: %s: %s", self.name, replica.number, lost.cause, lost)
         requests = [request for batch in replica.in_flight for request in batch]

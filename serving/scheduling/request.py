@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -108,66 +108,27 @@ class AgentRequest:
         }
 
 
-_Entry = tuple[int, int, AgentRequest]  # order, number of arrival, request
-
-
 class RequestQueue:
-    """The waiting requests of an agent, the smallest ``order`` first.
+    """The waiting requests of an agent, the smallest ``order`` first, and of equals the first to arrive."""
 
-    With ``sticky`` the turns of a conversation wait for the same replica (rendezvous hashing), whose engine keeps what
-    it computed for them. Of a lost replica only its own conversations move, and come back with its replacement.
-    """
-
-    def __init__(self, sticky: bool) -> None:
-        self._sticky = sticky
-        self._shared: list[_Entry] = []
-        self._bound: dict[int, list[_Entry]] = {}  # by the replica's number
-        self._replicas: list[int] = []
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, AgentRequest]] = []  # order, number of arrival, request
         self._arrivals = itertools.count()
 
     def __len__(self) -> int:
-        return len(self._shared) + sum(map(len, self._bound.values()))
+        return len(self._heap)
 
     def push(self, request: AgentRequest) -> None:
-        self._push((request.order, next(self._arrivals), request))
+        heapq.heappush(self._heap, (request.order, next(self._arrivals), request))
 
-    def first(self, replica: int) -> AgentRequest | None:
-        """The next request for a replica, left where it is."""
-        heap = self._heap(replica)
-        return heap[0][2] if heap else None
+    def first(self) -> AgentRequest | None:
+        """The next request, left where it is."""
+        return self._heap[0][2] if self._heap else None
 
-    def pop(self, count: int, replica: int) -> list[AgentRequest]:
-        """Take out the next requests for a replica, at most ``count``."""
-        requests: list[AgentRequest] = []
-        while len(requests) < count and (heap := self._heap(replica)):
-            requests.append(heapq.heappop(heap)[2])
-        return requests
-
-    def set_replicas(self, numbers: Iterable[int]) -> None:
-        """Set the present replicas; the turns that wait are bound anew."""
-        self._replicas = list(numbers)
-        if self._sticky:
-            for entry in self._take_all():
-                self._push(entry)
+    def pop(self, count: int) -> list[AgentRequest]:
+        """Take out the next requests, at most ``count``."""
+        return [heapq.heappop(self._heap)[2] for _ in range(min(count, len(self._heap)))]
 
     def clear(self) -> list[AgentRequest]:
         """Take everything out, in order."""
-        return [request for _, _, request in sorted(self._take_all(), key=lambda entry: entry[:2])]
-
-    def _push(self, entry: _Entry) -> None:
-        request, heap = entry[2], self._shared
-        if self._sticky and request.turn is not None and len(self._replicas) > 1:
-            conversation = (request.name, request.stimulus, request.sample)
-            heap = self._bound.setdefault(max(self._replicas, key=lambda number: hash((number, *conversation))), [])
-        heapq.heappush(heap, entry)
-
-    def _heap(self, replica: int) -> list[_Entry]:
-        bound = self._bound.get(replica)
-        if not bound:
-            return self._shared
-        return min(bound, self._shared, key=lambda heap: heap[0][:2]) if self._shared else bound
-
-    def _take_all(self) -> list[_Entry]:
-        entries = [*self._shared, *(entry for heap in self._bound.values() for entry in heap)]
-        self._shared, self._bound = [], {}
-        return entries
+        return self.pop(len(self))

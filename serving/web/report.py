@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from agents.errors import ImageError, InputError
 from agents.images import Image
 from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import new_folder, refuse_irregular, refuse_own_files
 from serving.runs.run import Run
-from serving.web.rendering import LINK, with_files_inside
 from serving.web.viewer_data import Gathered, gathered
 
 SIDE = 640  # pixels: the longer side of a picture in a report
@@ -24,6 +31,10 @@ MOST_PICTURES = 200_000_000  # bytes of pictures in one file
 AT_ONCE = 4  # pictures that are made smaller at the same time
 STATIC = Path(__file__).with_name("static")
 GENERATOR = '<meta name="generator" content="Turinglike">'  # by which a page of ours is known again
+LIMIT = 5_000  # characters of a text that a page shows
+LINK = re.compile(r'<link rel="stylesheet" href="static/([\w.]+)">|<script(?: defer)? src="static/([\w.]+)"></script>')
+ICON = '<link rel="icon" href="static/icon.svg" type="image/svg+xml">\n'
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def write_report(paths: Sequence[Path | str], out: Path | str | None = None, *, single_file: bool = False) -> Path:
@@ -133,3 +144,52 @@ def _refuse_other_pages(path: Path, own: Path) -> None:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     if not ours:
         raise InputError(f"{path} exists and is not a report of ours; give another name")
+
+
+def render(package: str, name: str, **values: Any) -> str:
+    """The template ``name`` of ``package``, which may extend and import those of ``serving.web``."""
+    return _environment(package).get_template(name).render(values)
+
+
+@cache
+def _environment(package: str) -> Environment:
+    loader = ChoiceLoader([PackageLoader(package), PackageLoader("serving.web")])
+    environment = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=printed,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["style"] = Markup(
+        resources.files("serving.web").joinpath("static", "style.css").read_text("utf-8")
+    )
+    return environment
+
+
+def printed(value: Any) -> Any:
+    """A value as pages show it: None as a dash, floats to three digits, long texts cut, control characters replaced."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, str) and not isinstance(value, Markup):
+        text = _UNPRINTABLE.sub("\ufffd", value[:LIMIT])
+        return text if len(value) <= LIMIT else f"{text}… ({len(value) - LIMIT:,} more characters)"
+    return value
+
+
+def with_files_inside(page: str, folders: Sequence[Path]) -> tuple[str, str]:
+    """A page with its styles and scripts, files of ``folders``, inside; and its scripts' hashes for script-src."""
+    hashes = []
+
+    def inside(link: re.Match[str]) -> str:
+        name = link[1] or link[2]
+        text = next(folder / name for folder in folders if (folder / name).is_file()).read_text("utf-8")
+        if link[1]:
+            return f"<style>{text}</style>"
+        hashes.append(f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'")
+        return f"<script>{text}</script>"
+
+    return LINK.sub(inside, page).replace(ICON, ""), " ".join(hashes)

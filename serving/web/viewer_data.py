@@ -24,8 +24,8 @@ from agents import __version__, answers
 from agents.answer_numbers import texts
 from agents.errors import ImageError, printable
 from agents.images import Image
-from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
+from serving.runs.row_problems import count
 from serving.runs.run import Damage, Run
 from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
 from serving.web.alarms import Alarms

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents import catalogue
 from agents.errors import InputError
-from serving.runs.display_text import count
+from serving.runs.row_problems import count
 from serving.runs.run import Run
 
 TASK_NAMES = {

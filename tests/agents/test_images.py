@@ -242,7 +242,8 @@ def test_a_name_is_relative_to_the_root_or_one_of_the_files(tmp_path: Path) -> N
         assert image.header().width == 1
     for files, message in (
         ({}, "not among the images that came"),
-        ({str(path): b"nothing"}, "damaged, or not an image"),
+        ({str(path): b"nothing"}, "not an image in a known format"),
+        ({str(path): b"\x89PNG\r\n\x1a\n, and no more"}, "a damaged PNG"),
     ):
         [image] = parse_row(row(str(path)), files=files).images()
         with pytest.raises(ImageError, match=message):

@@ -64,6 +64,7 @@ def test_answers_are_those_of_the_cpu(answers: Callable[..., Any], name: str) ->
     assert answers(name, "cuda:0", precision) == answers(name, "cpu", precision)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_no_wait_for_a_token_is_ours(tiny: Tiny, way: str) -> None:
     name, chosen = WAYS[way]
@@ -79,6 +80,7 @@ def test_no_wait_for_a_token_is_ours(tiny: Tiny, way: str) -> None:
     assert total(counts.per_batch, "copy", ours=True) == there + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_batch_is_waited_for_once(name: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long paths are; nothing can end these searches, for which no target is there."""

@@ -1,15 +1,23 @@
-"""Eight images of every sort that captioners meet: sizes, orientation, grey, palette, transparency."""
+"""Eight images of every sort that captioners meet, and captions of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from agents import catalogue
+from agents.answers import CaptionAnswer
+from agents.contract import Agent, Draw, Reply
+from agents.images import Image as StimulusImage
+from agents.stimuli import CaptionStimulus
+
 
 def make(folder: Path) -> list[Path]:
-    """Write the images; each shows something else, so that answers can differ."""
+    """Write the images: sizes, orientation, grey, palette, transparency; each shows something else."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(7)
 
@@ -29,8 +37,34 @@ def make(folder: Path) -> list[Path]:
         "small.png": (picture(9, 7), {}),
         "large.webp": (picture(640, 480), {"lossless": True}),
     }
-    veil = Image.fromarray(random.integers(0, 256, (48, 64), dtype=np.uint8))
-    made["alpha.png"][0].putalpha(veil)
+    made["alpha.png"][0].putalpha(Image.fromarray(random.integers(0, 256, (48, 64), dtype=np.uint8)))
     for name, (image, options) in made.items():
         image.save(folder / name, **options)
     return [folder / name for name in made]
+
+
+def stimulus(path: Path) -> CaptionStimulus:
+    return CaptionStimulus(id=path.name, task="image_captioning", image=StimulusImage(path.name, root=path.parent))
+
+
+def loaded(name: str, **settings: Any) -> Any:
+    """The agent of the catalogue by its real path, in fp32 on the CPU."""
+    agent = catalogue.get(name).make({"precision": "fp32", **settings})
+    assert agent.missing() is None
+    agent.open()
+    agent.load("cpu")
+    return agent
+
+
+def prepared(agent: Agent[Any], images: Sequence[Path]) -> list[Any]:
+    return [agent.prepare(stimulus(path)) for path in images]
+
+
+def captions(agent: Agent[Any], items: Sequence[Any], draws: Sequence[Draw] = ()) -> list[tuple[CaptionAnswer, Any]]:
+    """(answer, raw) of each item; none may fail."""
+    captions = []
+    for reply in agent.respond(items, draws or [Draw(seed=n + 1) for n in range(len(items))]):
+        assert isinstance(reply, Reply), reply
+        assert isinstance(reply.answer, CaptionAnswer)
+        captions.append((reply.answer, reply.raw))
+    return captions

@@ -159,6 +159,39 @@ async def arrived(study: Study, kind: str) -> Judge:
     return judge
 
 
+async def arrivals(
+    study: Study, kind: str, clock: list[float], rates: tuple[float, float], number: int
+) -> list[tuple[float, Judge, Any]]:
+    """How long each of ``number`` people waited on the test's ``clock`` until they met, and what they saw then. So
+    many come in a second, by turns of an hour."""
+    lobby, state, chance = study.lobby, study.state, random.Random(8)
+    assert lobby is not None
+
+    async def note(*events: dict[str, Any]) -> None:
+        for event in events:
+            state.apply({**event, "at": "2026-01-01T00:00:00Z"})
+
+    lobby.note = note
+    here: list[tuple[Judge, float]] = []
+    met: list[tuple[float, Judge, Any]] = []
+    while len(met) < number:
+        clock[0] += 1
+        if chance.random() < rates[clock[0] % 7200 >= 3600]:
+            name = f"p{len(state.judges)}"
+            about = {"session": name, "number": 1, "keys": [], "end_code": "", "link": None, "kit": None}
+            step = {"kind": kind, "trials": [], "phase": "test", "again": False}
+            await note({"event": "joined", "judge": name, "steps": [step], **about})
+            here.append((state.judges[name], clock[0]))
+        for judge, came in list(here):
+            lobby.seen[judge.code] = clock[0]
+            view = await lobby.look(judge)
+            if view["state"] != "waiting":
+                here.remove((judge, came))
+            if view["state"] == "open":
+                met.append((clock[0] - came, judge, view))
+    return met
+
+
 def begin_in(page: Any, url: str) -> Any:
     """A browser's page, after consent and instructions."""
     page.goto(url)

@@ -87,7 +87,7 @@ def test_a_name_stands_for_one_agent_of_a_task() -> None:
     assert {stands_for(f"published:{name}", "color_estimation") for name in ("histogram", "mmcq", "MCCQ")} == {"MCCQ"}
     assert stands_for("gpt2-embedding", "word_association") == "GPT2"
     assert stands_for("published:gpt3promptdav", "word_association") == "GPT3-davinci"  # of the published test
-    assert stands_for("published:gpt3-davinci", "word_association") == "GPT3-davinci"  # of scripts/published_words.py
+    assert stands_for("published:gpt3-davinci", "word_association") == "GPT3-davinci"
     assert stands_for("published:git", "word_association") is None
 
 

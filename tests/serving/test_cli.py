@@ -289,7 +289,7 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
 
 
 def test_every_command_has_an_example_that_can_be_typed() -> None:
-    parser = build_parser(formats=True)
+    parser = build_parser()
     [commands] = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     assert len(commands) > 15
     for name, command in commands.items():

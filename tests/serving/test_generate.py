@@ -166,7 +166,7 @@ def test_agents_of_different_tasks_answer_a_folder_as_in_runs_of_their_own(
     capsys.readouterr()
 
     assert run(pictures, "null,mmcq,center", tmp_path / "none") == 2
-    assert "say with task (--task) what is asked about the images: null answers" in capsys.readouterr().err
+    assert "say with task (--task) what the agents answer about the images: null answers" in capsys.readouterr().err
     (pictures / "text.png").write_text("no picture")
     assert run(pictures, "mmcq,center", tmp_path / "none") == 2
     said = capsys.readouterr().err
@@ -182,7 +182,7 @@ def test_agents_of_different_tasks_answer_a_folder_as_in_runs_of_their_own(
     [
         ({"count": 9}, [], "w009: is missing from the set"),
         ({"cue": "other"}, [], "w000: has changed since the run began"),
-        ({}, ["--seed", "6"], "seed: the run has 0, given is 6"),
+        ({}, ["--seed", "6"], "seed: the run has 0, not 6"),
         ({}, ["--set", "null.delay_s=0.001"], "agents.null: setting delay_s was 0.0, is 0.001"),
     ],
 )

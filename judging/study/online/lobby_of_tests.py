@@ -7,7 +7,7 @@ they waited whom they ask. Who is not heard of for a while, or does not do in ti
 the test is void, and the others may go back to the lobby.
 
 A `turinglike serve` answers for machines, each agent for its conversation with the judge. When an answer is
-shown the model of delays says (:mod:`serving.conversations.pair_settings`).
+shown the model of delays says (:mod:`serving.conversations.scenario`).
 """
 
 from __future__ import annotations

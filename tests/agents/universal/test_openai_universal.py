@@ -269,6 +269,7 @@ def generate(folder: Path, rows: list[dict[str, Any]], settings: dict[str, Any])
     return done, written, left
 
 
+@pytest.mark.slow
 def test_every_item_ends_as_a_record_and_the_key_in_none_of_them(tmp_path: Path) -> None:
     rows = [{"id": name, "task": "word_association", "cue": name} for name in ("echo", "sorry")]
     rows += [{"id": task, "task": task, **STIMULI[task]} for task in STIMULI if task != "conversation"]

@@ -26,7 +26,7 @@ from agents.answers import CaptionAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
 from agents.selection import checked_agents, resolve
-from agents.stimuli import CaptionStimulus, Stimulus, parse_row
+from agents.stimuli import CaptionStimulus, parse_row
 from agents.universal.picture_replies import COLOR, OBJECTS
 from agents.vision import llava_next
 from agents.vision.captioner import CaptionAgent
@@ -72,14 +72,7 @@ def plain(family: str, folder: Path) -> Plain:
 @pytest.fixture(scope="module")
 def stimuli(tmp_path_factory: pytest.TempPathFactory) -> list[CaptionStimulus]:
     """Eight images of every sort."""
-    return [_stimulus(path) for path in mixed_images.make(tmp_path_factory.mktemp("images"))]
-
-
-def _stimulus(path: Path) -> CaptionStimulus:
-    row = {"id": path.name, "task": "image_captioning", "image": str(path)}
-    stimulus: Stimulus = parse_row(orjson.dumps(row))
-    assert isinstance(stimulus, CaptionStimulus)
-    return stimulus
+    return [mixed_images.stimulus(path) for path in mixed_images.make(tmp_path_factory.mktemp("images"))]
 
 
 def _loaded(family: str, folder: Path, **settings: Any) -> CaptionAgent[Any]:
@@ -292,7 +285,7 @@ def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tupl
     picture = PILImage.fromarray(pixels)
     picture.save(tmp_path / "picture.png")
     folder = tiny_captioners.git(tmp_path / "git")
-    prepared = _loaded("git", folder).prepare(_stimulus(tmp_path / "picture.png"))["pixel_values"]
+    prepared = _loaded("git", folder).prepare(mixed_images.stimulus(tmp_path / "picture.png"))["pixel_values"]
     about = AutoImageProcessor.from_pretrained(folder, backend="pil")
     wanted = transforms.Compose(
         [
@@ -422,7 +415,7 @@ def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_e
     PILImage.new("RGB", (1, 500)).save(tmp_path / "line.png")
     agent = _loaded("git", tiny_captioners.git(tmp_path / "git"))
     with pytest.raises(AnswerError, match="1 x 500") as raised:
-        agent.prepare(_stimulus(tmp_path / "line.png"))
+        agent.prepare(mixed_images.stimulus(tmp_path / "line.png"))
     assert raised.value.code == "image_too_narrow"
 
 

@@ -10,17 +10,16 @@ import mixed_images
 import pytest
 import tiny_clipcap
 import torch
+from mixed_images import captions, prepared
 from tiny_captioners import draw
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoTokenizer, CLIPVisionConfig, CLIPVisionModelWithProjection, GPT2LMHeadModel
 
-from agents.contract import Draw, Reply
+from agents import catalogue
+from agents.contract import Draw
 from agents.errors import UnavailableError
-from agents.images import Image
-from agents.stimuli import CaptionStimulus
 from agents.vision import clip_towers, clipcap_network
-from agents.vision.clipcap import ClipCapAgent
 
 KINDS: tuple[tiny_clipcap.Kind, ...] = ("transformer", "mlp")
 
@@ -35,25 +34,8 @@ def parts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return tiny_clipcap.make(tmp_path_factory.mktemp("clipcap"), request.param, stop=17.0, seed=2)
 
 
-def loaded(parts: tiny_clipcap.Parts, **settings: Any) -> ClipCapAgent:
-    chosen = {"precision": "fp32", "max_tokens": 14, **parts.settings(**settings)}
-    agent = ClipCapAgent(ClipCapAgent.Settings.model_validate(chosen), "clipcap")
-    agent.open()
-    agent.load("cpu")
-    return agent
-
-
-def prepared(agent: ClipCapAgent, images: Sequence[Path]) -> list[Any]:
-    return [
-        agent.prepare(CaptionStimulus(id=str(n), task="image_captioning", image=Image(path.name, root=path.parent)))
-        for n, path in enumerate(images)
-    ]
-
-
-def answered(agent: ClipCapAgent, items: Sequence[Any], draws: Sequence[Draw] | None = None) -> list[dict[str, Any]]:
-    replies = agent.respond(items, draws or [Draw(seed=n + 1) for n in range(len(items))])
-    assert all(isinstance(reply, Reply) for reply in replies), replies
-    return [reply.answer.model_dump() | {"raw": reply.raw} for reply in replies if isinstance(reply, Reply)]
+def loaded(parts: tiny_clipcap.Parts, **settings: Any) -> Any:
+    return mixed_images.loaded("clipcap-mlp", **{"max_tokens": 14, **parts.settings(**settings)})
 
 
 def prefix_of(parts: tiny_clipcap.Parts, pixels: Tensor) -> Tensor:
@@ -179,7 +161,7 @@ def test_greedy_captions_are_those_of_transformers(parts: tiny_clipcap.Parts, im
             pad_token_id=gpt.config.eos_token_id,
         )
     texts = [tokens[: tokens.index(stop) + 1] if stop in tokens else tokens for tokens in wanted.tolist()]
-    assert [answer["raw"] for answer in answered(agent, items)] == [tokenizer.decode(tokens) for tokens in texts]
+    assert [raw for _, raw in captions(agent, items)] == [tokenizer.decode(tokens) for tokens in texts]
 
 
 def averaged_search(gpt: GPT2LMHeadModel, prefix: Tensor, stop: int, beams: int, limit: int) -> list[list[int]]:
@@ -208,13 +190,13 @@ def test_averaged_beams_are_those_of_a_plain_search(tmp_path: Path, images: list
     items = prepared(agent, images)
     gpt, tokenizer, stop = language(parts)
     draws = [Draw(seed=1, sample=rank) for _ in items for rank in range(4)]
-    answers = answered(agent, [item for item in items for _ in range(4)], draws)
+    answers = captions(agent, [item for item in items for _ in range(4)], draws)
     with torch.no_grad():
         prefixes = prefix_of(parts, stacked(items))
         wanted = [tokens for prefix in prefixes for tokens in averaged_search(gpt, prefix, stop, beams=4, limit=12)]
-    assert [answer["raw"] for answer in answers] == [tokenizer.decode(tokens) for tokens in wanted]
-    assert [answer["tokens"] for answer in answers] == [len(tokens) for tokens in wanted]
-    assert [answer["finish"] for answer in answers] == ["end" if stop in tokens else "length" for tokens in wanted]
+    assert [raw for _, raw in answers] == [tokenizer.decode(tokens) for tokens in wanted]
+    assert [answer.tokens for answer, _ in answers] == [len(tokens) for tokens in wanted]
+    assert [answer.finish for answer, _ in answers] == ["end" if stop in tokens else "length" for tokens in wanted]
     assert len({len(tokens) for tokens in wanted}) > 1
 
 
@@ -222,7 +204,7 @@ def test_least_length_is_kept(tmp_path: Path, images: list[Path]) -> None:
     parts = tiny_clipcap.make(tmp_path, "mlp", stop=23.0, seed=2)
     for least in (6, 0):
         agent = loaded(parts, beams=3, min_tokens=least)
-        shortest = min(answer["tokens"] for answer in answered(agent, prepared(agent, images)))
+        shortest = min(answer.tokens for answer, _ in captions(agent, prepared(agent, images)))
         assert shortest > 6 if least else shortest < 6  # transformers' least length counts what stands before the end
 
 
@@ -276,8 +258,7 @@ def test_the_other_mapper_and_another_tower_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["checkpoint", "clip", "language_model"])
 def test_what_is_not_here_is_a_sentence(tmp_path: Path, part: str) -> None:
     made = tiny_clipcap.make(tmp_path, "mlp")
-    settings = ClipCapAgent.Settings.model_validate(made.settings() | {part: "./nowhere"})
-    missing = str(ClipCapAgent(settings, "clipcap-mlp").missing())
+    missing = str(catalogue.get("clipcap-mlp").make(made.settings() | {part: "./nowhere"}).missing())
     assert missing.startswith("./nowhere: no such file or folder")
     assert f"--set clipcap-mlp.{part}=PATH" in missing
     assert "\n" not in missing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import math
 import os
@@ -14,10 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import mixed_images
 import numpy as np
 import pytest
 import tiny_ofa
 import torch
+from mixed_images import captions, prepared
 from PIL import Image as PILImage
 from plain_ofa import BOS, END, PAD, plain, plain_beams
 from tiny_ofa import QUESTION, images, questions
@@ -25,13 +26,8 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, LogitsProcessorList
 
 from agents import catalogue
-from agents.answers import CaptionAnswer
-from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
-from agents.images import Image
-from agents.stimuli import CaptionStimulus
 from agents.vision import ofa_fairseq
-from agents.vision.ofa import OFAAgent
 from agents.vision.ofa_fairseq import FairseqEnd, load_tokenizer
 from agents.vision.ofa_network import OFAModel
 
@@ -128,31 +124,18 @@ def test_beam_search_is_fairseqs() -> None:
 # the agent
 
 
-def make(checkpoint: Path, dictionary: Path, **settings: Any) -> OFAAgent:
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    paths = [tmp_path_factory.mktemp("squares") / f"{number}.png" for number in range(6)]
+    for number, path in enumerate(paths):
+        coarse = np.random.default_rng(number).integers(0, 256, (4, 4, 3), dtype=np.uint8)
+        PILImage.fromarray(np.kron(coarse, np.ones((20 + number, 30, 1), dtype=np.uint8))).save(path)
+    return paths
+
+
+def make(checkpoint: Path, dictionary: Path, **settings: Any) -> Any:
     chosen = {"checkpoint": str(checkpoint), "dictionary": str(dictionary), "image_size": SIDE, **settings}
-    agent = OFAAgent(OFAAgent.Settings.model_validate(chosen), "ofa-huge")
-    assert agent.missing() is None
-    agent.open()
-    agent.load("cpu")
-    return agent
-
-
-def stimulus(number: int) -> CaptionStimulus:
-    squares = np.random.default_rng(number).integers(0, 256, (4, 4, 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    PILImage.fromarray(np.kron(squares, np.ones((20 + number, 30, 1), dtype=np.uint8))).save(buffer, "PNG")
-    image = Image(f"{number}.png", data=buffer.getvalue())
-    return CaptionStimulus(id=str(number), task="image_captioning", image=image)
-
-
-def respond(agent: OFAAgent, numbers: Sequence[int]) -> list[CaptionAnswer]:
-    prepared = [agent.prepare(stimulus(number)) for number in numbers]
-    answers = []
-    for reply in agent.respond(prepared, [Draw(seed=100 + number) for number in numbers]):
-        assert isinstance(reply, Reply)
-        assert isinstance(reply.answer, CaptionAnswer)
-        answers.append(reply.answer)
-    return answers
+    return mixed_images.loaded("ofa-huge", **chosen)
 
 
 def words(tokenizer: Any, tokens: Sequence[int]) -> str:
@@ -173,12 +156,12 @@ def test_texts_are_tokens_of_the_dictionary_and_back(dictionary: Path) -> None:
     assert named == [first, first + 8191, first + 8192, first + 9191]
 
 
-def test_the_answer_is_the_plain_models(file: Path, dictionary: Path, model: OFAModel) -> None:
+def test_the_answer_is_the_plain_models(file: Path, dictionary: Path, model: OFAModel, squares: list[Path]) -> None:
     """From the image file to the words, with nothing but Pillow, the dictionary and the plain model; greedy."""
     agent = make(file, dictionary, beams=1, no_repeat_ngram=0)
-    [answer] = respond(agent, [5])
+    [(answer, _)] = captions(agent, prepared(agent, squares[5:]))
     tokenizer = load_tokenizer(dictionary)
-    squeezed = PILImage.fromarray(stimulus(5).image.decode()).resize((SIDE, SIDE), PILImage.Resampling.BICUBIC)
+    squeezed = PILImage.open(squares[5]).resize((SIDE, SIDE), PILImage.Resampling.BICUBIC)
     pixels = torch.from_numpy(np.asarray(squeezed) / 127.5 - 1).permute(2, 0, 1)
     slow = plain(model)
     source = slow.encode(tokenizer(" what does the image describe?")["input_ids"], pixels)
@@ -198,24 +181,24 @@ def test_the_answer_is_the_plain_models(file: Path, dictionary: Path, model: OFA
 
 @pytest.mark.parametrize(("temperature", "penalty"), [(0.5, 1.5)])
 def test_the_script_beside_the_checkpoint_divides_logits_in_beam_search(
-    temperature: float, penalty: float, file: Path, dictionary: Path, model: OFAModel
+    temperature: float, penalty: float, file: Path, dictionary: Path, model: OFAModel, squares: list[Path]
 ) -> None:
     """Ten beams, temperature and length penalty 0.98, as fairseq searches; and values that change more."""
     preset = catalogue.get("ofa-huge-beam10").settings
     assert (preset["beams"], preset["temperature"], preset["length_penalty"]) == (10, 0.98, 0.98)
     common = {"beams": 10, "strip_punctuation": False}
     agent = make(file, dictionary, temperature=temperature, length_penalty=penalty, **common)
-    without = respond(make(file, dictionary, **common), range(3))
+    items = prepared(agent, squares[:3])
+    without = captions(make(file, dictionary, **common), items)
     tokenizer = load_tokenizer(dictionary)
     question = tokenizer(" what does the image describe?")["input_ids"]
-    for number, answer in enumerate(respond(agent, range(3))):
-        pixels = agent.prepare(stimulus(number))["pixel_values"]
+    for item, (answer, _), (other, _) in zip(items, captions(agent, items), without, strict=True):
         with torch.inference_mode():
-            logits = next_logits(model, pixels, question)
+            logits = next_logits(model, item["pixel_values"], question)
             score, tokens = plain_beams(logits, 10, MOST, 3, temperature, penalty)[0]
         assert answer.score == pytest.approx(score, abs=2e-4)
         assert answer.text == words(tokenizer, tokens)
-        assert answer.score != pytest.approx(without[number].score, abs=2e-4)
+        assert answer.score != pytest.approx(other.score, abs=2e-4)
 
 
 # what is missing, and what may not pass for a checkpoint

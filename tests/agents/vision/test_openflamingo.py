@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 import tiny_captioners
 import tiny_openflamingo
 import torch
+from mixed_images import captions, prepared
 from plain_captioners import best_by_length
 from torch import Tensor
 from torch.nn import functional
@@ -19,12 +20,8 @@ from transformers import AutoTokenizer, CLIPVisionModel, GPTNeoXForCausalLM
 
 from agents import catalogue
 from agents.answers import CaptionAnswer
-from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
-from agents.images import Image
-from agents.stimuli import CaptionStimulus
 from agents.vision.captions import CaptionRow
-from agents.vision.openflamingo import OpenFlamingoAgent
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -51,29 +48,8 @@ def copy(parts: tiny_openflamingo.Parts, tmp_path: Path) -> tiny_openflamingo.Pa
     )
 
 
-def loaded(parts: tiny_openflamingo.Parts, **settings: Any) -> OpenFlamingoAgent:
-    chosen = parts.settings(precision="fp32", **settings)
-    agent = OpenFlamingoAgent(OpenFlamingoAgent.Settings.model_validate(chosen), "openflamingo-4b")
-    assert agent.missing() is None
-    agent.open()
-    agent.load("cpu")
-    return agent
-
-
-def prepared(agent: OpenFlamingoAgent, images: Sequence[Path]) -> list[Any]:
-    return [
-        agent.prepare(CaptionStimulus(id=path.name, task="image_captioning", image=Image(path.name, root=path.parent)))
-        for path in images
-    ]
-
-
-def texts(agent: OpenFlamingoAgent, items: Sequence[Any]) -> list[tuple[Any, ...]]:
-    answers = []
-    for reply in agent.respond(items, [Draw(seed=n) for n in range(len(items))]):
-        assert isinstance(reply, Reply), reply
-        assert isinstance(reply.answer, CaptionAnswer)
-        answers.append((reply.raw, reply.answer.text, reply.answer.tokens, reply.answer.finish))
-    return answers
+def loaded(parts: tiny_openflamingo.Parts, **settings: Any) -> Any:
+    return mixed_images.loaded("openflamingo-4b", **parts.settings(**settings))
 
 
 def weights_of(parts: tiny_openflamingo.Parts) -> Weights:
@@ -168,14 +144,14 @@ def test_captions_are_those_of_a_plain_program(parts: tiny_openflamingo.Parts, i
     agent = loaded(parts, tower=tower, prompt=PROMPT, max_tokens=16)
     plain = Plain(parts, tower)
     items = prepared(agent, images)
-    ours, same = texts(agent, items), 0
-    for item, (raw, *_, finish) in zip(items, ours, strict=True):
+    ours, same = captions(agent, items), 0
+    for item, (answer, raw) in zip(items, ours, strict=True):
         wanted = plain.caption(item["pixel_values"], PROMPT, beams=3, most=16)
-        if finish == "end":
+        if answer.finish == "end":
             assert raw == wanted
             same += 1
     assert same > 3
-    assert len({raw for raw, *_ in ours}) > 3  # the model does look at the image
+    assert len({raw for _, raw in ours}) > 3  # the model does look at the image
 
 
 # the answer

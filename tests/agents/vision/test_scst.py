@@ -13,17 +13,16 @@ import mixed_images
 import pytest
 import tiny_scst
 import torch
+from mixed_images import captions, prepared
 from PIL import Image as PILImage
 from torch import Tensor
 from torch.nn import functional
 
 from agents import catalogue
-from agents.contract import Draw, Reply
+from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
-from agents.stimuli import CaptionStimulus
 from agents.vision import scst
-from agents.vision.scst import SCSTAgent
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -42,26 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_scst.make(tmp_path_factory.mktemp("scst"), seed=7, ends=1.0)
 
 
-def loaded(folder: Path, **settings: Any) -> SCSTAgent:
-    chosen = {"checkpoint": str(folder), "precision": "fp32", **settings}
-    agent = SCSTAgent(SCSTAgent.Settings.model_validate(chosen), "scst")
-    assert agent.missing() is None
-    agent.open()
-    agent.load("cpu")
-    return agent
-
-
-def prepared(agent: SCSTAgent, images: Sequence[Path]) -> list[Any]:
-    return [
-        agent.prepare(CaptionStimulus(id=str(n), task="image_captioning", image=Image(path.name, root=path.parent)))
-        for n, path in enumerate(images)
-    ]
-
-
-def answered(agent: SCSTAgent, items: Sequence[Any], draws: Sequence[Draw] | None = None) -> list[dict[str, Any]]:
-    replies = agent.respond(items, draws or [Draw(seed=n + 1) for n in range(len(items))])
-    assert all(isinstance(reply, Reply) for reply in replies), replies
-    return [reply.answer.model_dump() | {"raw": reply.raw} for reply in replies if isinstance(reply, Reply)]
+def loaded(folder: Path, **settings: Any) -> Any:
+    return mixed_images.loaded("scst", checkpoint=str(folder), **settings)
 
 
 class Plain:
@@ -167,13 +148,13 @@ def test_greedy_captions_are_those_of_a_plain_lstm(
 ) -> None:
     """The published command's; an unknown word is a word there."""
     agent = loaded(folder)
-    answers = answered(agent, prepared(agent, images))
+    answers = captions(agent, prepared(agent, images))
     with torch.no_grad():
         wanted = [plain.greedy(one) for one in features]
-    assert [answer["text"] for answer in answers] == [text(tokens) for tokens in wanted]
-    assert {answer["finish"] for answer in answers} == {"end", "length"}
-    assert len({answer["text"] for answer in answers}) > 4
-    assert any("UNK" in answer["text"] for answer in answers)
+    assert [answer.text for answer, _ in answers] == [text(tokens) for tokens in wanted]
+    assert {answer.finish for answer, _ in answers} == {"end", "length"}
+    assert len({answer.text for answer, _ in answers}) > 4
+    assert any("UNK" in answer.text for answer, _ in answers)
 
 
 @pytest.mark.parametrize(("beams", "penalty"), [(5, 0.0), (8, -0.5)])
@@ -183,12 +164,12 @@ def test_beams_of_all_ranks_are_those_of_a_plain_search(
     agent = loaded(folder, beams=beams, length_penalty=penalty)
     items = [item for item in prepared(agent, images) for _ in range(beams)]
     draws = [Draw(seed=1, sample=rank) for _ in images for rank in range(beams)]
-    answers = answered(agent, items, draws)
+    answers = captions(agent, items, draws)
     with torch.no_grad():
         wanted = [tokens for one in features for tokens in plain.search(one, beams, penalty)]
-    assert [answer["text"] for answer in answers] == [text(tokens) for tokens in wanted]
-    assert len({answer["tokens"] for answer in answers}) > 4
-    assert not any("UNK" in answer["text"] for answer in answers)
+    assert [answer.text for answer, _ in answers] == [text(tokens) for tokens in wanted]
+    assert len({answer.tokens for answer, _ in answers}) > 4
+    assert not any("UNK" in answer.text for answer, _ in answers)
 
 
 def test_beams_of_transformers_are_others(folder: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,10 +179,10 @@ def test_beams_of_transformers_are_others(folder: Path, images: list[Path], monk
     agent = loaded(folder, beams=5)
     items = [item for item in prepared(agent, images) for _ in range(5)]
     draws = [Draw(seed=1, sample=rank) for _ in images for rank in range(5)]
-    published = answered(agent, items, draws)
+    published = captions(agent, items, draws)
     monkeypatch.delattr(SCSTModel, "_get_running_beams_for_next_iteration")
-    others = answered(agent, items, draws)
-    assert [answer["text"] for answer in others] != [answer["text"] for answer in published]
+    others = captions(agent, items, draws)
+    assert [answer.text for answer, _ in others] != [answer.text for answer, _ in published]
 
 
 def test_pictures_too_small_for_the_first_layers_or_too_large_for_memory_fail(
@@ -212,7 +193,7 @@ def test_pictures_too_small_for_the_first_layers_or_too_large_for_memory_fail(
     for size, code in (((2, 9), "image_too_narrow"), ((3, 33), None), ((11, 10), "image_too_large")):
         PILImage.new("RGB", size, "teal").save(tmp_path / "picture.png")
         if code is None:
-            answered(agent, prepared(agent, [tmp_path / "picture.png"]))
+            captions(agent, prepared(agent, [tmp_path / "picture.png"]))
             continue
         with pytest.raises(AnswerError, match=f"{size[0]} x {size[1]}") as raised:
             prepared(agent, [tmp_path / "picture.png"])

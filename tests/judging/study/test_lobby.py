@@ -18,7 +18,7 @@ import misbehaving_server
 import pytest
 import scipy.stats
 import server_process
-from study_folders import Visitor, arrived, begin_in, changed, run
+from study_folders import Visitor, arrivals, arrived, begin_in, changed, run
 
 from judging.study.events import Judge, read_state
 from judging.study.lobby import TalkLobby
@@ -268,7 +268,7 @@ def test_waiting_does_not_tell_with_whom_one_converses(
 ) -> None:
     """Of who came first and waited, and of who came second, the same share has an agent, that of the settings; those
     with an agent waited as long as those with a person; and the pair before tells nothing."""
-    chance, clock = random.Random(5), [0.0]
+    clock = [0.0]
     monkeypatch.setattr("judging.study.lobby.time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr("judging.study.lobby.CHANCE", random.Random(6))
     monkeypatch.setattr("judging.study.lobby.SWEEP", 1e9)
@@ -276,32 +276,10 @@ def test_waiting_does_not_tell_with_whom_one_converses(
     waits: list[tuple[float, bool]] = []
 
     async def work(served: Study) -> None:
-        lobby, state = lobby_of(served), served.state
-
-        async def note(*events: dict[str, Any]) -> None:
-            for event in events:
-                state.apply({**event, "at": ""})
-
-        lobby.note = note
-        here: list[tuple[Judge, float]] = []
-        while len(waits) < 1600:
-            clock[0] += 1
-            busy = 0.2 if clock[0] % 7200 < 3600 else 0.02  # arrivals a second, by turns
-            if chance.random() < busy:
-                name = f"p{len(state.judges)}"
-                about = {"session": name, "number": 1, "keys": [], "end_code": "", "link": None, "kit": None}
-                step = {"kind": "talk", "trials": [], "phase": "test", "again": False}
-                state.apply({"event": "joined", "judge": name, "at": "", "steps": [step], **about})
-                here.append((state.judges[name], clock[0]))
-            for judge, came in list(here):
-                lobby.seen[judge.code] = clock[0]
-                view = await lobby.look(judge)
-                if view["state"] != "waiting":
-                    here.remove((judge, came))
-                if view["state"] == "open":
-                    talk = state.talk_of(judge.code)
-                    assert talk is not None
-                    waits.append((clock[0] - came, "eliza" in talk.speakers))
+        for wait, judge, _ in await arrivals(served, "talk", clock, (0.2, 0.02), 1600):
+            talk = served.state.talk_of(judge.code)
+            assert talk is not None
+            waits.append((wait, "eliza" in talk.speakers))
 
     run(made(tmp_path, agent="eliza", machines=machines), work)
     first, second = ([one for one in waits if (one[0] > 0) is waited] for waited in (True, False))

@@ -8,11 +8,9 @@ import os
 import random
 import re
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,11 +21,11 @@ import pytest
 import scipy.stats
 import server_process
 from online_studies import AGENTS, BATCH, made, replies, take_part
-from study_folders import arrived, begin_in, run
+from study_folders import arrivals, arrived, begin_in, run
 
 from agents.errors import InputError
 from judging.study.agent_server import NoAnswerError, text_of
-from judging.study.events import Judge, read_state
+from judging.study.events import read_state
 from judging.study.online.course import PARTS, OnlineTest, next_cell, shortened
 from judging.study.online.lobby_of_tests import OnlineLobby
 from judging.study.settings import OnlineSettings, read_settings
@@ -135,7 +133,7 @@ def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch
     """Of each kind of pair there is its share, whether the judge waited or not; judges of each waited alike long; and
     the kind before tells nothing."""
     shares = {"two machines": 0.3, "two people": 0.3, "person machine": 0.4}
-    chance, clock = random.Random(8), [0.0]
+    clock = [0.0]
     told = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
     for name in ("lobby", "online.lobby_of_tests"):
         monkeypatch.setattr(f"judging.study.{name}.time", told)
@@ -144,31 +142,11 @@ def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch
     waits: list[tuple[float, str]] = []
 
     async def work(served: Study) -> None:
-        lobby, state = lobby_of(served), served.state
-
-        async def note(*events: dict[str, Any]) -> None:
-            for event in events:
-                state.apply({**event, "at": "2026-01-01T00:00:00Z"})
-
-        lobby.note = note
-        here: list[tuple[Judge, float]] = []
-        while len(waits) < 1000:
-            clock[0] += 1
-            if chance.random() < (0.2 if clock[0] % 7200 < 3600 else 0.05):  # arrivals a second, by turns
-                name = f"p{len(state.judges)}"
-                about = {"session": name, "number": 1, "keys": [], "end_code": "", "link": None, "kit": None}
-                step = {"kind": "test", "trials": [], "phase": "test", "again": False}
-                await note({"event": "joined", "judge": name, "steps": [step], **about})
-                here.append((state.judges[name], clock[0]))
-            for judge, came in list(here):
-                lobby.seen[judge.code] = clock[0]
-                found = await lobby.look(judge)
-                if found["state"] != "waiting":
-                    here.remove((judge, came))
-                if found.get("role") == "judge":
-                    test = state.tests.test_of(judge.code)
-                    assert test is not None
-                    waits.append((clock[0] - came, test.pair))
+        for wait, judge, view in await arrivals(served, "test", clock, (0.2, 0.05), 2000):
+            test = served.state.tests.test_of(judge.code)
+            assert test is not None
+            if view["role"] == "judge":
+                waits.append((wait, test.pair))
 
     run(made(tmp_path, two_machines=0.3, two_people=0.3, tests_wanted=10_000), work)
     groups = [[kind for wait, kind in waits if (wait > 0) is waited] for waited in (True, False)]
@@ -255,35 +233,29 @@ def test_a_test_that_everybody_has_left_makes_room(tmp_path: Path, monkeypatch: 
     run(made(tmp_path, tests_wanted=1, exchanges=[1], two_machines=1.0, seconds_away=0.3), work)
 
 
-@pytest.mark.parametrize("comes_back", ["at", "move"])
-def test_who_comes_back_too_late_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comes_back: str) -> None:
+def test_who_comes_back_too_late_or_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "test"), lobby_of(served)
-        found = await lobby.at(judge, "")
-        lobby.seen[judge.code] -= 46
-        if comes_back == "at":
-            assert (await lobby.at(judge, ""))["state"] == "void"
-        else:
-            assert await lobby.move(judge, {"test": found["test"], "act": "ready", "turn": 0}) == "test_void"
+        lobby = lobby_of(served)
+        for comes_back in ("by a look", "by a move"):
+            judge = await arrived(served, "test")
+            view = await lobby.at(judge, "")
+            lobby.seen[judge.code] -= 46
+            if comes_back == "by a look":
+                assert (await lobby.at(judge, ""))["state"] == "void"
+            else:
+                assert await lobby.move(judge, {"test": view["test"], "act": "ready", "turn": 0}) == "test_void"
+        judge = await arrived(served, "test")
+        assert (await lobby.at(judge, ""))["state"] == "open"
+        due, since = lobby.awaited[str(served.state.tests.of[judge.code])]
+        lobby.awaited[served.state.tests.of[judge.code]] = due, since - 181
+        assert (await lobby.at(judge, ""))["state"] == "void"
 
-    run(made(tmp_path, two_machines=1.0), work)
-
-
-def test_who_keeps_the_others_waiting_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replies(monkeypatch)
-
-    async def work(served: Study) -> None:
-        people = [await arrived(served, "test") for _ in range(2)]
-        await asyncio.gather(*(lobby_of(served).at(one, "") for one in people))
-        [test] = served.state.tests.by_id.values()
-        while test.void is None:
-            await asyncio.gather(*(lobby_of(served).at(one, "") for one in people))
-            await asyncio.sleep(0.05)
-        assert test.void.endswith("did nothing")
-
-    run(made(tmp_path, seconds_to_act=0.3), work)
+    run(study := made(tmp_path, two_machines=1.0), work)
+    assert [str(test.void).split(" ", 1)[1] for test in read_state(study).tests.by_id.values()] == [
+        "left", "left", "did nothing"
+    ]  # fmt: skip
 
 
 def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,35 +287,19 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     run(made(tmp_path, exchanges=[5]), work)
 
 
-def test_a_machine_that_hangs_or_sends_garbage_makes_it_void(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_machine_that_hangs_makes_it_void(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It has as long as a person has; and `study check` says in a sentence that this is no server of agents."""
-    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
 
     async def hangs(served: Study) -> None:
         with pytest.raises(NoAnswerError, match=r"argues: no answer within 0\.5 s"):
-            await lobby_of(served)._reply(told.url, "argues", {}, text_of)
+            await lobby_of(served)._reply(server.url, "argues", {}, text_of)
 
-    async def no_http(served: Study) -> None:
-        assert (await take_part(served, await arrived(served, "test"), "q"))[-1]["state"] == "void"
-
-    def garbage(handler: misbehaving_server.Handler) -> None:
-        handler.wfile.write(b"SSH-2.0-x\r\n")
-        handler.close_connection = True
-
-    with misbehaving_server.running() as told:
-        told.otherwise = lambda request: misbehaving_server.hang
-        run(made(tmp_path, seconds_to_act=0.5), hangs)
-        told.requests.clear()
-        told.otherwise = lambda request: garbage
-        (tmp_path / "garbage").mkdir()
-        run(study := made(tmp_path / "garbage", two_machines=1.0, server=told.url), no_http)
-        assert 3 <= len(told.requests) <= 6  # the other machine is asked no more once it is void
+    with misbehaving_server.running() as server:
+        server.otherwise = lambda request: misbehaving_server.hang
+        run(study := made(tmp_path, seconds_to_act=0.5, server=server.url), hangs)
+        server.otherwise = lambda request: misbehaving_server.body(b"[1]")
         assert main(["study", "check", str(study)]) == 2
     assert "is no `turinglike serve`: it sends no list of agents" in capsys.readouterr().err
-    [test] = read_state(study).tests.by_id.values()
-    assert "RemoteProtocolError" in str(test.void)
 
 
 @pytest.mark.parametrize(
@@ -390,10 +346,8 @@ def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest
         assert seen[-1]["state"] == "over"
         assert 0 < test.questions[0].clock < test.questions[1].clock < test.judged[0].clock < 600
         monkeypatch.setattr(time, "time", lambda: test.began() - 3600)
-        assert (
-            OnlineLobby(lobby_of(served).settings, served.state, served._happened, served._written).clock(test)
-            >= test.judged[0].clock
-        )
+        lobby_of(served).began.clear()  # as in a server that starts again
+        assert lobby_of(served).clock(test) >= test.judged[0].clock
 
     run(made(tmp_path, exchanges=[2], two_machines=1.0, base=0.1), work)
 
@@ -540,34 +494,15 @@ def test_an_agent_that_cannot_take_a_part_is_named_and_what_makes_tests_void_is_
     assert "  void: 3 eliza: KeyError: 'messages'" in capsys.readouterr().out.splitlines()
 
 
-class _Machine(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        said = json.dumps({"answer": {"messages": [{"text": f"I am not sure. {BAD}"}]}}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(said)))
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, format: str, *given: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def machine() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Machine) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, machine: str, tmp_path: Path) -> None:
-    study = made(tmp_path, exchanges=[1], each=2, server=machine, seconds_away=1.0)
-    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
+def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_path: Path) -> None:
+    reply = json.dumps({"answer": {"messages": [{"text": f"I am not sure. {BAD}"}]}}).encode()
     (tmp_path / "log").mkdir()
-    with server_process.running(tmp_path / "log", command, os.environ) as server:
+    with ExitStack() as running:
+        machine = running.enter_context(misbehaving_server.running())
+        machine.otherwise = lambda request: misbehaving_server.body(reply)
+        study = made(tmp_path, exchanges=[1], each=2, server=machine.url, seconds_away=1.0)
+        command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
+        server = running.enter_context(server_process.running(tmp_path / "log", command, os.environ))
         server.wait_for("/health")
         assert "online tests will be void: agents.machine_argues: " in server.said()
         pages, faults = [], list[str]()

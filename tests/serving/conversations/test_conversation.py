@@ -21,7 +21,7 @@ from agents.stimuli import ConversationStimulus
 from serving.conversations import scenario
 from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.journal import read_journal
-from serving.conversations.pair_settings import PairSettings, read_pair_settings
+from serving.conversations.scenario import PairSettings, read_pair_settings
 from serving.scheduling.request import AgentRequest
 
 

@@ -19,7 +19,7 @@ from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
 from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueError, FlaggedMessage
-from serving.conversations.pair_settings import DelaySettings
+from serving.conversations.scenario import DelaySettings
 from serving.runs.records import RecordHeader, problems
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.request import AgentRequest

@@ -15,8 +15,8 @@ from agents.answers import ConversationAnswer, TurnAnswer
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import Conversation
-from serving.conversations.pair_settings import PairSettings
 from serving.conversations.pseudo import FIRST
+from serving.conversations.scenario import PairSettings
 from serving.scheduling.request import AgentRequest
 
 NAMES = ["Ann", "Bob"]

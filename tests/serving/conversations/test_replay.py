@@ -25,7 +25,7 @@ from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.dialogue import BurstDialogue, Dialogue
 from serving.conversations.journal import read_journal
-from serving.conversations.pair_settings import PairSettings
+from serving.conversations.scenario import PairSettings
 from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 

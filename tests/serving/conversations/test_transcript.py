@@ -16,7 +16,7 @@ from scipy import stats
 from agents.answers import TurnAnswer
 from agents.language.filters.policies import THRESHOLDS, Policy
 from agents.stimuli import ConversationStimulus
-from serving.conversations.pair_settings import DelaySettings
+from serving.conversations.scenario import DelaySettings
 from serving.conversations.transcript import Transcript, fault_of, lines_of, no_instructions
 
 NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}

@@ -19,8 +19,7 @@ from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus,
 
 from agents.errors import InputError
 from agents.stimuli import TASKS
-from serving.cli import build_parser
-from serving.export.registry import FORMATS, export, load
+from serving.export.registry import FORMATS, export
 from serving.runs.csv_tables import unguarded
 from serving.runs.importing import import_files
 from serving.runs.records import problems
@@ -349,21 +348,6 @@ def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (tmp_path / "two" / "all" / "caption.json").exists()
 
 
-def test_captions_may_be_as_plain_as_the_published_ones_of_clipcap(tmp_path: Path) -> None:
-    said = {"c1": "A Dog runs.", "c2": "Two cats"}
-    rows = [{"id": name, "task": "image_captioning", "image": "a.png"} for name in said]
-    lines = [record(name, "image_captioning", "x", answer={"text": text, "tokens": 3, "finish": "end", "score": None,
-             "flags": []}) for name, text in said.items()]  # fmt: skip
-    entry = agent_entry("image_captioning")
-    write_run(
-        tmp_path / "run", rows, {"x": lines, "y": [{**one, "agent": "y"} for one in lines]}, {"x": entry, "y": entry}
-    )
-    export(tmp_path / "run", "turingtest", tmp_path / "out", plain_captions="clipcap-mlp, x")
-    exported = {name: json.loads((tmp_path / "out" / name / "caption.json").read_text()) for name in ("x", "y")}
-    assert exported["x"] == {"c1": "a dog runs", "c2": "two cats"}
-    assert exported["y"] == said
-
-
 def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_path: Path) -> None:
     stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search", target_box=[1, 1, 2, 2]), stimulus("c1")]
     records = {"hunter": [record("g2", GAZE, "hunter")], "gbvs": [record("g1", GAZE, "gbvs")]}
@@ -413,15 +397,3 @@ def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="nothing to export"):
         export(empty, "turingtest", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "empty", "run"]
-
-
-def test_the_command_offers_every_format_and_its_options() -> None:
-    for form in FORMATS:
-        parsed = build_parser(formats=True).parse_args(["export", "RUN", "--format", form, "--out", "OUT"])
-        assert parsed.format == form
-        assert set(load(form).options.model_fields) <= set(vars(parsed))
-
-
-def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--allow-missing is for the format turingtest, not for csv"):
-        export(_mixed(tmp_path), "csv", tmp_path / "out", allow_missing=True)

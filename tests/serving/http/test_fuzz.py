@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
     "negative_data_rejection,unsupported_method"
@@ -18,6 +20,7 @@ CHECKS = (
 PROGRAM = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
 
 
+@pytest.mark.slow
 def test_every_answer_is_one_that_the_document_names(served: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, "run", f"{served}/openapi.json", "--checks", CHECKS, "--seed", "1"]
     command += ["--mode", "all", "--max-examples", "6", "--wait-for-schema", "120", "--no-color"]

@@ -154,6 +154,7 @@ def ask(server: server_process.Server, agent: str) -> tuple[int, Any]:
         return error.code, json.loads(error.read())
 
 
+@pytest.mark.slow
 def test_a_lazy_server_loads_what_is_asked_and_ends_in_order(tmp_path: Path) -> None:
     settings = ["--set", "null.delay_s=3", "--set", "null-one.fail_load=true"]
     with server_process.started(tmp_path, "null,null-one", "--lazy", *settings) as server:

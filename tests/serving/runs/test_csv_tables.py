@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agents.errors import InputError, Problem
-from judging.study.controls import COLUMNS as OF_CONTROLS
-from judging.study.controls import read_controls
-from judging.trial_set import COLUMNS as OF_KEYS
-from judging.verdicts import read_key
 from serving.cli import main
-from serving.runs.csv_tables import read_table
 from serving.runs.run import Run
-from serving.runs.stimulus_set import read_rows
 
 JSPSYCH = "trial_type,trial_index,rt,response,subject,trial"
 
@@ -61,7 +51,6 @@ def test_rows_that_are_no_rows_are_refused_all_at_once(
     "data",
     [
         b"\xef\xbb\xbfstimulus, subject , response\nsun, 05, moon\n,,\n",
-        b"stimulus,subject,response\rsun,05,moon\r",  # as old Macs have it
         b'"stimulus","subject","response",""\r\n"sun","05","moon","1"\r\n',  # with row numbers under no name
     ],
 )
@@ -69,50 +58,3 @@ def test_tables_that_are_read(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_bytes(data)
     assert imported(tmp_path / "people.csv") == 0
     assert answers(tmp_path) == [("human:05", "sun", "moon")]
-
-
-def test_cells_may_be_large(tmp_path: Path) -> None:
-    head = f"{JSPSYCH},stimulus,time_elapsed".split(",")
-    with (tmp_path / "data.csv").open("w", newline="") as file:
-        table = csv.writer(file, quoting=csv.QUOTE_ALL)
-        table.writerows([head, ["button", 1, 400, 0, "w1", "t0001", "data:image/png;base64," + "A" * 150_000, 9]])
-        table.writerow(["button", 2, 400, 1, "w1", "t0002", "x", 9])
-    assert imported(tmp_path / "data.csv", "judgement") == 0
-    assert answers(tmp_path) == [("human:w1", "t0001", "human"), ("human:w1", "t0002", "machine")]
-
-
-def test_lines_are_those_of_the_file() -> None:
-    table = read_table(b'\na,b\n1,"x\ny"\n\n2\n3,\xff\n', "t.csv")
-    assert [line for line, _ in table.rows] == [3]
-    assert table.problems == [
-        Problem("t.csv", 6, None, "1 cell, but the header has 2"),
-        Problem("t.csv", 7, "b", "is not UTF-8"),
-    ]
-
-
-def test_sets_controls_and_keys_have_the_same_reader(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    readers: dict[str, Callable[[], Any]] = {
-        "set": lambda: [*read_rows(path)],
-        "controls": lambda: read_controls("t.csv", tmp_path, {}, "seed"),
-        "key": lambda: read_key(path),
-    }
-
-    def problems(text: str, kind: str) -> list[str]:
-        path.write_text(text)
-        with pytest.raises(InputError) as refused:
-            readers[kind]()
-        return [str(problem).removeprefix(str(path)) for problem in refused.value.problems]
-
-    for kind, columns in (("set", ("task", "cue")), ("controls", OF_CONTROLS), ("key", OF_KEYS)):
-        wrong = f"two columns of this name, 1 and {len(columns) + 1}"
-        assert problems(",".join([*columns, columns[0]]) + "\nx\n", kind) == [f":1: {columns[0]}: {wrong}"]
-        assert problems(";".join(columns) + "\nx\n", kind)[0].startswith(":1: cells are parted by ';'")
-        if kind != "set":  # whose rows have their problems each
-            assert problems(",".join(columns) + "\nx,y\n", kind)[0] == f":2: 2 cells, but the header has {len(columns)}"
-    controls = "stimulus,question,options,right\na,What?,x|y,x\nb,What?,x|y,z\na,Who?,x|y,y\nb,a,b,x|y,x\n"
-    assert problems(controls, "controls") == [
-        ":3: right: 'z' is not among the options",
-        ":4: stimulus: 'a' stands in two rows",
-        ":5: 5 cells, but the header has 4",
-    ]

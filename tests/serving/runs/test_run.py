@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from run_folders import agent_entry, attempt, line, record, stimulus, write_run
 
 from agents.errors import InputError
-from serving.cli import main
 from serving.export.registry import export
 from serving.runs.run import Damage, Run
 from serving.runs.status import status
@@ -109,21 +108,6 @@ def test_a_file_that_grows_or_is_replaced_while_it_is_read_counts_as_it_was(tmp_
     assert [first, *reading] == _last_of_each(rows)
 
 
-def test_agents_and_imports(tmp_path: Path) -> None:
-    agents = {"b": agent_entry("color_estimation"), "a": agent_entry("conversation"), "none": agent_entry()}
-    records: dict[str, list[Any]] = {name: [] for name in ("a", "b", "a~b", "humans", "published")}
-    path = write_run(tmp_path / "run", [], records, agents)
-    (path / "records" / ".a.jsonl.tmp.jsonl").write_bytes(b"")
-    (path / "records" / "a.jsonl.old").write_bytes(b"")
-    run = Run(path)
-    assert run.agents() == ["b", "a", "a~b"]
-    assert run.imports() == ["humans", "published"]
-    assert run.image_path("images/x.jpg") == tmp_path / "images" / "x.jpg"
-    assert run.image_path("/abs/x.jpg") == Path("/abs/x.jpg")
-    with pytest.raises(InputError, match="is missing"):
-        list(run.records("nobody"))
-
-
 def test_stimuli(tmp_path: Path) -> None:
     rows = [stimulus("a"), {"id": "b", "task": "color_estimation", "surplus": [1]}, stimulus("c", benchmark_id="7")]
     run = Run(write_run(tmp_path / "run", rows, {}))
@@ -180,14 +164,6 @@ def test_a_folder_that_is_not_a_run(tmp_path: Path, content: bytes | None, reaso
         Run(tmp_path)
 
 
-def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no such folder"):
-        Run(tmp_path / "none")
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="not a run folder: it is a file"):
-        Run(tmp_path / "file")
-
-
 def test_every_field_of_run_json_that_is_wrong_is_named(tmp_path: Path) -> None:
     agents = {"a": 1, "b": {**agent_entry("color_estimation"), "task": [3], "samples": "2", "digest": None}}
     wrong = {"agents": agents, "samples": True, "seed": "a", "set": {"count": "x", "root": 3}}
@@ -197,11 +173,3 @@ def test_every_field_of_run_json_that_is_wrong_is_named(tmp_path: Path) -> None:
     agent = ["agents.a", "agents.b.digest", "agents.b.samples", "agents.b.task.0"]
     others = ["samples", "seed", "set.count", "set.root"]
     assert sorted(str(problem.field) for problem in caught.value.problems) == [*agent, *others]
-
-
-@pytest.mark.parametrize("name", ["a\x1b[31m", "a\nb: 3 records", "A", "a~b~c", "../a", ""])
-def test_agents_have_names_that_agents_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    assert main(["status", str(write_run(tmp_path / "run", [], {}, {name: agent_entry()}))]) == 2
-    errors = capsys.readouterr().err
-    assert "\x1b" not in errors
-    assert all(text.startswith("turinglike: ") or str(tmp_path) in text for text in errors.splitlines())

@@ -56,35 +56,11 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
         {"filter": "min_words", "count": 3, "answers": 2, "example": words},
         {"filter": "starts", "count": 1, "answers": 1, "example": starts},
     ]
-    assert (blip["first"], blip["last"]) == ("2025-01-01T00:00:00.000Z", "2025-01-01T00:00:04.000Z")
-    assert blip["rate"] == 3 / 4
     assert blip["damaged"] is None
     assert found["agents"]["gbvs"]["expected"] == found["agents"]["gbvs"]["unanswered"] == 0
     assert found["agents"]["late"]["unanswered"] == 5
-    assert found["agents"]["late"]["rate"] is found["agents"]["late"]["attempts_per_answer"] is None
-    assert found["answered_by_all"] == {
-        COLOR: {"agents": ["mmcq"], "stimuli": 3},
-        CAPTION: {"agents": ["blip", "late"], "stimuli": 0},
-    }
-    assert found["answered_by_none"] == {}
+    assert found["agents"]["late"]["attempts_per_answer"] is None
     assert found["complete"] is False
-
-
-def test_stimuli_that_no_agent_answers_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stimuli = [stimulus("a"), stimulus("w", "word_association"), *(stimulus(name, CAPTION) for name in "xy")]
-    path = write_run(tmp_path / "run", stimuli, {"mmcq": [record("a")]})
-    assert status(path)["answered_by_none"] == {"word_association": 1, CAPTION: 2}
-    assert print_status(path) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert "word_association: 1 stimulus, no agent answers it" in lines
-    assert f"{CAPTION}: 2 stimuli, no agent answers them" in lines
-
-
-@pytest.mark.parametrize(("last", "rate"), [("01.999", None), ("02.000", 0.5)])
-def test_a_rate_needs_two_seconds(tmp_path: Path, last: str, rate: float | None) -> None:
-    rows = [record("a"), record("b", created=f"2025-01-01T00:00:{last}Z")]
-    agent = status(write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": rows}))["agents"]["mmcq"]
-    assert agent["rate"] == rate
 
 
 def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,29 +68,13 @@ def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert print_status(path) == 0
     lines = capsys.readouterr().out.splitlines()
     row = next(line.split() for line in lines if line.startswith("blip"))
-    assert row == ["blip", "machine", "2", "1", "1", "1", "1.75", "0.75"]
+    assert row == ["blip", "machine", "2", "1", "1", "1", "1.75"]
     cells = [line.split() for line in lines]
     assert ["blip", "bad_image", "1", "y:", "cannot", "be", "decoded"] in cells
-    assert ["blip", "min_words", "3", "2", "of", "4", "(50.0%)", "w:", "“two", "words”", "(2", "words)"] in cells
-    assert f"{COLOR} 3 3 mmcq".split() in cells
-    assert lines[-1] == "not complete: 6 unanswered, 1 failed"
+    assert ["blip", "min_words", "3", "2", "w:", "“two", "words”", "(2", "words)"] in cells
+    assert "not complete: 6 unanswered, 1 failed" in lines
     assert print_status(path, json=True) == 0
     assert orjson.loads(capsys.readouterr().out) == status(path)
-
-
-@pytest.mark.parametrize(
-    ("answer", "raw", "shown"),
-    [
-        ({"messages": [{"speaker": "Ann", "text": "Hi!"}, {"speaker": "Bob", "text": "Bye."}]}, None, "Bye."),
-        ({"word": "", "candidates": []}, "I'm sorry", '"I\'m sorry"'),
-        ({"labels": ["cat"]}, None, '{"labels":["cat"]}'),
-        ({"messages": 3, "text": 4}, None, '{"messages":3,"text":4}'),
-    ],
-)
-def test_the_first_rejected_text_is_what_was_said(tmp_path: Path, answer: Any, raw: Any, shown: str) -> None:
-    row = record("a", status="rejected", attempts=[attempt("", answer=answer, raw=raw), attempt("later")])
-    [item] = status(write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [row]}))["agents"]["mmcq"]["rejections"]
-    assert item["example"]["text"] == shown
 
 
 def test_a_complete_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,14 +130,7 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
     with (path / "records" / "published.jsonl").open("ab") as file:
         file.write(b"{}\n{}\n")
     assert print_status(path) == 1
-    assert capsys.readouterr().out.endswith("not complete: 2 damaged\n")
-
-
-def test_rows_that_were_invalid_in_the_set(tmp_path: Path) -> None:
-    stimuli = [stimulus("a"), {"id": "b", "task": COLOR, "oops": 1}, {"id": 3, "task": COLOR}, {"task": COLOR}]
-    found = status(write_run(tmp_path / "run", stimuli, {"mmcq": [record("a"), failed("b", code="invalid_stimulus")]}))
-    assert found["stimuli"] == {COLOR: 2}
-    assert found["agents"]["mmcq"]["unanswered"] == 0
+    assert capsys.readouterr().out.endswith("not complete: damaged\n")
 
 
 @settings(max_examples=30)
@@ -202,12 +155,9 @@ def test_counts_against_a_dict(tmp_path_factory: pytest.TempPathFactory, lines: 
     within = {key: value for key, value in last.items() if key[0] in "abcd" and key[1] < 2}
     states = Counter(state for state, _ in last.values())
     tries = sum(rejected if state == "rejected" and rejected else rejected + 1 for state, rejected in last.values())
-    found = status(path)
-    agent = found["agents"]["mmcq"]
+    agent = status(path)["agents"]["mmcq"]
     assert [agent[state] for state in STATUSES] == [states[state] for state in STATUSES]
     assert agent["unanswered"] == 8 - len(within)
     assert agent["outside"] == len(last) - len(within)
     assert agent["attempts_per_answer"] == (round(tries / len(last), 4) if last else None)
-    everywhere = [name for name in "abcd" if all(within.get((name, s), ("",))[0] == "ok" for s in range(2))]
-    assert found["answered_by_all"][COLOR]["stimuli"] == len(everywhere)
     assert sum(item["count"] for item in agent["rejections"]) == sum(rejected for _, rejected in last.values())

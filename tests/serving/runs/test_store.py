@@ -57,16 +57,6 @@ def test_the_last_line_of_a_key_counts_and_is_put_in_order(lines: list[tuple[int
     assert again.is_in_order()
 
 
-def test_a_file_with_other_lines_than_were_noted_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"
-    write(path, [(1, 0, "ok"), (0, 0, "ok")])
-    state = ResumeState.read(path, positions(2), 1, MAKER)
-    state.note(1, 0)
-    before = path.read_bytes()
-    state.tidy(path)
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("edited", "digest", "reason"),
     [

@@ -217,21 +217,9 @@ def test_a_start_that_failed_is_tried_once_more(start: Start) -> None:
     assert have_ended(family)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
-def test_a_driver_that_is_killed_leaves_no_process_and_no_folder(start: Start, tmp_path: Path) -> None:
-    write_words(tmp_path, 100)
-    more = ("--replicas", "1", "--batch-size", "1", "--set", "null.delay_s=0.2")
-    with start(*GENERATE, *more) as process:
-        records = tmp_path / "run" / "records" / "null.jsonl"
-        while process.poll() is None and not (records.exists() and records.stat().st_size):
-            time.sleep(0.05)
-        family = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
-        assert have_ended(family)
-
-
 def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Path) -> None:
-    """Modules in the current folder are not imported, keys stay out of workers, Ray's sockets and files are its own."""
+    """Modules in the current folder are not imported, keys stay out of workers, Ray's sockets and files are its own. A
+    driver that is killed leaves no process and no folder."""
     here, temporary = tmp_path / "here", Path(tempfile.mkdtemp(prefix="r-"))
     here.mkdir()
     mark = f"open({str(tmp_path / 'imported')!r}, 'a').write(__name__)\n"
@@ -241,7 +229,7 @@ def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Pat
     environment = os.environ | {"A_KEY": "secret", "HF_TOKEN": "secret", "DATABASE": "secret", "TMPDIR": str(temporary)}
     environment.pop("RAY_AUTH_TOKEN")
     call = [sys.executable, "-P", "-m", "serving.cli", *GENERATE]
-    call += ["--batch-size", "1", "--set", "null.delay_s=0.02", "--replicas", "1"]
+    call += ["--batch-size", "1", "--set", "null.delay_s=0.2", "--replicas", "1"]
     with subprocess.Popen(call, cwd=here, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
         records = here / "run" / "records" / "null.jsonl"
         while run.poll() is None and not (records.exists() and records.stat().st_size):
@@ -258,8 +246,9 @@ def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Pat
         metrics = [port for _, port in listening if _answers_anybody(port)]
         [folder] = temporary.iterdir()
         mode = folder.stat().st_mode & 0o777
-        output, _ = run.communicate()
-    assert run.returncode == 0, output
+        run.kill()
+        if sys.platform == "linux":  # whose kernel ends the others
+            assert have_ended(family)
     assert not (tmp_path / "imported").exists()
     assert workers
     assert not any("secret" in environment.values() for environment in environments)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import orjson
 import pytest
 import torch
 from hypothesis import given, settings
@@ -191,112 +189,19 @@ def test_a_lost_worker_is_loaded_again(
     assert started == 1 + fails + (not breaker or fails < 3)
 
 
-def turn(conversation: int, number: int | None = 0, order: int = 1) -> AgentRequest:
-    line = orjson.dumps({"cue": "c", "id": f"w{conversation:03d}", "task": "word_association"})
-    return AgentRequest("null-one", line, f"w{conversation:03d}", name="a~b", turn=number, order=order)
-
-
-class Noting:
-    """A worker that answers after a moment, and notes whose turns it has."""
-
-    def __init__(self, log: list[tuple[int, str]], number: int) -> None:
-        self.host, self.device = "here", "cpu"
-        self.log, self.number = log, number
-        self.may_start = asyncio.Event()
-        self.dies = False
-        self.most = self.busy = 0
-
-    async def start(self, timeout: float) -> dict[str, Any]:
-        if self.number >= 3:  # the replacement of a lost worker
-            await self.may_start.wait()
-        return {}
-
-    async def died(self) -> WorkerLost:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
-        self.busy += 1
-        self.most = max(self.most, self.busy)
-        self.log += [(self.number, orjson.loads(line)["id"]) for line, *_ in batch]
-        await asyncio.sleep(0.002)
-        self.busy -= 1
-        if self.dies:
-            raise WorkerLost("worker_died", "it dies")
-        return BatchReply([(None, b'{"word":"x"}', None, "0", 0.0) for _ in batch], 0.002, len(batch))
-
-    def kill(self) -> None:
-        self.dies = True
-
-
-def test_a_lost_workers_conversations_go_on_elsewhere_and_come_back_with_its_replacement() -> None:
-    log: list[tuple[int, str]] = []
-    ends: list[int] = []
-    workers: list[Noting] = []
-
-    def make() -> Noting:
-        workers.append(Noting(log, len(workers)))
-        return workers[-1]
-
-    async def converse(scheduler: Scheduler, conversation: int, turns: int) -> None:
-        for number in range(turns):
-            stimulus = parse_row(turn(conversation, number).row)
-            answered = await scheduler.answer("null-one", stimulus, turn=number, name="a~b", order=conversation)
-            assert answered.status == "ok"
-
-    async def converse_all(scheduler: Scheduler, turns: int) -> None:
-        await asyncio.gather(*(converse(scheduler, number, turns) for number in range(30)))
-        ends.append(len(log))
-
-    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
-        dispatcher.max_in_flight = 4
-        await converse_all(scheduler, 2)
-        workers[0].dies = True
-        await converse_all(scheduler, 4)
-        workers[3].may_start.set()
-        while dispatcher.loaded_workers < 3:
-            await asyncio.sleep(0.005)
-        await converse_all(scheduler, 2)
-        assert all(worker.most <= 4 for worker in workers)  # none gets more at once than it takes
-
-    scheduled(work, agent="null-one", replicas=3, make=make)
-    first, second, third = log[: ends[0]], log[ends[0] : ends[1]], log[ends[1] :]
-    before = {stimulus: number for number, stimulus in first}
-    assert len(set(first)) == len(before) == 30  # one worker for each conversation
-    moved = {stimulus for stimulus, number in before.items() if number == 0}
-    assert 1 <= len(moved) <= 24
-    for number, stimulus in second:
-        assert number in (before[stimulus], 1, 2)
-        assert stimulus in moved or number == before[stimulus]  # the others stay where they are
-    answered = Counter(stimulus for number, stimulus in second if number != 0)
-    assert all(answered[stimulus] == 4 for stimulus in moved)  # nothing is lost
-    assert all(number == (3 if stimulus in moved else before[stimulus]) for number, stimulus in third)
-
-
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.booleans()), max_size=40), st.data())
-def test_nothing_is_lost_and_the_oldest_goes_first(turns: list[tuple[int, int, bool]], data: st.DataObject) -> None:
-    queue = RequestQueue(sticky=True)
-    left = [turn(conversation, 0 if has_turn else None, order) for conversation, order, has_turn in turns]
-    arrival = {request: number for number, request in enumerate(left)}
-    replicas = data.draw(st.sets(st.integers(0, 3), min_size=1))
-    for number, request in enumerate(left):
-        if number == len(left) // 2:
-            queue.set_replicas(replicas)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), max_size=40))
+def test_nothing_is_lost_and_the_oldest_goes_first(pushed: list[tuple[int, int]]) -> None:
+    queue = RequestQueue()
+    requests = [AgentRequest("eliza", b"{}", f"{place}", order=order) for place, (order, _) in enumerate(pushed)]
+    for request in requests:
         queue.push(request)
-    queue.set_replicas(replicas)
-    assert len(queue) == len(left)
-    worker_of: dict[str, int] = {}
-    while left:
-        replica = data.draw(st.sampled_from([number for number in sorted(replicas) if queue.first(number) is not None]))
-        [request] = queue.pop(1, replica)
-        older = [other for other in left if (other.order, arrival[other]) < (request.order, arrival[request])]
-        assert all(other.turn is not None for other in older)  # turns that are bound to other replicas
-        if request.turn is not None:
-            assert worker_of.setdefault(request.stimulus, replica) == replica
-        left.remove(request)
-    for request in arrival:
-        queue.push(request)
-    assert queue.clear() == sorted(arrival, key=lambda request: (request.order, arrival[request]))
+    taken: list[AgentRequest] = []
+    for _, count in pushed:
+        first = queue.first()
+        batch = queue.pop(count)
+        assert (batch or [None])[0] is first
+        taken += batch
+    taken += queue.clear()
+    assert taken == sorted(requests, key=lambda request: request.order)  # of the same order, the first to arrive
     assert len(queue) == 0
-    assert all(queue.first(replica) is None for replica in replicas)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving.web.rendering import LIMIT, printed, render
+from serving.web.report import LIMIT, printed, render
 
 
 def test_texts_are_escaped_and_nothing_runs() -> None:

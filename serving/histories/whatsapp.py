@@ -7,8 +7,7 @@
 A message goes on in the lines that do not begin so. Numbers may be of any script; years are of the Gregorian or the
 Buddhist calendar. A date or time that cannot be read for sure is a problem of its line: nothing is guessed.
 
-The messenger's own words, in place of a message or behind it, are known (``whatsapp_words.json``), stand again in the
-file, or have an unseen mark.
+The messenger's words, in place of a message or behind it, are known (``whatsapp_words.json``) or have an unseen mark.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cache, lru_cache
@@ -53,8 +52,7 @@ _MARKS = rf"(?P<mark>[./年년-]){_S}(?P<b>\d{{1,2}}){_S}(?:(?P=mark)|月|월)"
 _DATE = rf"(?P<a>\d{{1,4}}){_S}{_MARKS}{_S}(?P<c>\d{{1,4}}){_U}[.日일]?"
 _TIME = r"(?P<hour>\d{1,2})\s?[:.٫h]\s?(?P<minute>\d\d)(?:[:.٫](?P<second>\d\d))?(?!\d)"
 _END = rf"{_S}(?P<end>\]|\s{_U}[-–—]|:|,){_U}\s(?P<rest>.*)"
-_DATE_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_DATE}(?P<gap>{_BESIDE % 1}){_TIME}(?P<after>{_BESIDE % 0}){_END}")
-_TIME_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_TIME}(?P<gap>{_BESIDE % 1}){_DATE}(?P<after>{_BESIDE % 0}){_END}")
+_STAMP = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_DATE}(?P<gap>{_BESIDE % 1}){_TIME}(?P<after>{_BESIDE % 0}){_END}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +102,16 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
         elif line.strip(BLANK):
             chat.problems.append(Problem(str(path), number, None, "stands before the first message"))
     order = order or _order([entry.stamp for entry in entries], path)
-    # A word that stands beside an hour from 13 on does not say which half of the day it is.
-    plain = {word for entry in entries if entry.stamp.clock[0] > 12 for word in entry.stamp.words}
     for entry in entries:
         entry.name, entry.text = _name_and_text(entry.lines, same_name(person))
     _take_names_off_groups(entries, same_name(person))
-    tails = Counter(_tail(entry.text)[1] for entry in entries if entry.name is not None)
     for entry in entries:
         try:
-            at = datetime.combine(_date(entry.stamp, order), time(_hour(entry.stamp, plain), *entry.stamp.clock[1:]))
+            at = datetime.combine(_date(entry.stamp, order), time(_hour(entry.stamp), *entry.stamp.clock[1:]))
         except ValueError as error:
             chat.problems.append(Problem(str(path), entry.line, None, f"has a date or time that is none: {error}"))
         else:
-            _add(chat, str(path), entry, at, tails)
+            _add(chat, str(path), entry, at)
     return chat
 
 
@@ -124,12 +119,11 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
 
 
 def _read_stamp(line: str) -> Stamp | None:
-    head = _DATE_FIRST.match(line) or _TIME_FIRST.match(line)
+    head = _STAMP.match(line)
     if head is None:
         return None
     end = head["end"].strip(f"{UNSEEN} \u00a0\u202f")
-    date_first = head.start("a") < head.start("hour")
-    if (head["bracket"] is not None) != (end == "]") or (end == "," and not (head["mark"] in ".년" and date_first)):
+    if (head["bracket"] is not None) != (end == "]") or (end == "," and head["mark"] not in ".년"):
         return None
     gap, after = (_known_or_apart(head[part]) for part in ("gap", "after"))
     return Stamp(
@@ -137,7 +131,7 @@ def _read_stamp(line: str) -> Stamp | None:
         head["mark"],
         (int(head["hour"]), int(head["minute"]), int(head["second"] or 0)),
         (*gap, *after),
-        (end, head["mark"], date_first, bool(gap), bool(after)),
+        (end, head["mark"], bool(gap), bool(after)),
         head["rest"],
     )
 
@@ -184,14 +178,14 @@ def _date(stamp: Stamp, order: Order) -> date:
     raise ValueError(f"the year {year} is none of WhatsApp's in the Gregorian or the Buddhist calendar")
 
 
-def _hour(stamp: Stamp, plain: Collection[str]) -> int:
+def _hour(stamp: Stamp) -> int:
     hour = stamp.clock[0]
     spans = []
     for word in stamp.words:
         span = _hours().get(word)
-        if span is None and word not in plain:
+        if span is None:
             raise ValueError(f'which half of the day "{word}" beside the time means is not known')
-        if span is not None and span != _ANY_HOUR:
+        if span != _ANY_HOUR:
             spans.append(span)
     if not spans:
         return hour
@@ -266,11 +260,11 @@ def _acts_on(entry: _Entry, group: str) -> bool:
     return text.startswith(f"{entry.name} ") and any(f"{mark}{group}" in text for mark in QUOTES)
 
 
-def _add(chat: Chat, path: str, entry: _Entry, at: datetime, tails: Counter[str]) -> None:
+def _add(chat: Chat, path: str, entry: _Entry, at: datetime) -> None:
     if entry.name is None:
         chat.drop(NOTICES, path, entry.line, entry.text)
         return
-    text, kind = _persons_words(entry.text.strip("\n"), tails)
+    text, kind = _persons_words(entry.text.strip("\n"))
     text = text.strip(BLANK)
     if kind or not text:
         chat.drop(kind or EMPTY, path, entry.line, entry.text)
@@ -278,7 +272,7 @@ def _add(chat: Chat, path: str, entry: _Entry, at: datetime, tails: Counter[str]
         chat.messages.append(ChatMessage(entry.name, at, text))
 
 
-def _persons_words(text: str, tails: Counter[str]) -> tuple[str, str | None]:
+def _persons_words(text: str) -> tuple[str, str | None]:
     """A person's words in a text, and what else is there, if that is more than the mark of an edited message."""
     if _plain(text).lower() in _table()["deleted"]:
         return "", None
@@ -289,7 +283,7 @@ def _persons_words(text: str, tails: Counter[str]) -> tuple[str, str | None]:
         return rest, NOTICES
     for part, after in ((first, rest), (text, "")):
         before, words = _tail(part)
-        if _is_messengers(part, before, words, tails):
+        if _is_messengers(before, words):
             is_document = not before.strip(BLANK) and "\n" not in after and _FILE.search(after)
             kind = None if words.lower() in _table()["edited"] else NOTICES
             return (before if is_document else f"{before}\n{after}"), kind
@@ -310,18 +304,11 @@ def _tail(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _is_messengers(text: str, before: str, words: str, tails: Counter[str]) -> bool:
-    if not words or words.lower() in _table()["omitted"] + _table()["edited"]:
-        return bool(words)
-    if not text.rstrip(BLANK).endswith(">"):
-        return tails[words] > 1
-    if before[-1:].strip(BLANK):  # a letter stands right before it
-        return False
-    if before.endswith(MARK) or (_PHONES_FILE.search(words) and _FILE.search(words)):
+def _is_messengers(before: str, words: str) -> bool:
+    if words.lower() in _table()["omitted"] + _table()["edited"]:
         return True
-    number = len(words.split()) if words.isascii() or " " in words else len(words)
-    is_sentence = number >= (3 if before.strip(BLANK) else 2) and not words[:1].islower()
-    return tails[words] > 1 and is_sentence and not any(sign in words for sign in "@/=:;\"'<>{}_")
+    is_apart = not before[-1:].strip(BLANK)
+    return is_apart and (before.endswith(MARK) or bool(_PHONES_FILE.search(words) and _FILE.search(words)))
 
 
 def _plain(text: str) -> str:

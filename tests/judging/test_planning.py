@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t as student
 
 from agents.errors import InputError
-from judging.study.planning import Design, Parts, plan
+from judging.study.planning import Measure, Parts, half_width, plan
 
 JUDGES, STIMULI, PER_JUDGE = 24, 20, 10  # half of a judge's trials are people's, half an agent's
 OF_JUDGE, OF_STIMULUS, RATE = 0.2, 0.15, 0.55
@@ -27,14 +27,17 @@ def test_the_half_width_is_that_of_drawn_studies() -> None:
     rate = RATE + of_judge[:, is_machine, judge] + of_stimulus[:, is_machine, stimulus]
     right = chance.random(rate.shape) < rate
     machine, human = right[:, is_machine == 1].mean(1), right[:, is_machine == 0].mean(1)
-    design = Design(JUDGES, PER_JUDGE / 2, PER_JUDGE / 2, STIMULI)
+
+    def planned(measure: Measure) -> float:
+        return half_width(JUDGES, PER_JUDGE / 2, PER_JUDGE / 2, STIMULI, measure, PARTS)
+
     times = float(student.ppf(0.975, STIMULI - 1))
-    assert design.half_width(PARTS, "p_machine") == pytest.approx(times * machine.std(), rel=0.05)
-    assert design.half_width(PARTS, "detectability") == pytest.approx(times * ((machine + human) / 2).std(), rel=0.05)
+    assert planned("p_machine") == pytest.approx(times * machine.std(), rel=0.05)
+    assert planned("detectability") == pytest.approx(times * ((machine + human) / 2).std(), rel=0.05)
 
 
 def test_trials_that_do_not_divide_are_one_more_for_some_judges() -> None:
-    width = Design(40, 5, 1.5, 41).half_width(Parts(0.04, 0, 0), "p_machine")
+    width = half_width(40, 5, 1.5, 41, "p_machine", Parts(0.04, 0, 0))
     counts = np.repeat([1, 2], 20)
     wanted = math.sqrt(0.04 * (counts**2).sum() / counts.sum() ** 2)
     assert width == pytest.approx(float(student.ppf(0.975, 39)) * wanted)
@@ -42,11 +45,14 @@ def test_trials_that_do_not_divide_are_one_more_for_some_judges() -> None:
 
 def test_a_plan_names_the_fewest_judges_or_what_cannot_be_reached() -> None:
     def width(judges: int, stimuli: int) -> float:
-        return Design(judges, 20, 20 / 9, stimuli).half_width(PARTS, "detectability")
+        return half_width(judges, 20, 20 / 9, stimuli, "detectability", PARTS)
 
-    judges, reached = plan(0.03, agents=9, per_judge=40, stimuli=100, parts=PARTS)
+    judges, reached = plan(0.03, agents=9, per_judge=40, stimuli=100, measure="detectability", parts=PARTS)
     assert judges is not None
     assert width(judges, 100) == reached <= 0.03 < width(judges - 1, 100)
-    assert plan(0.03, 9, 40, 50, parts=PARTS) == (None, pytest.approx(width(10**6, 50), rel=0.01))
+    assert plan(0.03, 9, 40, 50, measure="detectability", parts=PARTS) == (
+        None,
+        pytest.approx(width(10**6, 50), rel=0.01),
+    )
     with pytest.raises(InputError, match=r"between 0 and 0\.5"):
-        plan(0.5, 9, 40, 100)
+        plan(0.5, 9, 40, 100, measure="detectability")

@@ -40,7 +40,6 @@ def register(commands: Commands) -> None:
     command.add_argument(
         "--dates", choices=("dmy", "mdy", "ymd"), help="how dates stand in WhatsApp's, if they do not say"
     )
-    command.add_argument("--show-dropped", action="store_true", help="list each message that is left out, and why")
     command.add_argument("--force", action="store_true", help="replace what is at --out")
 
 
@@ -58,19 +57,15 @@ def history(options: argparse.Namespace) -> int:
     with replacing(options.out) as file:
         os.fchmod(file.fileno(), 0o600)  # for nobody else's eyes
         file.write(history_lines(messages))
-    dropped = Counter(kind for chat in chats for kind, _ in chat.dropped)
-    listed = [problem for chat in chats for _, problem in chat.dropped]
+    dropped = sum((chat.dropped for chat in chats), Counter[str]())
     others = {message.id or message.name for chat in chats for message in chat.messages if not person.wrote(message)}
     styles = {speaker: measure(messages, speaker) for speaker in ("person", "other")}
     if options.json:
         row: dict[str, Any] = {speaker: asdict(style) for speaker, style in styles.items()}
         row |= {"others": len(others), "dropped": dropped}
-        row |= {"lines": list(map(str, listed))} if options.show_dropped else {}
         print(orjson.dumps(row, option=orjson.OPT_INDENT_2).decode())
         return 0
     _print(styles, len(others), dropped, options.out)
-    for problem in listed if options.show_dropped else ():
-        print(problem)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,6 @@ EMPTY = "empty or deleted"
 FORWARDED = "forwarded"
 OF_BOTS = "written by a bot"
 UNSEEN = "\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
-SHOWN = 60  # letters of a message that a list has
 
 _NO_UNSEEN = dict.fromkeys(map(ord, UNSEEN))
 
@@ -34,22 +34,12 @@ class ChatMessage:
 
 @dataclass(slots=True)
 class Chat:
-    """The messages of one file, oldest first. ``dropped`` is what is no message of anybody's, as (kind, where);
+    """The messages of one file, oldest first. ``dropped`` counts by kind what is no message of anybody's;
     ``problems`` are of what cannot be read."""
 
     messages: list[ChatMessage] = field(default_factory=list)
-    dropped: list[tuple[str, Problem]] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
-
-    def drop(self, kind: str, path: str, line: int | None, text: str, place: str | None = None) -> None:
-        """Leave out the message at ``line`` or ``place``."""
-        self.dropped.append((kind, Problem(path, line, place, f"{kind}: {shortened(text)}")))
-
-
-def shortened(text: str) -> str:
-    """The beginning of a message, on a line."""
-    line = " ".join(text.translate(_NO_UNSEEN).split())
-    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
 def same_name(name: str) -> str:
@@ -88,11 +78,11 @@ def read_telegram(content: dict[str, Any], path: Path) -> Chat:
         parts = [message.text] if isinstance(message.text, str) else message.text
         text = "".join(part if isinstance(part, str) else part.text for part in parts).strip()
         if message.type != "message" or not text:
-            chat.drop(NOTICES, str(path), None, text, place)
+            chat.dropped[NOTICES] += 1
         elif entry.keys() & {"forwarded_from", "forwarded_from_id"}:  # null where the sender's account is gone
-            chat.drop(FORWARDED, str(path), None, text, place)
+            chat.dropped[FORWARDED] += 1
         elif "via_bot" in entry:
-            chat.drop(OF_BOTS, str(path), None, text, place)
+            chat.dropped[OF_BOTS] += 1
         else:
             at = None if message.date is None else message.date.replace(tzinfo=None)
             name, account = entry.get("from"), entry.get("from_id")  # a number in older exports

@@ -111,7 +111,7 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
         except ValueError as error:
             chat.problems.append(Problem(str(path), entry.line, None, f"has a date or time that is none: {error}"))
         else:
-            _add(chat, str(path), entry, at)
+            _add(chat, entry, at)
     return chat
 
 
@@ -260,14 +260,14 @@ def _acts_on(entry: _Entry, group: str) -> bool:
     return text.startswith(f"{entry.name} ") and any(f"{mark}{group}" in text for mark in QUOTES)
 
 
-def _add(chat: Chat, path: str, entry: _Entry, at: datetime) -> None:
+def _add(chat: Chat, entry: _Entry, at: datetime) -> None:
     if entry.name is None:
-        chat.drop(NOTICES, path, entry.line, entry.text)
+        chat.dropped[NOTICES] += 1
         return
     text, kind = _persons_words(entry.text.strip("\n"))
     text = text.strip(BLANK)
     if kind or not text:
-        chat.drop(kind or EMPTY, path, entry.line, entry.text)
+        chat.dropped[kind or EMPTY] += 1
     if text:
         chat.messages.append(ChatMessage(entry.name, at, text))
 

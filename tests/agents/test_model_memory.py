@@ -56,7 +56,9 @@ def loaded(name: str, **settings: Any) -> tuple[Any, int]:
     return agent, sum(storages.values())
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name.startswith("llava") else name for name in TINY]
+)
 def test_memory_beside_the_weights_is_enough_and_not_far_too_much(name: str, tmp_path: Path) -> None:
     folder = TINY[name](tmp_path)
     short = {"prompt": "a"} if name.startswith("llava") else {}  # the tiny tokenizer makes a token of each letter

@@ -286,22 +286,6 @@ def test_a_group_is_no_speaker(tmp_path: Path) -> None:
     assert texts(tmp_path, export) == [("person", "hello"), ("other", "Trip: at last")]
 
 
-def test_what_is_dropped_is_listed_with_line_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    export = (
-        "31.12.2023, 21:05 - Ann: <Media omitted>\n31.12.2023, 21:06 - Ann: hi\nthere\n"
-        "31.12.2023, 21:07 - Ann: This message was deleted\n31.12.2023, 21:08 - Bob: ok\n"
-    )
-    lines = [
-        "export0:1: media and notices: <Media omitted>",
-        "export0:4: empty or deleted: This message was deleted",
-    ]
-    assert texts(tmp_path, export, ("--show-dropped", "--json"))[0] == ("person", "hi\nthere")
-    printed = json.loads(capsys.readouterr().out)
-    assert [line.split("/")[-1] for line in printed["lines"]] == lines
-    texts(tmp_path, export, ("--show-dropped", "--force"))
-    assert [line.split("/")[-1] for line in capsys.readouterr().out.split("\n")[-3:-1]] == lines
-
-
 def test_two_people_of_one_name_are_told_apart_by_their_account(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,7 +46,7 @@ def answers(tiny: Tiny) -> Callable[..., list[dict[str, Any]]]:
     @functools.cache
     def answers(name: str, device: str, precision: str | None) -> list[dict[str, Any]]:
         entry, (settings, folder) = ENTRIES[name], tiny(name)
-        count = 2 if entry.agent.startswith(FULL_SIZE) or precision == "bf16" else 4  # bf16 is slow on a CPU
+        count = 2 if entry.agent.startswith(FULL_SIZE) else 4
         if precision is not None:
             settings = {**settings, "precision": precision}
         with pretended_cuda() as cuda:

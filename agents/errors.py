@@ -29,7 +29,7 @@ OF_STIMULUS = frozenset({
 
 
 def printable(text: str) -> str:
-    """Text of a file, a model or a library on one line, with what a terminal would obey as escapes."""
+    """Text of a file, a model or a library on a line, with what a terminal would obey as escapes."""
     if text.isprintable():
         return text
     return "".join(
@@ -159,6 +159,6 @@ def cleared(text: str, keys: Iterable[str]) -> str:
 
 
 def quoted(text: str, keys: Iterable[str]) -> str:
-    """A server's or a library's text without the keys, on one line of at most :data:`QUOTED` characters."""
+    """A server's or a library's text without the keys, on a line of at most :data:`QUOTED` characters."""
     line = " ".join(cleared(text, keys).split())
     return line if len(line) <= QUOTED else line[:QUOTED] + "…"

@@ -23,7 +23,7 @@ P = TypeVar("P", bound=scanpath.PathSettings)
 
 
 class _Drawn(Agent[P]):
-    """Base of the baselines; a subclass says how one place is drawn."""
+    """Base of the baselines; a subclass says how a place is drawn."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     memory = 256 * MIB
@@ -63,7 +63,7 @@ class RandomAgent(_Drawn["RandomAgent.Settings"]):
 class CenterAgent(_Drawn["CenterAgent.Settings"]):
     """A Gaussian about the centre, cut off at the frame's edge.
 
-    Its default width and shape are those that Clarke and Tatler 2014 (Vision Research 102) found for people over many
+    Its default width and shape are those that Clarke and Tatler 2014 (Vision Research 102) report for people over many
     sets of images.
     """
 

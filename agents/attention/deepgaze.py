@@ -156,7 +156,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return [scanpath.reply(path, assumed) for path, (_, _, assumed) in zip(paths, batch, strict=True)]
 
     def _walk(self, items: list[Prepared], seeds: list[int]) -> DevicePaths:
-        """The paths over pictures of one size."""
+        """The paths over pictures of a size."""
         import torch
 
         from agents.attention.models import deepgaze

@@ -39,8 +39,8 @@ def judges_clip(
     """The judges' clip as a GIF. Raises ValueError where there is no fixation to show.
 
     ``target`` is the target image (search). ``max_side`` limits the longer side.
-    Colours are those of a palette fitted to the image, with one entry kept for the ring's pure yellow. Where two
-    fixations in a row look the same, the file has one frame for both, with both their times.
+    Colours are those of a palette fitted to the image, with an entry kept for the ring's pure yellow. Where two
+    fixations in a row look the same, the file has a single frame for both, with both their times.
     """
     from PIL import Image as PILImage
     from PIL import ImageDraw

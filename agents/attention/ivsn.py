@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agents.attention.models.inhibition import DevicePaths
     from agents.attention.models.similarity import Search
 
-PIXELS_AT_ONCE = 2**23  # on a GPU fixations are chosen on maps of about this many pixels together, or on one map
+PIXELS_AT_ONCE = 2**23  # on a GPU fixations are chosen on maps of about this many pixels together, or on a single map
 Prepared = tuple["Search", "torch.Tensor | None", Plan]
 
 

@@ -2,7 +2,7 @@
 
 The rule is the papers': the next fixation is the map's maximum, with inhibition of return around the current fixation;
 see :mod:`agents.attention.models.fixations` and :mod:`agents.attention.models.inhibition`. The window is given for a
-frame 1280 pixels wide and scaled by width / 1280, at least one pixel, unless it is set in pixels.
+frame 1280 pixels wide and scaled by width / 1280, at least a pixel, unless it is set in pixels.
 
 This module imports no torch.
 """
@@ -35,7 +35,7 @@ class PathSettings(Settings):
     """How far a scanpath goes: the settings of every attention agent.
 
     A stimulus' own ``window`` and ``max_fixations`` come before all of these. A stimulus belongs to Waldo when its
-    ``dataset`` (or, without one, its ``source``) contains that word.
+    ``dataset`` (or, without it, its ``source``) contains that word.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -95,7 +95,7 @@ def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> P
 
 
 def _target(stimulus: AttentionStimulus, frame: Pixel) -> Box | NDArray[np.bool_] | None:
-    """The mask where there is one (it is the finer of the two), otherwise the box."""
+    """The mask (the finer of the two) where there is any, otherwise the box."""
     mask: NDArray[np.bool_] | None = None
     if stimulus.target_mask is not None:
         mask = stimulus.target_mask.decode().max(axis=2) >= 128
@@ -138,9 +138,9 @@ def paths_by_size(
     walk: Callable[[list[int]], Sequence[DevicePaths]],
     pixels_at_once: int | None = None,
 ) -> list[ScanpathAnswer | AnswerError]:
-    """The path of each item of a batch: ``walk`` goes together, and in order, with the items, by index, of one size.
+    """The path of each item of a batch: ``walk`` goes together, and in order, with the items, by index, of a size.
 
-    They come in portions of about ``pixels_at_once`` pixels, or of one item; None: all together. The host hears of all
+    They come in portions of about ``pixels_at_once`` pixels, or of an item; None: all together. The host hears of all
     paths in the end.
     """
     from agents.attention.models.inhibition import hear

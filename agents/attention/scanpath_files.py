@@ -28,7 +28,7 @@ class Scanpath:
 
 
 def read_scanpaths(file: Path) -> list[Scanpath]:
-    """The scanpaths of a file that have a fixation: records of attention prediction, one a line, people's alone where
+    """The scanpaths of a file that have a fixation: records of attention prediction by line, people's alone where
     there are any, or a published form, in frames of 1280 x 1024: an object of fixations by image (a submission, which
     is a machine's), or of rows by image, of which people's are taken (the ground truth). Raises UnavailableError."""
     try:

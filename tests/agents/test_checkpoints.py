@@ -114,16 +114,6 @@ def test_names_of_nothing(checkpoint: str, message: str, tmp_path: Path, monkeyp
             hub.fetch(checkpoint)
 
 
-def test_a_local_folder_goes_before_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cached(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    local = model(tmp_path / "owner" / "tiny")
-    assert checkpoints.find("owner/tiny") == local
-    assert str(checkpoints.identity("owner/tiny")[1]).startswith("sha256:")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert checkpoints.find("~/owner/tiny") == local
-
-
 # what they are
 
 
@@ -185,12 +175,6 @@ def test_what_a_folder_lacks(damage: Callable[[Path], object], message: str, tmp
     (folder / "pytorch_model.bin.index.json").unlink()
     damage(folder)
     assert str(checkpoints.problem(folder, NEEDS, ("tiny", "small"))).startswith(message)
-
-
-def test_names_of_weights(tmp_path: Path) -> None:
-    checkpoints.check_names(tmp_path, [])
-    with pytest.raises(UnavailableError, match=r"4 weights are missing \(a, b, c …\) and 1 weights are none of the"):
-        checkpoints.check_names("x", ["d", "c", "b", "a"], ["e"])
 
 
 # how weights are read

@@ -179,20 +179,6 @@ def test_a_connection_that_breaks_off_leaves_nothing_that_counts(hub: fake_hub.H
     assert (agent.folder() / "model.safetensors").read_bytes() == WEIGHTS
 
 
-def test_a_commit_that_is_there_in_part_lacks_its_configuration(hub: fake_hub.Hub) -> None:
-    agent = tiny(revision=hub.add(NAME, FILES))
-    hub.cut["vocab.txt"] = 2
-    with pytest.raises(UnavailableError, match="could not be downloaded"):
-        agent.fetch()
-    missing = agent.missing()
-    assert missing is not None
-    assert "lacks config.json" in missing
-    assert missing.endswith(": run `turinglike fetch tiny` where there is a network")
-    hub.cut.clear()
-    agent.fetch()
-    assert agent.missing() is None
-
-
 def test_an_update_that_breaks_off_leaves_the_old_revision_in_use(hub: fake_hub.Hub) -> None:
     old = hub.add(NAME, FILES)
     agent = tiny()
@@ -268,19 +254,6 @@ def test_without_a_network_there_is_one_sentence(hub: fake_hub.Hub, monkeypatch:
     close_session()
     with pytest.raises(NoNetworkError, match=rf"^{NAME}: .* cannot be reached: .*offline mode.*"):
         fetch(NAME)
-
-
-def test_a_file_that_has_gone_from_the_cache_is_noticed_and_fetched_again(hub: fake_hub.Hub) -> None:
-    hub.add(NAME, FILES)
-    agent = tiny()
-    agent.fetch()
-    (agent.folder() / "model.safetensors").resolve().unlink()
-    missing = agent.missing()
-    assert missing is not None
-    assert "lacks model.safetensors or" in missing
-    assert "run `turinglike fetch tiny`" in missing
-    agent.fetch()
-    assert agent.missing() is None
 
 
 def test_a_local_path_is_only_looked_at(hub: fake_hub.Hub, tmp_path: Path) -> None:

@@ -64,11 +64,6 @@ def test_answers_are_those_of_the_cpu(answers: Callable[..., Any], name: str) ->
     assert answers(name, "cuda:0", precision) == answers(name, "cpu", precision)
 
 
-@pytest.mark.parametrize("name", WITH_PRECISION)
-def test_reduced_precision_runs(answers: Callable[..., Any], name: str) -> None:
-    assert answers(name, "cuda:0", "bf16")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_no_wait_for_a_token_is_ours(tiny: Tiny, way: str) -> None:
@@ -106,18 +101,6 @@ def ours(counts: dict[device_counts.Asked, float]) -> Counter[str]:
         if kind != "launch" and is_ours(where):
             work[f"{kind} {what}"] += counts[device_counts.Asked(kind, what, where)]  # type: ignore[assignment]
     return +work
-
-
-@pytest.mark.parametrize("name", MIXED)
-def test_a_mixed_batch_is_its_single_texts(tiny: Tiny, name: str) -> None:
-    settings, folder = tiny(name)
-    stimuli = device_cases.stimuli(ENTRIES[name], folder, 4)
-    draws = device_cases.draws(stimuli)
-    with pretended_cuda():
-        agent = device_cases.loaded(ENTRIES[name], {**settings, "precision": "fp32"}, "cuda:0")
-        prepared = [agent.prepare(stimulus) for stimulus in stimuli]
-        alone = [agent.respond([item], [draw])[0] for item, draw in zip(prepared, draws, strict=True)]
-        assert list(map(repr, agent.respond(prepared, draws))) == list(map(repr, alone))
 
 
 @pytest.mark.parametrize(

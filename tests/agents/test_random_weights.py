@@ -162,12 +162,6 @@ def test_an_architecture_has_as_many_weights_as_was_published(name: str) -> None
     assert described.parameters == pytest.approx(figure, rel=percent / 100, abs=0)
 
 
-def test_the_catalogue_tells_who_can_have_random_weights() -> None:
-    able = {name for name, entry in catalogue.entries().items() if entry.takes_random_weights()}
-    files = {"ivsn", "ivsn-notarget", "ivsn-layer", "eccnet", "return-fixations", "deepgaze3"}
-    assert able == {*PRETRAINED, *files, "torchvision-maskrcnn", "detectron2-maskrcnn"} - {"minilm"}
-
-
 @pytest.mark.parametrize("name", [name for name in PRETRAINED if name != "minilm"])
 def test_every_agent_with_a_checkpoint_can_have_random_weights(name: str) -> None:
     agent = random_agent(name)
@@ -251,14 +245,6 @@ def test_agents_without_texts_have_them_too(name: str, images: Path) -> None:
     assert agent.checkpoint() == ("random", NO_TEXTS[name])
     assert len(answers(agent, images)) == 2
     assert agent.provenance()["random_weights"] is True
-
-
-def test_vllm_is_given_a_folder_without_weights() -> None:
-    agent = random_agent("qwen2.5-7b", engine="vllm")
-    config = json.loads((agent.folder() / "config.json").read_text())
-    assert config["architectures"] == ["Qwen2ForCausalLM"]
-    assert agent.device_memory > agent.working_memory + 2 * 7_615_616_512
-    agent.drop_folder()
 
 
 # the setting

@@ -7,7 +7,7 @@ is the number of input cells in a degree; all rounding is to the nearest whole n
 - the fovea: distance below round(fovea deg2px / 2), window ``smallest``;
 - rings, each round(quantum deg2px / 2) wide. With an outer radius r the window is
   smallest + round(slope (2 r - fovea deg2px));
-- the last ring, the one whose outer radius reaches half the grid, takes all that is left, corners too. A fovea whose
+- the last ring, whose outer radius reaches half the grid, takes all that is left, corners too. A fovea whose
   radius is above half the grid takes everything.
 
 A cell belongs to a ring when its distance from the middle is below the outer radius and not below the inner one.

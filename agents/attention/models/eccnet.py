@@ -1,8 +1,8 @@
 """EccNet's map of a view: VGG16 whose pools see less and less detail towards the edge (Gupta et al. 2021).
 
 A view is a square around a fixation, black outside the image. Its features after relu3_3, relu4_3 and relu5_3, each
-brought to one cell in 16 pixels by ordinary 2 x 2 averages, are compared with those of the target: after the pool of
-the same block, and ordinary averages down to one cell in 32 pixels, they are the kernels of three convolutions without
+brought to a cell in 16 pixels by ordinary 2 x 2 averages, are compared with those of the target: after the pool of
+the same block, and ordinary averages down to a cell in 32 pixels, they are the kernels of three convolutions without
 bias ("same" padding, the larger half behind). Each of the three maps goes to 0..1, and their mean is sharpened three
 times by map += Gauss3 - Gauss5, where Gauss3 is [1 2 1] / 4 and Gauss5 has standard deviation 1, both mirrored at the
 edge without repeating it.
@@ -161,7 +161,7 @@ def _sharper(device: torch.device) -> Tensor:
 
 
 class Gaze(InhibitedPaths):
-    """The path over one resized image of ``shape`` (rows, columns), whose pixel ``row``, ``column`` is looked at.
+    """The path over a resized image of ``shape`` (rows, columns), whose pixel ``row``, ``column`` is looked at.
 
     It is shown the map of the view around that pixel, a cell for 16 x 16 pixels. The next fixation is at most
     ``radius`` of these pixels away along either side; of the pixels with the highest value it is the first.

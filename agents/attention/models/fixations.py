@@ -1,8 +1,8 @@
 """The fixations of a scanpath, and when it ends.
 
-The first fixation is the centre of the frame and is forced. A target is found when the window around a fixation
-overlaps any of its pixels; the forced fixation counts, and only the part of a target inside the frame counts. How the
-next fixation is chosen is not said here: see :mod:`agents.attention.models.inhibition`.
+The first fixation is the centre of the frame and is forced. A search ends when the window around a fixation
+overlaps any of its pixels; the forced fixation counts, and only the part of a target inside the frame counts.
+:mod:`agents.attention.models.inhibition` chooses the next fixation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Pixel = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What one scanpath is to be: ``frame`` (width, height), ``window`` in pixels, ``maximum`` number of fixations.
+    """What a scanpath is to be: ``frame`` (width, height), ``window`` in pixels, ``maximum`` number of fixations.
 
     ``target`` is a box [x, y, width, height], a mask (bool [height, width]) or None where there is nothing to test.
     ``searching`` says whether not finding it is an answer. A window covers what is at most window // 2 pixels away, so
@@ -73,8 +73,8 @@ class Paths:
     """The fixations of several plans so far, and why each path has ended. A subclass chooses the next ones.
 
     ``selection`` is the answers' name for how fixations are chosen. ``fixations`` holds a list for each plan, which
-    begins with the forced one; ``stops`` are None while a path goes on; ``errors`` holds what ended a path without an
-    answer, by the plan's index.
+    begins with the forced fixation; ``stops`` are None while a path goes on; ``errors`` holds what ended a path
+    without an answer, by the plan's index.
     """
 
     def __init__(self, plans: Sequence[Plan], selection: str) -> None:

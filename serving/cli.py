@@ -227,7 +227,7 @@ def build_parser() -> argparse.ArgumentParser:
     importing.add_argument("paths", nargs="+", type=path, metavar="files")
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
-    importing.add_argument("--name", help="the machine whose answers a file holds that does not say it")
+    importing.add_argument("--name", help="whose answers a file holds that does not say it: a machine; of a page A~B")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
     importing.add_argument(
         "--responses", type=responses, metavar="f=human,j=machine", help="what keys or buttons of verdicts mean"

@@ -4,6 +4,7 @@
   "human_groundtruth", "machine_groundtruth"}, …]}``, and a machine's submission, ``{stimulus: response}``.
 - Tables of people's answers (``.csv``), and verdicts in jsPsych's data (CSV or a JSON list).
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
+- The published Turing test's pages (``.html``), a conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``.
 - COCO's and nocaps's captions: people without names.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
 
@@ -21,6 +22,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -69,6 +71,7 @@ SUBJECTS = ("subject", "participant", "subject_id", "participant_id", "worker", 
 STIMULI = ("stimulus", "cue", "image", "stimulus_id")  # columns that name a stimulus, the first that is there
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 LONGEST = 40  # letters of a wrong value
+_LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
 
@@ -217,11 +220,17 @@ def read_source(
 
     Raises InputError, with every problem, or with a sentence about the file that does not name it.
     """
+    is_page = path.suffix.lower() in (".html", ".htm")
+    if name is not None and ("~" in name) != is_page:
+        raise InputError("is a page of two speakers: --name A~B" if is_page else "is no page of two speakers: --name A")
     data = read_bytes(path)
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest())
     if path.suffix.lower() == ".jsonl":
         raise InputError("is no file of answers that is imported; commands that read runs take several run folders")
-    if path.suffix.lower() == ".csv":
+    if is_page:
+        _set_form(source, "page", "conversation", task)
+        _add_page(source, data, name)
+    elif path.suffix.lower() == ".csv":
         source.form, source.task = "table", "judgement" if task == "judgement" else task_of_file(path, task)
         _add_table(source, data, frame, responses or {})
     else:
@@ -494,13 +503,61 @@ def _add_jspsych(
 
 def _add_talks(source: Source, content: dict[str, Any]) -> None:
     for stimulus, talk in _validated(_TALKS, content, source.path).items():
-        messages = [
-            Message(turn=turn, speaker=utterance.agent, agent=PERSON, text=utterance.message)
-            for turn, utterance in enumerate(talk.content)
-        ]
-        speakers = {utterance.agent for utterance in talk.content}
-        answer = plain(ConversationAnswer(messages=messages))
-        source.add(stimulus, "~".join([PERSON] * len(speakers)), content[stimulus], answer)
+        lines = [(utterance.agent, utterance.message) for utterance in talk.content]
+        agents = dict.fromkeys((speaker for speaker, _ in lines), PERSON)
+        _add_conversation(source, stimulus, lines, agents, content[stimulus])
+
+
+class _Paragraphs(HTMLParser):
+    """The text of each paragraph of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._is_within = False
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag == "p":
+            self.texts.append("")
+            self._is_within = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_within = self._is_within and tag != "p"
+
+    def handle_data(self, data: str) -> None:
+        if self._is_within:
+            self.texts[-1] += data
+
+
+def _add_page(source: Source, data: bytes, name: str | None) -> None:
+    if name is None:
+        raise InputError("does not say who its speakers are; give them with --name A~B, a person as human")
+    page = _Paragraphs()
+    try:
+        page.feed(data.decode())
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not text in UTF-8: {error}") from None
+    page.close()
+    texts = [text for text in page.texts if text.strip()]
+    lines = [(match[1], match[2].strip()) for text in texts if (match := _LABELLED.fullmatch(text))]
+    source.noticed["paragraphs_without_a_speaker"] = len(texts) - len(lines)
+    source.name = name
+    if lines:
+        agents = dict(zip("AB", name.split("~"), strict=True))
+        _add_conversation(source, source.path.stem, lines, agents, texts)
+
+
+def _add_conversation(
+    source: Source, stimulus: str, lines: Sequence[tuple[str, str]], agents: Mapping[str, str], raw: Any
+) -> None:
+    """Add a conversation of (speaker, text); ``agents`` say who the speakers are, in order."""
+    messages = [
+        Message(turn=turn, speaker=speaker, agent=agents[speaker], text=text)
+        for turn, (speaker, text) in enumerate(lines)
+    ]
+    pair = "~".join(agents.values())
+    agent = pair if {*agents.values()} == {PERSON} else f"published:{pair}"
+    source.add(stimulus, agent, raw, plain(ConversationAnswer(messages=messages)))
 
 
 def _add_captions(source: Source, content: dict[str, Any]) -> None:

@@ -42,13 +42,13 @@ def import_files(
     """Import ``paths`` into ``out``, a run folder or a new folder, and print a summary. Returns 0.
 
     ``task`` (a task's name, or caption, word, color, object, fv) is for files whose name does not say it; ``name`` is
-    the machine that a submission or scanpaths are from; ``frame`` (width, height) in pixels is for scanpaths that do
-    not say theirs; ``responses`` say which keys or buttons of verdicts mean human and machine. Raises InputError with
-    every problem, StorageError, LockedError; then nothing is imported.
+    the machine that a submission or scanpaths are from, or the two speakers of a page; ``frame`` (width, height) in
+    pixels is for scanpaths that do not say theirs; ``responses`` say which keys or buttons of verdicts mean human and
+    machine. Raises InputError with every problem, StorageError, LockedError; then nothing is imported.
     """
     out = Path(out)
-    if name is not None and not NAME.fullmatch(name):
-        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*")
+    if name is not None and not (name.count("~") < 2 and all(map(NAME.fullmatch, name.split("~")))):
+        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
     if responses and task != "judgement":
         raise InputError("--responses are for verdicts: give --task judgement too")
     if not paths:

@@ -63,6 +63,35 @@ PEOPLE = [
 ]  # fmt: skip
 
 
+PAGE = """<script>window.parent.postMessage({}, "*");</script>
+<font size="3">
+<FONT COLOR=darkblue><p style="margin-top:-10px;"> A: Hi , I read &amp; swim. You ? </p>
+</FONT><FONT COLOR=crimson><p> B: <3 books: all of them
+and more </p>
+</FONT><p> A: ... </p><p> </p><p>The end</p></font>"""
+
+
+def test_a_page_of_the_published_test(tmp_path: Path) -> None:
+    page, out = write(tmp_path / "conv12.html", PAGE.encode()), tmp_path / "out"
+    with pytest.raises(InputError) as refused:
+        import_files([page], out)
+    assert "does not say who its speakers are; give them with --name A~B" in str(refused.value.problems)
+    assert main(["import", str(page), "--name", "human~blenderbot", "--out", str(out)]) == 0
+    [row] = rows(out, "published")
+    assert (row["stimulus"], row["agent"], row["kind"]) == ("conv12", "published:human~blenderbot", "published")
+    assert texts(row) == [
+        ("A", "human", "Hi , I read & swim. You ?"),
+        ("B", "blenderbot", "<3 books: all of them\nand more"),
+        ("A", "human", "..."),
+    ]
+    assert json.loads((out / "import.json").read_bytes())["sources"][0]["noticed"] == {
+        "paragraphs_without_a_speaker": 1
+    }
+    copy = write(tmp_path / "conv13.html", PAGE.encode())
+    import_files([page, copy], out, name="human~human")
+    assert [row["agent"] for row in rows(out, "humans")] == ["human~human"]  # a file's content counts once
+
+
 def test_people_of_coco_search18(tmp_path: Path) -> None:
     file, out = write(tmp_path / "fixations.json", PEOPLE), tmp_path / "out"
     with pytest.raises(InputError) as refused:

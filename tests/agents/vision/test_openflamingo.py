@@ -21,7 +21,7 @@ from transformers import AutoTokenizer, CLIPVisionModel, GPTNeoXForCausalLM
 from agents import catalogue
 from agents.answers import CaptionAnswer
 from agents.errors import UnavailableError
-from agents.vision.captions import CaptionRow
+from agents.vision.captioner import CaptionRow
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

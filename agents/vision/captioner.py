@@ -345,8 +345,6 @@ class PartsCaptioner(CaptionAgent[C]):
         return None if wrong is None else f"{path} {wrong}: {how}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        if self.random:
-            return ()
         try:  # what no hub has, before anything is downloaded
             first = hub.fetch(*self._named("checkpoint"))
         except UnavailableError as error:
@@ -355,7 +353,7 @@ class PartsCaptioner(CaptionAgent[C]):
         return [first, *(hub.fetch(*self._named(part)) for part in self.parts[1:])]
 
     def provenance(self) -> dict[str, Any]:
-        is_random = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
+        is_random = any(map(checkpoints.random_weights, self.weight_paths()))
         return {**super().provenance(), **({"random_weights": True} if is_random else {})}
 
     def _named(self, part: str) -> tuple[str, str | None]:

@@ -10,7 +10,6 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.loading import load_part
-from agents.random_weights import RANDOM, Architecture, architecture, random_setting
 from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
 from agents.vision.captions import CaptionSettings
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
     from transformers import GenerationConfig
-
-PUBLISHED = {"transformer": "transformer_weights.pt", "mlp": "coco_weights.pt"}  # the authors' files by mapper
-SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
 
 
 class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
@@ -56,12 +52,6 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
     source = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
     last_types = ("gpt2",)
 
-    def checkpoint(self) -> tuple[str | None, str | None]:
-        return (RANDOM, PUBLISHED[self.settings.mapper]) if self.random else super().checkpoint()
-
-    def architecture(self) -> Architecture:
-        return architecture(random_setting(PUBLISHED[self.settings.mapper]))
-
     def open(self) -> None:
         from transformers import AutoTokenizer
 
@@ -69,20 +59,17 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         from agents.vision.network_tools import ClipPixels
 
         chosen = self.settings
-        self._pixels = ClipPixels(SIZES[chosen.mapper] if self.random else input_size(checkpoints.find(chosen.clip)))
-        self._gpt = self.folder() if self.random else checkpoints.find(chosen.language_model)
+        self._pixels = ClipPixels(input_size(checkpoints.find(chosen.clip)))
+        self._gpt = checkpoints.find(chosen.language_model)
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
         self._stop = self._pad = self._ids(".")[0]
         self._ends = frozenset([self._stop])
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.clipcap_network import draw, load
+        from agents.vision.clipcap_network import load
 
         chosen = self.settings
-        if self.random:
-            model = draw(self._gpt, chosen.mapper, self._device, self._dtype)
-        else:
-            model = load(folder, checkpoints.find(chosen.clip), self._gpt, chosen.mapper).to(self._device, self._dtype)
+        model = load(folder, checkpoints.find(chosen.clip), self._gpt, chosen.mapper).to(self._device, self._dtype)
         self._positions = model.gpt.config.n_positions, model.clip_project.prefix_length
         return model
 

@@ -13,17 +13,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import (
-    CLIPVisionConfig,
-    CLIPVisionModelWithProjection,
-    GenerationConfig,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LogitsProcessor,
-    StoppingCriteria,
-)
+from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, LogitsProcessor, StoppingCriteria
 
-from agents import checkpoints, random_weights
+from agents import checkpoints
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
 from agents.vision.clip_towers import CPU, ClipResNet, load_tower
@@ -124,27 +116,6 @@ def load(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
     if features != mapper.features:
         raise UnavailableError(f"{path} maps {mapper.features} features of an image, the tower {clip} has {features}")
     return ClipCapModel(tower, mapper, language).eval()
-
-
-def draw(gpt: Path, kind: MapperName, device: torch.device, dtype: torch.dtype) -> Any:
-    """The model that was published with the mapper, with random weights; ``gpt`` has GPT-2's configuration."""
-    config = GPT2Config.from_pretrained(gpt, local_files_only=True)
-    width = config.n_embd
-
-    def make() -> ClipCapModel:
-        tower: nn.Module
-        mapper: Mapper
-        if kind == "transformer":
-            tower = ClipResNet(width=80, blocks=(4, 6, 10, 6), grid=9, outputs=640)  # RN50x4
-            mapper = TransformerMapper(640, width, prefix=40, clip_length=40, layers=8, hidden=2 * width)
-        else:
-            tower = CLIPVisionModelWithProjection(CLIPVisionConfig())  # ViT-B/32
-            mapper = PerceptronMapper(512, 5 * width, width, prefix=10)
-        language = GPT2LMHeadModel(config)
-        language.tie_weights()
-        return ClipCapModel(tower, mapper, language)
-
-    return random_weights.build(make, device, dtype)
 
 
 def _load_mapper(weights: Mapping[str, Tensor], width: int, kind: MapperName, path: Path) -> Mapper:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from agents import random_weights
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
@@ -91,17 +90,13 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
     def _dictionary(self) -> Path:
         from agents.checkpoints import find
 
-        return self.folder() if self.random else find(*self._named("dictionary"))
+        return find(*self._named("dictionary"))
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision import ofa_fairseq
-        from agents.vision.ofa_network import OFAModel
 
-        if self.random:
-            model: Any = random_weights.load(OFAModel, folder, self._device, self._dtype)
-        else:
-            model = ofa_fairseq.load(folder)
-            model.to(self._device, self._dtype)
+        model: Any = ofa_fairseq.load(folder)
+        model.to(self._device, self._dtype)
         config, known = model.config, len(self._tokenizer)
         if known != config.vocab_size:
             raise UnavailableError(
@@ -130,15 +125,13 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         config = super()._config(returned)
         if not self.settings.count_prompt:
             config.min_new_tokens = None  # see FairseqEnd
-            config.max_new_tokens = self.settings.max_tokens + (not self.random)  # and the end
+            config.max_new_tokens = self.settings.max_tokens + 1  # and the end
         return config
 
     def _rules(self) -> list[Any]:
         from agents.vision.ofa_fairseq import FairseqEnd
 
         chosen = self.settings
-        if self.random:  # there is no end to be forced
-            return []
         least, most = (0, None) if chosen.count_prompt else (chosen.min_tokens, chosen.max_tokens)
         beams = 1 if self._drawn or not chosen.early_stopping else chosen.beams
         return [FairseqEnd(least, most, min(self._ends), self._pad, beams)]

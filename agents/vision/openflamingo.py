@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-SIZE = 224  # of the images that the published tower takes
 ADDED = ("<|endofchunk|>", "<image>", "<PAD>")  # to the language model's tokens, in this order
 ANSWER = "Answer:"
 
@@ -61,22 +60,18 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         from agents.vision.network_tools import ClipPixels
 
         chosen = self.settings
-        self._pixels = ClipPixels(SIZE if self.random else input_size(checkpoints.find(chosen.clip)))
-        self._gpt = self.folder() if self.random else checkpoints.find(chosen.language_model)
+        self._pixels = ClipPixels(input_size(checkpoints.find(chosen.clip)))
+        self._gpt = checkpoints.find(chosen.language_model)
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer", clean_up_tokenization_spaces=False)
         self._tokenizer.add_special_tokens({"extra_special_tokens": list(ADDED)})
         self._end, self._image, self._padding = self._tokenizer.convert_tokens_to_ids(list(ADDED))
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.openflamingo_network import draw, load
+        from agents.vision.openflamingo_network import load
 
         chosen, tokens, place = self.settings, len(self._tokenizer), (self._device, self._dtype)
-        as_in_papers = chosen.tower == "papers"
-        if self.random:
-            model = draw(folder, *place, as_in_papers=as_in_papers)
-        else:
-            clip = checkpoints.find(chosen.clip)
-            model = load(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
+        as_in_papers, clip = chosen.tower == "papers", checkpoints.find(chosen.clip)
+        model = load(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
         # GPT-NeoX's usual end of a text does not end a caption.
         self._use_tokens(model.language, start=self._image, end=self._end, pad=self._padding)
         self._positions = model.language.config.max_position_embeddings, 1

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import random_weights
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
@@ -35,7 +34,7 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         """As for every captioner; ``max_tokens`` counts the end."""
 
         checkpoint: str
-        """A folder with the published model-best.pth, infos_fc_rl-best.pkl and resnet101.pth, or "random"."""
+        """A folder with the published model-best.pth, infos_fc_rl-best.pkl and resnet101.pth."""
         prompt: Literal[""] = ""
         """Of no use here: the model continues no text."""
         length_penalty: float = Field(0.0, ge=-10, le=10)
@@ -61,25 +60,17 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         return [self.folder() / weights, self.folder() / resnet]
 
     def open(self) -> None:
-        from agents.vision.scst_network import END_WORD, SCSTConfig, make_tokenizer, read_words
+        from agents.vision.scst_network import make_tokenizer, read_words
 
-        if self.random:
-            count = SCSTConfig.from_pretrained(self.folder()).vocab_size
-            words = [END_WORD, *(f"word{number}" for number in range(1, count))]
-        else:
-            words = read_words(self.folder() / FILES[1])
-        self._pixels, self._tokenizer = _whole_picture, make_tokenizer(words)
+        self._pixels, self._tokenizer = _whole_picture, make_tokenizer(read_words(self.folder() / FILES[1]))
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.scst_network import END, SCSTModel, load
+        from agents.vision.scst_network import END, load
 
-        if self.random:
-            model: Any = random_weights.load(SCSTModel, folder, self._device, self._dtype)
-        else:
-            model = load(*self.weight_paths()).to(self._device, self._dtype)
-            words, rows = len(self._tokenizer) - 1, model.config.vocab_size - 1
-            if words != rows:
-                raise UnavailableError(f"{folder / FILES[1]} has {words} words, {folder / FILES[0]} {rows}")
+        model = load(*self.weight_paths()).to(self._device, self._dtype)
+        words, rows = len(self._tokenizer) - 1, model.config.vocab_size - 1
+        if words != rows:
+            raise UnavailableError(f"{folder / FILES[1]} has {words} words, {folder / FILES[0]} {rows}")
         self._use_tokens(model, start=END, end=END, pad=END)
         return model
 

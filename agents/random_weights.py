@@ -36,14 +36,13 @@ class Architecture:
     """A published model without its weights.
 
     ``kind`` is its model_type, ``parameters`` its number of weights, ``files`` the contents of JSON files by name.
-    ``tokenizer`` names an entry of ``tokenizers.json``; with ``bare_tokenizer`` only vocabulary and merges are written.
+    ``tokenizer`` names an entry of ``tokenizers.json``.
     """
 
     kind: str
     parameters: int
     files: Mapping[str, Any]
     tokenizer: str | None = None
-    bare_tokenizer: bool = False
 
     def write(self, folder: Path) -> None:
         """Fill ``folder`` with what a checkpoint has beside its weights, and the mark of random ones."""
@@ -51,10 +50,7 @@ class Architecture:
             (folder / name).write_text(json.dumps(content))
         if self.tokenizer is not None:
             about = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[self.tokenizer]
-            if self.bare_tokenizer:
-                make_bpe(about).model.save(str(folder))
-            else:
-                make_tokenizer(about).save_pretrained(folder)
+            make_tokenizer(about).save_pretrained(folder)
         (folder / checkpoints.MARKER).touch()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +15,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.loading import dtype_for, load_part, load_pretrained, use_full_float32
 from agents.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
-from agents.vision.captions import C, CaptionRow, Flag, flags
+from agents.vision.captions import C, Flag, flags
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,13 +26,40 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
 THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
-Prepared = dict[str, Any]  # the image processor's tensors for an image, without the batch dimension
+Prepared = dict[str, Any]  # tensors of an image, without the batch dimension
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionRow:
+    """A text to generate. ``limit`` is the most words that the prompt names; ``attempt`` counts from 0."""
+
+    image: int
+    prompt: str
+    seed: int | None = None
+    limit: int | None = None
+    attempt: int = 0
+
+
+class LengthNorm(float):
+    """A length penalty p by which transformers' ``n ** p`` for n tokens with their end is ((n + more) / unit) ** p, as
+    authors' programs divide. A text of ``cut`` tokens was cut off and lacks its end."""
+
+    more: float
+    unit: float
+    cut: int
+
+    def __new__(cls, penalty: float, *, more: float = 0, unit: float = 1, cut: int = 0) -> LengthNorm:
+        norm = super().__new__(cls, penalty)
+        norm.more, norm.unit, norm.cut = more, unit, cut
+        return norm
+
+    def __rpow__(self, length: int) -> float:  # type: ignore[override]
+        return float(((length + (length == self.cut) + self.more) / self.unit) ** float(self))
 
 
 class CaptionAgent(PretrainedAgent[C]):
-    """A family of models gives :meth:`_encode`, :meth:`_generate` and the name of its model class. ``memory`` and
-    ``device_memory`` are what its largest published checkpoint needs; with ``keeps_end`` the token that ends a text is
-    part of it. ``width`` is the number of beams."""
+    """A family gives :meth:`_encode`, :meth:`_generate` and its model class. ``memory`` and ``device_memory`` are those
+    of its largest published checkpoint; with ``keeps_end`` the token that ends a text is part of it."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
     extra = "vision"
@@ -42,12 +70,15 @@ class CaptionAgent(PretrainedAgent[C]):
     batch_size = 16
     model_class: ClassVar[str]
     keeps_end: ClassVar[bool] = False
+    _pixels: Callable[[NDArray[np.uint8]], Prepared]  # set by ``open``
+    _positions: tuple[int, int] | None = None  # for text, and those that its start and the image take; None: no limit
 
     def __init__(self, settings: C, name: str) -> None:
         super().__init__(settings, name)
         self._drawn = settings.decoding == "sample"
         self.width = 1 if self._drawn else settings.beams
         self.max_samples = None if self._drawn else settings.beams
+        self._length_penalty = settings.length_penalty
         if not self.random:  # whose texts nobody judges
             self.attempts = settings.attempts
             self.filters = tuple(partial(self._reject, flag) for flag in settings.reject)
@@ -59,6 +90,7 @@ class CaptionAgent(PretrainedAgent[C]):
         from transformers import AutoImageProcessor, AutoTokenizer
 
         self._images = load_part(AutoImageProcessor, self.folder(), "image processor", backend="pil")
+        self._pixels = self._process
         self._tokenizer = load_part(AutoTokenizer, self.folder(), "tokenizer")
 
     def load(self, device: str) -> None:
@@ -71,17 +103,13 @@ class CaptionAgent(PretrainedAgent[C]):
         if self._device.type == "cuda" and self._dtype != torch.float32:
             self._model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         self._special = frozenset(self._tokenizer.all_special_ids)
-        self._check_room()
+        self._check_positions()
         self.drop_folder()
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
-        """The image processor's tensors. Raises ImageError, and AnswerError for an image that is a mere line."""
+        """Raises ImageError, and AnswerError for an image that is a mere line."""
         assert isinstance(stimulus, CaptionStimulus | ColorStimulus | ObjectStimulus)
-        pixels = stimulus.image.decode()
-        if getattr(self._images.size, "shortest_edge", None):
-            check_shape(pixels)
-        inputs = self._images(images=[pixels], input_data_format="channels_last", return_tensors="pt")
-        return {name: values[0] for name, values in inputs.items()}
+        return self._pixels(stimulus.image.decode())
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
@@ -100,13 +128,7 @@ class CaptionAgent(PretrainedAgent[C]):
         return [replies[index] for index in range(len(batch))]
 
     def provenance(self) -> dict[str, Any]:
-        about = {
-            "model": type(self._model).__name__,
-            "image_processor": type(self._images).__name__,
-            "tokenizer": type(self._tokenizer).__name__,
-            "dtype": str(self._dtype).removeprefix("torch."),
-        }
-        return {**super().provenance(), **about}
+        return {**super().provenance(), "dtype": str(self._dtype).removeprefix("torch.")}
 
     def close(self) -> None:
         self._model = None
@@ -123,9 +145,10 @@ class CaptionAgent(PretrainedAgent[C]):
         """(the output of ``generate``, how many of its tokens are the prompt's). ``options`` are the configuration and
         the logits processors."""
 
-    def _room(self) -> tuple[int, int] | None:
-        """(the model's positions for text, how many of them its start and the image take); None: no limit."""
-        return None
+    def _load_model(self, folder: Path) -> Any:
+        import transformers
+
+        return load_pretrained(getattr(transformers, self.model_class), folder, self._device, self._dtype)
 
     def _row(self, image: int, prepared: Prepared, draw: Draw) -> CaptionRow:
         if not self._drawn:
@@ -135,26 +158,23 @@ class CaptionAgent(PretrainedAgent[C]):
     def _rules(self) -> list[Any]:
         return []
 
-    def _length_penalty(self) -> float:
-        return self.settings.length_penalty
-
-    def _load_model(self, folder: Path) -> Any:
-        import transformers
-
-        return load_pretrained(getattr(transformers, self.model_class), folder, self._device, self._dtype)
-
     def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
         """What images must share to be encoded, and described, together."""
         return tuple(prepared["pixel_values"].shape)
 
     # what all families share
 
-    def _check_room(self) -> None:
+    def _process(self, pixels: NDArray[np.uint8]) -> Prepared:
+        if getattr(self._images.size, "shortest_edge", None):
+            check_shape(pixels)
+        inputs = self._images(images=[pixels], input_data_format="channels_last", return_tensors="pt")
+        return {name: values[0] for name, values in inputs.items()}
+
+    def _check_positions(self) -> None:
         """On a GPU a token for which there is no position ends the process."""
-        chosen, room = self.settings, self._room()
-        if room is None:
+        if self._positions is None:
             return
-        positions, taken = room
+        chosen, (positions, taken) = self.settings, self._positions
         prompt = len(self._ids(chosen.prompt))
         longest = chosen.max_tokens if chosen.count_prompt else taken + prompt + chosen.max_tokens
         if longest > positions or (chosen.count_prompt and chosen.max_tokens <= prompt + 1):
@@ -217,7 +237,7 @@ class CaptionAgent(PretrainedAgent[C]):
             do_sample=False,
             num_beams=width,
             num_return_sequences=returned,
-            length_penalty=self._length_penalty() if width > 1 else None,
+            length_penalty=self._length_penalty if width > 1 else None,
             early_stopping=chosen.early_stopping if width > 1 else None,
             no_repeat_ngram_size=chosen.no_repeat_ngram or None,
             return_dict_in_generate=True,
@@ -262,10 +282,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def _prompts(self, rows: Sequence[CaptionRow], start: list[int]) -> list[Tensor]:
         """The tokens ``start`` and the prompt's of each text, and the place of its image, on the device."""
-        import torch
-
-        prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], dtype=torch.long)
-        return self._moved(prompts, [row.image for row in rows])
+        return self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
 
     def _stack(self, images: Sequence[Prepared]) -> Tensor:
         """The pixels of all images on the device, in the model's type."""
@@ -279,7 +296,8 @@ class CaptionAgent(PretrainedAgent[C]):
 
         from agents.transfer import uploaded
 
-        return uploaded([torch.as_tensor(value) for value in values], self._device)
+        tensors = [value if torch.is_tensor(value) else torch.tensor(value, dtype=torch.long) for value in values]
+        return uploaded(tensors, self._device)
 
     def _use_tokens(self, model: Any, *, start: int, end: int | Sequence[int], pad: int | None) -> None:
         """Fix the model's tokens; all else in a checkpoint's generation_config.json is dropped."""
@@ -292,9 +310,8 @@ class CaptionAgent(PretrainedAgent[C]):
 
 
 class PartsCaptioner(CaptionAgent[C]):
-    """A captioner whose checkpoint stands beside others, each named by a setting of ``parts``. ``source`` says where a
-    checkpoint is to be had that is on no hub; ``last_needs`` and ``last_types`` are for the last part what ``needs``
-    and ``model_types`` are for a checkpoint."""
+    """The authors' files, the first of ``parts``, which are on no hub but at ``source``, beside checkpoints that are;
+    ``parts`` are settings. ``last_needs`` and ``last_types`` are of the last part."""
 
     parts: ClassVar[tuple[str, ...]] = ("checkpoint", "clip", "language_model")
     source: ClassVar[str | None] = None
@@ -316,19 +333,18 @@ class PartsCaptioner(CaptionAgent[C]):
         if self.random or self.missing_packages() is not None:
             return super().missing()
         for part in self.parts:
+            how = f"run `turinglike fetch {self.name}` where there is a network"
+            if part == "checkpoint" and self.source is not None:
+                how = self.source
+            how = f"{how}, or give a local copy with --set {self.name}.{part}=PATH"
             try:
                 path = checkpoints.find(*self._named(part))
             except UnavailableError as error:
-                how = f"run `turinglike fetch {self.name}` where there is a network"
-                if part == "checkpoint" and self.source is not None:
-                    how = self.source
-                return f"{error}: {how}, or give a local copy with --set {self.name}.{part}=PATH"
+                return f"{error}: {how}"
         wrong = checkpoints.problem(path, self.last_needs, self.last_types)
-        return None if wrong is None else f"{path} {wrong}: --set {self.name}.{part}=PATH names another"
+        return None if wrong is None else f"{path} {wrong}: {how}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        if self.random:
-            return ()
         try:  # what no hub has, before anything is downloaded
             first = hub.fetch(*self._named("checkpoint"))
         except UnavailableError as error:
@@ -337,14 +353,8 @@ class PartsCaptioner(CaptionAgent[C]):
         return [first, *(hub.fetch(*self._named(part)) for part in self.parts[1:])]
 
     def provenance(self) -> dict[str, Any]:
-        is_random = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
+        is_random = any(map(checkpoints.random_weights, self.weight_paths()))
         return {**super().provenance(), **({"random_weights": True} if is_random else {})}
-
-    def prepare(self, stimulus: Stimulus) -> Prepared:
-        assert isinstance(stimulus, CaptionStimulus)
-        pixels = stimulus.image.decode()
-        check_shape(pixels)
-        return {"pixel_values": self._images(pixels)}
 
     def _named(self, part: str) -> tuple[str, str | None]:
         return getattr(self.settings, part), self.settings.revision if part == "checkpoint" else None

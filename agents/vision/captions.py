@@ -1,15 +1,10 @@
-"""Captions: the settings that all captioners share, the texts to generate, and what is noticed in a text.
-
-The rules for people are those of the Turing-like tests (2025 paper, Methods, "Image captioning"), but for those that no
-function of the text can check. A caption's length counts what spaces separate, as in the papers' programs.
-"""
+"""Captions: the settings of all captioners, and the flags, which are the rules for people of the 2025 paper."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import Field, model_validator
@@ -36,10 +31,11 @@ MENTIONS_IMAGE = re.compile(r"\b(?:image|photo)(?:s|graphs?)?\b", re.IGNORECASE)
 
 
 def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
-    """All flags of ``text``, in the order of :data:`FLAGS`; ``generated`` are those known from its generation."""
+    """All flags of ``text``, in the order of :data:`FLAGS`; ``generated`` are those known from its generation. Words
+    are counted between spaces, as in the papers' programs."""
     words = [word.lower() for word in WORD.findall(text)]
     thrice = any(first == second == third for first, second, third in zip(words, words[1:], words[2:], strict=False))
-    noticed: dict[Flag, bool] = {
+    checks: dict[Flag, bool] = {
         "empty": not words,
         "special_tokens": SPECIAL_TOKEN.search(text) is not None,
         "repeated_words": thrice or max(Counter(words).values(), default=0) > MOST_IDENTICAL,
@@ -48,8 +44,8 @@ def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
         "there_is": THERE_IS.match(text) is not None,
         "mentions_image": MENTIONS_IMAGE.search(text) is not None,
     }
-    known = set(generated)
-    return [flag for flag in FLAGS if noticed.get(flag, False) or flag in known]
+    raised = {*generated, *(flag for flag, holds in checks.items() if holds)}
+    return [flag for flag in FLAGS if flag in raised]
 
 
 class CaptionSettings(PretrainedSettings):
@@ -100,31 +96,3 @@ class CaptionSettings(PretrainedSettings):
 
 
 C = TypeVar("C", bound=CaptionSettings)
-
-
-class LengthNorm(float):
-    """A length penalty p by which transformers' ``n ** p`` for n tokens with their end is ((n + more) / unit) ** p, as
-    authors' programs divide. A text of ``cut`` tokens was cut off and lacks its end."""
-
-    more: float
-    unit: float
-    cut: int
-
-    def __new__(cls, penalty: float, *, more: float = 0, unit: float = 1, cut: int = 0) -> LengthNorm:
-        norm = super().__new__(cls, penalty)
-        norm.more, norm.unit, norm.cut = more, unit, cut
-        return norm
-
-    def __rpow__(self, length: int) -> float:  # type: ignore[override]
-        return float(((length + (length == self.cut) + self.more) / self.unit) ** float(self))
-
-
-@dataclass(frozen=True, slots=True)
-class CaptionRow:
-    """A text to generate. ``limit`` is the most words that the prompt names; ``attempt`` counts from 0."""
-
-    image: int
-    prompt: str
-    seed: int | None = None
-    limit: int | None = None
-    attempt: int = 0

@@ -1,22 +1,16 @@
 """CLIP's image towers (Radford et al. 2021): transformers' ViT, and the ResNets that it lacks (section 2.4).
 
-Names of weights are those of OpenAI's state dicts (``visual.conv1.weight``), which open_clip keeps; sizes are read off
-the weights.
+Names of weights are those of OpenAI's state dicts (``visual.conv1.weight``), which open_clip keeps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision import transforms
 from torchvision.models.resnet import Bottleneck
 from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
@@ -26,26 +20,10 @@ from agents.hub import OPEN_CLIP
 from agents.loading import load_pretrained
 from agents.vision.network_tools import assign, attention, layers_of
 
-MEAN = (0.48145466, 0.4578275, 0.40821073)
-DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 HEAD_WIDTH = 64
 STRIDE = 32  # pixels of the image per cell of a ResNet's last feature map
 PREFIX = "visual."
 CPU = torch.device("cpu")
-
-
-class ClipPixels:
-    """CLIP's input for a tower that takes ``size`` x ``size`` pixels, as OpenAI's ``clip.load`` prepares it:
-    transformers' image processor rounds the corner of the crop otherwise."""
-
-    def __init__(self, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> None:
-        shorter = transforms.Resize(size, transforms.InterpolationMode.BICUBIC)
-        normalise = transforms.Normalize(mean, deviation)
-        self._transform = transforms.Compose([shorter, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
-
-    def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
-        prepared: Tensor = self._transform(Image.fromarray(pixels))
-        return prepared
 
 
 class PooledConvolution(nn.Conv2d):

@@ -10,18 +10,14 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.loading import load_part
-from agents.random_weights import RANDOM, Architecture, architecture, random_setting
-from agents.vision.captioner import PartsCaptioner, Prepared
-from agents.vision.captions import CaptionRow, CaptionSettings
+from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captions import CaptionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
     from transformers import GenerationConfig
-
-PUBLISHED = {"transformer": "transformer_weights.pt", "mlp": "coco_weights.pt"}  # the authors' files by mapper
-SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
 
 
 class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
@@ -56,36 +52,26 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
     source = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
     last_types = ("gpt2",)
 
-    def checkpoint(self) -> tuple[str | None, str | None]:
-        return (RANDOM, PUBLISHED[self.settings.mapper]) if self.random else super().checkpoint()
-
-    def architecture(self) -> Architecture:
-        """That which was published with the mapper."""
-        return architecture(random_setting(PUBLISHED[self.settings.mapper]))
-
     def open(self) -> None:
         from transformers import AutoTokenizer
 
-        from agents.vision.clip_towers import ClipPixels, input_size
+        from agents.vision.clip_towers import input_size
+        from agents.vision.network_tools import ClipPixels
 
         chosen = self.settings
-        self._images = ClipPixels(SIZES[chosen.mapper] if self.random else input_size(checkpoints.find(chosen.clip)))
-        self._gpt = self.folder() if self.random else checkpoints.find(chosen.language_model)
+        self._pixels = ClipPixels(input_size(checkpoints.find(chosen.clip)))
+        self._gpt = checkpoints.find(chosen.language_model)
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
         self._stop = self._pad = self._ids(".")[0]
         self._ends = frozenset([self._stop])
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.clipcap_network import draw, load
+        from agents.vision.clipcap_network import load
 
         chosen = self.settings
-        if self.random:
-            return draw(self._gpt, chosen.mapper, self._device, self._dtype)
-        model = load(folder, checkpoints.find(chosen.clip), self._gpt, chosen.mapper)
-        return model.to(self._device, self._dtype)
-
-    def _room(self) -> tuple[int, int]:
-        return self._model.gpt.config.n_positions, self._model.clip_project.prefix_length
+        model = load(folder, checkpoints.find(chosen.clip), self._gpt, chosen.mapper).to(self._device, self._dtype)
+        self._positions = model.gpt.config.n_positions, model.clip_project.prefix_length
+        return model
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         prefix: Tensor = self._model.prefix(self._stack(images))
@@ -108,14 +94,13 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         if self.width == 1:
             return []
         chosen = self.settings
-        before = self._room()[1] + len(self._ids(chosen.prompt)) if chosen.count_prompt else 0
+        before = self._model.clip_project.prefix_length + len(self._ids(chosen.prompt)) if chosen.count_prompt else 0
         least = max(chosen.min_tokens - before, 0)
         rule = MinNewTokensLengthLogitsProcessor(0, least, self._stop, device=str(self._device))
         return [rule, AveragedBeams(self._stop, chosen.beams)]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch
-        from transformers import StoppingCriteriaList
 
         from agents.padding import ready_masks
         from agents.vision.clipcap_network import AllStopped
@@ -123,12 +108,11 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         gpt = self._model.gpt
         prompts, images = self._prompts(rows, [])
         embedded = torch.cat((features[images], gpt.get_input_embeddings()(prompts)), dim=1)
-        stops = [AllStopped(self._stop, self.width)] if self.width > 1 else []
         with ready_masks(gpt, padded=False):
             generated = gpt.generate(
                 inputs_embeds=embedded,
                 attention_mask=torch.ones(embedded.shape[:2], dtype=torch.long, device=self._device),
+                stopping_criteria=[AllStopped(self._stop, self.width)] if self.width > 1 else [],
                 **options,
-                stopping_criteria=StoppingCriteriaList(stops),
             )
         return generated, 0

@@ -13,21 +13,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import (
-    CLIPVisionConfig,
-    CLIPVisionModelWithProjection,
-    GenerationConfig,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LogitsProcessor,
-    StoppingCriteria,
-)
+from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, LogitsProcessor, StoppingCriteria
 
-from agents import checkpoints, random_weights
+from agents import checkpoints
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
 from agents.vision.clip_towers import CPU, ClipResNet, load_tower
-from agents.vision.network_tools import assign, attention, continued, layers_of
+from agents.vision.network_tools import BeamSums, assign, attention, layers_of
 
 HEADS = 8  # of the transformer mapper; no weight's shape tells
 MAPPER, GPT = "clip_project.", "gpt."
@@ -126,31 +118,9 @@ def load(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
     return ClipCapModel(tower, mapper, language).eval()
 
 
-def draw(gpt: Path, kind: MapperName, device: torch.device, dtype: torch.dtype) -> Any:
-    """The model that was published with the mapper, with random weights; ``gpt`` has GPT-2's configuration."""
-    config = GPT2Config.from_pretrained(gpt, local_files_only=True)
-    width = config.n_embd
-
-    def make() -> ClipCapModel:
-        tower: nn.Module
-        mapper: Mapper
-        if kind == "transformer":
-            tower = ClipResNet(width=80, blocks=(4, 6, 10, 6), grid=9, outputs=640)  # RN50x4
-            mapper = TransformerMapper(640, width, prefix=40, clip_length=40, layers=8, hidden=2 * width)
-        else:
-            tower = CLIPVisionModelWithProjection(CLIPVisionConfig())  # ViT-B/32
-            mapper = PerceptronMapper(512, 5 * width, width, prefix=10)
-        language = GPT2LMHeadModel(config)
-        language.tie_weights()
-        return ClipCapModel(tower, mapper, language)
-
-    return random_weights.build(make, device, dtype)
-
-
 def _load_mapper(weights: Mapping[str, Tensor], width: int, kind: MapperName, path: Path) -> Mapper:
     weights = {name.removeprefix(MAPPER): value for name, value in weights.items() if name.startswith(MAPPER)}
-    if lacking := [MAPPER + name for name in SIZED[kind] if name not in weights]:
-        raise UnavailableError(f"{path} holds no mapper of ClipCap of the kind {kind!r}: {', '.join(lacking)} missing")
+    checkpoints.check_names(path, [MAPPER + name for name in SIZED[kind] if name not in weights])
     shapes = [weights[name].shape for name in SIZED[kind]]
     mapper: Mapper
     with torch.device("meta"):
@@ -192,30 +162,22 @@ class AveragedBeams(LogitsProcessor):
     """
 
     def __init__(self, stop: int, beams: int) -> None:
-        self._stop, self._beams = stop, beams
-        self._tokens: Tensor | None = None  # of the last step's beams, their sums and their continuations' scores
-        self._sums: Tensor
-        self._scores: Tensor
+        self._stop, self._sums = stop, BeamSums(beams)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """``input_ids`` [rows * beams, step], ``scores`` log-probabilities [rows * beams, vocabulary]."""
+        sums = self._sums.before(input_ids)
+        if sums is None:
+            sums = torch.zeros(len(input_ids), device=input_ids.device)
         stops = input_ids == self._stop
-        sums = self._sums_of(input_ids)
         before = stops.cumsum(dim=1) - stops.long()  # stops before each token; token 0 follows the first of them
         means = sums / (before == 0).sum(dim=1).clamp(min=1)
-        self._tokens, self._sums, self._scores = input_ids, sums, scores
-        after = (sums[:, None] + scores) / (input_ids.shape[1] + 1) - means[:, None]
         same = torch.full_like(scores, float("-inf"))
         same[:, 0] = 0.0
-        return torch.where(stops.any(dim=1, keepdim=True), same, after)
-
-    def _sums_of(self, input_ids: Tensor) -> Tensor:
-        if self._tokens is None or input_ids.shape[1] == 0:
-            return torch.zeros(len(input_ids), device=input_ids.device)
-        parent = continued(self._tokens, input_ids, self._beams)
-        finished = (self._tokens == self._stop).any(dim=1)
-        gained = self._scores[parent, input_ids[:, -1]]
-        return self._sums[parent] + torch.where(finished[parent], 0.0, gained)
+        has_ended = stops.any(dim=1, keepdim=True)
+        self._sums.keep(input_ids, sums, torch.where(has_ended, same, scores))
+        after = (sums[:, None] + scores) / (input_ids.shape[1] + 1) - means[:, None]
+        return torch.where(has_ended, same, after)
 
 
 class AllStopped(StoppingCriteria):

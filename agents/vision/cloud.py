@@ -12,12 +12,11 @@ import os
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,7 +29,9 @@ from agents.vision.captions import flags
 
 INVALID_ARGUMENT = 3  # of google.rpc.Code: "Bad image data."
 LABELS = 3  # how many of a service's labels the papers take
+PASSING = ("server_busy", "server_unreachable")  # what another try may mend
 Failure = tuple[str, str]  # (code, message)
+Output = tuple[BaseModel, dict[str, Any]]  # the answer, and what else the service says
 
 
 class ServiceSettings(Settings):
@@ -43,11 +44,10 @@ class ServiceSettings(Settings):
     timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
     """How long the service may be silent in a try, in seconds."""
     retries: int = Field(6, ge=0, le=100, json_schema_extra=NO_ANSWER)
-    """How often a request is tried again; the waits between tries are those of the service's client."""
+    """How often a request is tried again, after waits of 0.8 s, 1.6 s and so on to a minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(NamedTuple):
     """A stimulus's picture as it is sent: ``data`` as it is or as a PNG (``image``: "original" or "png")."""
 
     task: Task
@@ -70,6 +70,7 @@ class PictureService(Agent[S]):
     keys: ClassVar[tuple[str, ...]]
     optional_keys: ClassVar[tuple[str, ...]] = ()
     formats: ClassVar[tuple[str, ...]]
+    codes: ClassVar[dict[str, str]] = {}  # of the service's names for errors
 
     def __init__(self, settings: S, name: str) -> None:
         super().__init__(settings, name)
@@ -99,10 +100,32 @@ class PictureService(Agent[S]):
         return Picture(stimulus.task, data, image)
 
     async def respond_one(self, prepared: Picture, draw: Draw) -> Reply:
+        answer, raw = await asyncio.get_running_loop().run_in_executor(self._threads, self._patiently, prepared)
+        return Reply(answer, {**raw, "image": prepared.image})
+
+    def provenance(self) -> dict[str, Any]:
+        return {self.distribution: version(self.distribution)}
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _patiently(self, picture: Picture) -> Output:
+        for attempt in range(self.settings.retries + 1):
+            try:
+                return self._once(picture)
+            except AnswerError as error:
+                if error.code not in PASSING or attempt == self.settings.retries:
+                    raise
+            time.sleep(min(0.8 * 2**attempt, 60.0))
+        raise AssertionError("the last try returns or raises")
+
+    def _once(self, picture: Picture) -> Output:
         """Raises AnswerError outside of the handler: an error of a client's may hold the request and its headers."""
         try:
-            answer, raw = await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, prepared)
-            return Reply(answer, {**raw, "image": prepared.image})
+            if not hasattr(self._thread, "client"):
+                with self._connecting:  # clients are not made by two threads at once
+                    self._thread.client = self.connect()
+            return self.ask(self._thread.client, picture)
         except AnswerError:
             raise
         except Exception as error:  # the clients' errors have no base in common; unknown ones go on
@@ -112,25 +135,13 @@ class PictureService(Agent[S]):
         secrets = [os.environ.get(key, "").strip() for key in self.environment()]
         raise AnswerError(code, f"{self.service}: {quoted(message, secrets)}")
 
-    def provenance(self) -> dict[str, Any]:
-        return {self.distribution: version(self.distribution)}
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _ask(self, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
-        if not hasattr(self._thread, "client"):
-            with self._connecting:  # clients are not made by two threads at once
-                self._thread.client = self.connect()
-        return self.ask(self._thread.client, picture)
-
     @abstractmethod
     def connect(self) -> Any:
-        """A client, made from the settings and the environment."""
+        """A client, made from the settings and the environment, that tries nothing again."""
 
     @abstractmethod
-    def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
-        """(the answer, what else the service says) about a picture. Raises errors of the client, and AnswerError."""
+    def ask(self, client: Any, picture: Picture) -> Output:
+        """Raises errors of the client, and AnswerError."""
 
     @abstractmethod
     def failure(self, error: Exception) -> Failure | None:
@@ -153,8 +164,7 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
     keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
     optional_keys = ("AWS_SESSION_TOKEN",)  # of keys for a time only
     formats = ("JPEG", "PNG")
-    # Of errors whose HTTP status is 400, as most of the service's are.
-    codes: ClassVar[dict[str, str]] = {
+    codes: ClassVar[dict[str, str]] = {  # of errors whose HTTP status is 400, as most of the service's are
         "InvalidImageFormatException": "bad_image",
         "ImageTooLargeException": "image_too_large",
         "InvalidParameterException": "bad_image",  # the picture is the only parameter
@@ -170,14 +180,12 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
         import boto3
         from botocore.config import Config
 
-        chosen = self.settings
         key, secret, token = (os.environ.get(name, "").strip() or None for name in self.environment())
-        retries = {"total_max_attempts": chosen.retries + 1, "mode": "standard"}
-        config = Config(connect_timeout=chosen.timeout_s, read_timeout=chosen.timeout_s, retries=retries)
-        session = boto3.Session(key, secret, token, chosen.region)
-        return session.client("rekognition", config=config)
+        wait = self.settings.timeout_s
+        config = Config(connect_timeout=wait, read_timeout=wait, retries={"total_max_attempts": 1})
+        return boto3.Session(key, secret, token, self.settings.region).client("rekognition", config=config)
 
-    def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
+    def ask(self, client: Any, picture: Picture) -> Output:
         reply = client.detect_labels(Image={"Bytes": picture.data})
         labels = [(label["Name"], label["Confidence"]) for label in _present(reply.get("Labels"), "labels")]
         about = {"labels": labels, "model": reply.get("LabelModelVersion")}
@@ -222,17 +230,14 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         # By HTTP, as gRPC does not go through every proxy.
         return vision.ImageAnnotatorClient(client_options={"api_endpoint": self.settings.endpoint}, transport="rest")
 
-    def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
-        from google.api_core.retry import Retry
+    def ask(self, client: Any, picture: Picture) -> Output:
         from google.cloud.vision import Feature
 
-        chosen, is_color = self.settings, picture.task == "color_estimation"
+        is_color = picture.task == "color_estimation"
         feature = Feature.Type.IMAGE_PROPERTIES if is_color else Feature.Type.LABEL_DETECTION
-        replies = client.batch_annotate_images(
-            requests=[{"image": {"content": picture.data}, "features": [{"type_": feature}]}],
-            retry=Retry(timeout=chosen.timeout_s * (chosen.retries + 1)) if chosen.retries else None,
-            timeout=chosen.timeout_s,
-        ).responses
+        request = {"image": {"content": picture.data}, "features": [{"type_": feature}]}
+        wait = self.settings.timeout_s
+        replies = client.batch_annotate_images(requests=[request], retry=None, timeout=wait).responses
         annotation = _present(replies[0] if replies else None, "annotation")
         if annotation.error.code:
             code = "bad_image" if annotation.error.code == INVALID_ARGUMENT else "server_refused"
@@ -252,18 +257,17 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         return answer, {"dominant_colors": [(list(rgb), round(score, 6)) for rgb, score in dominant]}
 
     def failure(self, error: Exception) -> Failure | None:
-        from google.api_core.exceptions import GoogleAPICallError, RetryError
+        from google.api_core.exceptions import GoogleAPICallError
         from google.auth.exceptions import GoogleAuthError, TransportError
         from google.protobuf.json_format import ParseError
         from requests.exceptions import RequestException
 
-        error = (error.cause if isinstance(error, RetryError) else None) or error
         if isinstance(error, GoogleAPICallError):
             status = int(error.code or 500)
             return code_of(status), f"answered {status}: {error.message}"
         if isinstance(error, ParseError):
             return "server_bad_reply", str(error)
-        if isinstance(error, RetryError | RequestException | TransportError):
+        if isinstance(error, RequestException | TransportError):
             return "server_unreachable", str(error)
         return ("server_auth", str(error)) if isinstance(error, GoogleAuthError) else None
 
@@ -306,42 +310,28 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
         credentials = CognitiveServicesCredentials(os.environ["VISION_KEY"])
         client: Any = ComputerVisionClient(self.settings.endpoint, credentials)
         client.config.connection.timeout = self.settings.timeout_s
+        client.config.retry_policy.retries = 0
         return client
 
-    def ask(self, client: Any, picture: Picture) -> tuple[BaseModel, dict[str, Any]]:
+    def ask(self, client: Any, picture: Picture) -> Output:
         answer: BaseModel
+        image, options = io.BytesIO(picture.data), {"model_version": self.settings.model_version}
         if picture.task == "object_detection":
-            reply = self._send(client.tag_image_in_stream, picture)
+            reply = client.tag_image_in_stream(image, **options)
             tags = [(tag.name, tag.confidence) for tag in _present(reply.tags, "tags")]
             answer, raw = _first_labels(tags), {"tags": tags}
         elif picture.task == "color_estimation":
-            reply = self._send(client.analyze_image_in_stream, picture, visual_features=["Color"])
+            reply = client.analyze_image_in_stream(image, visual_features=["Color"], **options)
             names = list(_present(reply.color, "colours").dominant_colors or ())
             answer, raw = _first_color(names), {"dominant_colors": names}
         else:
-            reply = self._send(client.describe_image_in_stream, picture)
+            reply = client.describe_image_in_stream(image, **options)
             if not _present(reply.captions, "captions"):
                 raise AnswerError("unparsable", f"{self.service} has no caption for the picture")
             text = reply.captions[0].text
             answer = CaptionAnswer(text=text, finish="end", flags=flags(text))
             raw = {"confidence": reply.captions[0].confidence}
         return answer, {**raw, "model": reply.model_version, "request": reply.request_id}
-
-    def _send(self, ask: Callable[..., Any], picture: Picture, **options: Any) -> Any:
-        """The client streams a picture and cannot send it again by itself: each try is a new request, after a wait."""
-        from msrest.exceptions import ClientRequestError, HttpOperationError
-
-        for attempt in range(self.settings.retries + 1):
-            try:
-                return ask(io.BytesIO(picture.data), model_version=self.settings.model_version, **options)
-            except (HttpOperationError, ClientRequestError) as error:
-                response = error.response if isinstance(error, HttpOperationError) else None
-                is_final = response is not None and code_of(response.status_code) != "server_busy"
-                if is_final or attempt == self.settings.retries:
-                    raise
-                named = "" if response is None else response.headers.get("Retry-After", "")
-            time.sleep(min(float(named) if named.isdecimal() else 0.8 * 2**attempt, 60.0))
-        raise AssertionError("the last try returns or raises")
 
     def failure(self, error: Exception) -> Failure | None:
         from azure.core.exceptions import DeserializationError
@@ -350,7 +340,7 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
         if isinstance(error, HttpOperationError):
             inner = getattr(getattr(error.error, "error", None), "innererror", None)
             status = error.response.status_code
-            message = inner.message if inner is not None and inner.message else error.message
+            message = getattr(inner, "message", None) or error.message
             return self.codes.get(getattr(inner, "code", ""), code_of(status)), f"answered {status}: {message}"
         if isinstance(error, DeserializationError):
             return "server_bad_reply", str(error)

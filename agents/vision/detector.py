@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -57,8 +56,7 @@ class DetectionSettings(BaseSettings):
     """Arithmetic of the model; auto is fp32 everywhere: bf16 has steps of 0.004 below 1, where the best scores are."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedImage:
+class PreparedImage(NamedTuple):
     """Pixels [3, height, width] as the model takes them, and the (height, width) of the original."""
 
     pixels: torch.Tensor
@@ -98,7 +96,8 @@ class Detector(Agent[D]):
         self.device = torch.device(device)
         use_full_float32(self.device.type)
         self.model = model.eval().to(self.device)
-        if self.device.type == "cuda" and self._reduced() is not None:
+        self._reduced = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.settings.precision)
+        if self.device.type == "cuda" and self._reduced is not None:
             self.model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         for head in heads:
             head.register_forward_hook(lambda head, args, output: self._finite.extend(_finite(output)))
@@ -108,9 +107,6 @@ class Detector(Agent[D]):
         """The boxes, on the device, in images [n, 3, height, width]. ``sizes`` are the originals' (height, width)."""
 
     def respond(self, batch: Sequence[PreparedImage], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        return self._answer(batch) if batch else []
-
-    def _answer(self, batch: Sequence[PreparedImage]) -> list[Reply | Exception]:
         """Where a head's output is not finite, each image of the group runs alone: detectors drop such boxes in
         silence."""
         import torch
@@ -122,7 +118,10 @@ class Detector(Agent[D]):
             groups.setdefault(tuple(item.pixels.shape), []).append(index)
         images = uploaded([item.pixels for item in batch], self.device)
         outputs: list[torch.Tensor] = []
-        with torch.inference_mode(), self._arithmetic():
+        with (
+            torch.inference_mode(),
+            nullcontext() if not self._reduced else torch.autocast(self.device.type, self._reduced),
+        ):
             for indices in groups.values():
                 self._finite = []
                 pixels = torch.stack([images[index] for index in indices])
@@ -137,22 +136,11 @@ class Detector(Agent[D]):
                 if is_finite:
                     replies[index] = pick(boxes[index], self.names, batch[index].size, self.settings)
                 elif len(indices) > 1:
-                    replies[index] = self._answer([batch[index]])[0]
+                    [replies[index]] = self.respond([batch[index]], draws[:1])
                 else:
                     text = "the model's output for this image holds NaN or infinity"
                     replies[index] = AnswerError("bad_output", text)
         return [replies[index] for index in range(len(batch))]
-
-    def _arithmetic(self) -> AbstractContextManager[Any]:
-        import torch
-
-        kind = self._reduced()
-        return nullcontext() if kind is None else torch.autocast(self.device.type, kind)
-
-    def _reduced(self) -> torch.dtype | None:
-        import torch
-
-        return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.settings.precision)
 
     def close(self) -> None:
         self.model = None
@@ -188,16 +176,9 @@ def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], se
         if not (settings.distinct and names[number] in labels) and len(labels) < settings.top:
             labels.append(names[number])
             chosen.append(index)
-    answer = ObjectAnswer(
-        labels=labels,
-        scores=[round(scores[index], 4) for index in chosen],
-        boxes=[_box(corners[index], *size) for index in chosen],
-    )
-    raw: dict[str, Any] = {"detections": len(ranked)}
-    if len(chosen) < settings.top:
-        what = "distinct labels" if settings.distinct else "objects"
-        raw["note"] = f"{len(chosen)} of {settings.top} {what} scored above {settings.threshold:g}"
-    return Reply(answer, raw)
+    boxes = [_box(corners[index], *size) for index in chosen]
+    answer = ObjectAnswer(labels=labels, scores=[round(scores[index], 4) for index in chosen], boxes=boxes)
+    return Reply(answer, {"detections": len(ranked)})
 
 
 def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
@@ -313,8 +294,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
             raise UnavailableError(lacking)
         self._processor = load_part(transformers.AutoImageProcessor, self.folder(), "image processor", backend="pil")
         chosen = {"shortest_edge": self.settings.short_edge, "longest_edge": self.settings.long_edge}
-        edges = {name: edge for name, edge in chosen.items() if edge is not None}
-        self._size = {**dict(self._processor.size), **edges}
+        self._size = {**self._processor.size, **{name: edge for name, edge in chosen.items() if edge is not None}}
 
     def load(self, device: str) -> None:
         import torch
@@ -353,5 +333,4 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
     def provenance(self) -> dict[str, Any]:
         import transformers
 
-        about = {"processor": type(self._processor).__name__, "transformers": transformers.__version__}
-        return {**PretrainedAgent.provenance(self), **about}
+        return {**super().provenance(), "transformers": transformers.__version__}

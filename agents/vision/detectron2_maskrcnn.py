@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import torch
 
 COMMIT = "02b5c4e295e990042a714712c21dc79b731e8833"  # of 6 June 2026
+CONFIG: Final = "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"
 INSTALL = (
     "detectron2 is not installed; it is built from its repository, after torch: `pip install 'setuptools<81' ninja`, "
     f"then `pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2@{COMMIT}'`"
@@ -60,14 +61,11 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         """A box counts if its score is above this; 0.5 as in the papers' notebook, 0.05 is Detectron2's default."""
         distinct: bool = True
         """Whether each label stands once, as in all published answers; otherwise two boxes may have the same."""
-        config: Literal["COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"] = (
-            "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"
-        )
+        config: Literal["COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"] = CONFIG
         """The config of Detectron2's model zoo."""
 
     licence = "CC-BY-SA-3.0"
-    # Measured on CPU at 800 x 1199, in MiB: 1039 loaded, 1429 with one image, 2785 with 4. On a GPU, by estimate, the
-    # same activations, cuDNN's workspaces and the CUDA context.
+    # As torchvision's Mask R-CNN.
     memory = 4 * GIB
     device_memory = 6 * GIB
     batch_size = 4
@@ -119,7 +117,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         from detectron2.modeling import build_model
 
         model = build_model(self._config)
-        self.give_weights(model, _read_weights, UNUSED)
+        self.give_weights(model, checkpoints.read_weights, UNUSED)
         self._install(model, device, [model.proposal_generator.rpn_head, model.roi_heads.box_predictor])
 
     def prepare(self, stimulus: Stimulus) -> PreparedImage:
@@ -144,14 +142,6 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         import torch
 
         return {**super().provenance(), "detectron2": detectron2.__version__, "torch": torch.__version__}
-
-
-def _read_weights(path: Path) -> Mapping[str, torch.Tensor]:
-    import torch
-
-    if path.suffix == ".pkl":
-        return {name: torch.from_numpy(array) for name, array in read_arrays(path).items()}
-    return checkpoints.read_weights(path)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agents.contract import GIB
 from agents.errors import UnavailableError
-from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, Prepared, check_shape
-from agents.vision.captions import CaptionRow, CaptionSettings, LengthNorm
+from agents.vision.captioner import CaptionAgent, CaptionRow, LengthNorm, Prepared
+from agents.vision.captions import CaptionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,35 +35,22 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     model_types = ("git",)
 
     def open(self) -> None:
-        from agents.vision.clip_towers import ClipPixels
+        from agents.vision.network_tools import ClipPixels
 
         super().open()
-        # With the corner of the crop as in the authors' program: the image processor rounds it otherwise.
         about = self._images
         self._pixels = ClipPixels(about.crop_size.height, about.image_mean, about.image_std)
-
-    def prepare(self, stimulus: Stimulus) -> Prepared:
-        assert isinstance(stimulus, CaptionStimulus)
-        pixels = stimulus.image.decode()
-        check_shape(pixels)
-        return {"pixel_values": self._pixels(pixels)}
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
         config = model.config
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
+        self._positions = config.max_position_embeddings, 1
+        if self.settings.length_norm == "original":  # Wu et al. 2016, arXiv 1609.08144, equation 14
+            self._length_penalty = LengthNorm(self.settings.length_penalty, more=5, unit=6)
         self._patches = 0
         model.git.forward = self._read_text
         return model
-
-    def _length_penalty(self) -> float:
-        penalty = super()._length_penalty()
-        if self.settings.length_norm == "transformers":
-            return penalty
-        return LengthNorm(penalty, more=5, unit=6)  # Wu et al. 2016, arXiv 1609.08144, equation 14
-
-    def _room(self) -> tuple[int, int]:
-        return int(self._model.config.max_position_embeddings), 1
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         features: Tensor = self._model.git.image_encoder(self._stack(images)).last_hidden_state
@@ -120,21 +106,15 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
-        text = model.config.text_config
+        text, decoder = model.config.text_config, model.text_decoder
         # The decoder ends with the separator; its configuration's "end" token is another.
-        decoder = model.text_decoder
         self._use_tokens(decoder, start=text.bos_token_id, end=text.sep_token_id, pad=text.pad_token_id)
+        self._positions = text.max_position_embeddings, 1
+        if self.settings.length_norm == "original":  # the start counts, but not the end
+            prompt = len(self._ids(self.settings.prompt))
+            self._length_penalty = LengthNorm(self.settings.length_penalty, more=prompt)
         decoder.register_forward_pre_hook(_add_mask, with_kwargs=True)
         return model
-
-    def _length_penalty(self) -> float:
-        penalty = super()._length_penalty()
-        if self.settings.length_norm == "transformers":
-            return penalty
-        return LengthNorm(penalty, more=len(self._ids(self.settings.prompt)))  # and the start, but not the end
-
-    def _room(self) -> tuple[int, int]:
-        return int(self._model.config.text_config.max_position_embeddings), 1
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         features: Tensor = self._model.vision_model(pixel_values=self._stack(images))[0]
@@ -177,18 +157,15 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
-        text = model.config.text_config
-        if text.is_encoder_decoder or model.config.image_token_index is None:
+        config, text = model.config, model.config.text_config
+        if text.is_encoder_decoder or config.image_token_index is None:
             raise UnavailableError(f"{folder}: only variants with OPT and an image token can be used")
         # OPT ends its captions with a new line; which token that is stands in the checkpoint's generation settings.
         end = model.generation_config.eos_token_id
         end = text.eos_token_id if end is None else end
         self._use_tokens(model.language_model, start=text.bos_token_id, end=end, pad=text.pad_token_id)
+        self._positions = text.max_position_embeddings, config.num_query_tokens + 1
         return model
-
-    def _room(self) -> tuple[int, int]:
-        config = self._model.config
-        return int(config.text_config.max_position_embeddings), config.num_query_tokens + 1
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         model = self._model

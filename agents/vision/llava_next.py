@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
+from agents.answers import ColorAnswer, ObjectAnswer
 from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError
 from agents.loading import load_part
 from agents.stimuli import Stimulus, Task
 from agents.universal.picture_replies import COLOR, OBJECTS, unparsable
 from agents.vision import colors
-from agents.vision.captioner import CaptionAgent, Prepared
-from agents.vision.captions import CaptionRow, CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Prepared
+from agents.vision.captions import CaptionSettings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,8 +101,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         prepared = super().prepare(stimulus)
-        inputs = {name: [value] for name, value in prepared.items()}
-        marks = self._processor.replace_image_token(inputs, 0)
+        marks = self._processor.replace_image_token({name: [value] for name, value in prepared.items()}, 0)
         length = len(marks) // len(self._processor.image_token)
         return {**prepared, "length": length, "id": stimulus.id, "task": stimulus.task}
 
@@ -125,24 +124,17 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
     ) -> list[Reply | Exception]:
         replies = super()._describe(distinct, features, items, draws)
         places = [place for place, item in enumerate(items) if item["task"] in QUESTIONS]
-        if not places:
-            return replies
         runs = [[replies[place] for place in places]]
-        for run in range(1, self.settings.runs):
+        for run in range(1, self.settings.runs if places else 1):
             again = [replace(draws[place], seed=run_seed(draws[place].seed, run)) for place in places]
             runs.append(super()._describe(distinct, features, [items[place] for place in places], again))
         for place, *answers in zip(places, *runs, strict=True):
-            replies[place] = self._majority(items[place]["task"], answers)
+            failed = [reply for reply in answers if isinstance(reply, Exception)]
+            replies[place] = failed[0] if failed else self._majority(items[place]["task"], answers)
         return replies
 
-    def _majority(self, task: Task, runs: Sequence[Reply | Exception]) -> Reply | Exception:
-        """The most frequent answer of ``runs``, of equals the first. An error of any run is the answer's."""
-        texts = []
-        for reply in runs:
-            if not isinstance(reply, Reply):
-                return reply
-            assert isinstance(reply.answer, CaptionAnswer)
-            texts.append(reply.answer.text)
+    def _majority(self, task: Task, runs: Sequence[Any]) -> Reply | Exception:
+        texts = [reply.answer.text for reply in runs]
         is_color = task == "color_estimation"
         try:
             answer = majority_color(texts) if is_color else majority_objects(texts)
@@ -153,9 +145,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return Reply(answer, {"runs": texts})
 
     def _load_model(self, folder: Path) -> Any:
-        model = super()._load_model(folder)
-        end, pad = self._tokenizer.eos_token_id, self._tokenizer.pad_token_id
-        self._use_tokens(model, start=self._tokenizer.bos_token_id, end=end, pad=pad)
+        model, tokenizer = super()._load_model(folder), self._tokenizer
+        self._use_tokens(model, start=tokenizer.bos_token_id, end=tokenizer.eos_token_id, pad=tokenizer.pad_token_id)
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> list[Tensor]:
@@ -196,10 +187,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
     def _with_template(self, prompt: str) -> str:
         if not self._processor.chat_template:
             return TEMPLATE.format(prompt=prompt)
-        content: Any = [{"type": "image"}, {"type": "text", "text": prompt}]
-        text: str = self._processor.apply_chat_template(
-            [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
-        )
+        message = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": prompt}]}
+        text: str = self._processor.apply_chat_template([message], add_generation_prompt=True, tokenize=False)
         return text.removeprefix(self._tokenizer.bos_token or "")
 
     def _clean(self, text: str) -> str:
@@ -207,7 +196,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
 
 def majority_color(texts: Sequence[str]) -> ColorAnswer:
-    """The most frequent of ``texts``, by letters alone. Raises AnswerError if it is none of the eleven words."""
+    """The most frequent of ``texts``, by letters alone, of equals the first. Raises AnswerError if it is none of the
+    eleven words."""
     [(word, _)] = Counter(_letters(text) for text in texts).most_common(1)
     if word not in colors.WORDS:
         raise unparsable(" / ".join(texts), "colour")

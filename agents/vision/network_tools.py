@@ -1,19 +1,26 @@
-"""What several networks share: attention, weights into modules, stand-ins for pickled objects, the past of beams."""
+"""What several networks share: pixels, attention, weights into modules, pickles without code, the past of beams."""
 
 from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor, nn
+from torchvision import transforms
 
 from agents import checkpoints
 from agents.errors import UnavailableError
+from agents.vision.captioner import Prepared, check_shape
 
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+CLIP_DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 COUNTER = "num_batches_tracked"  # over how many batches a norm's averages were taken: of no use, and not in every file
 # What programs of torch and fairseq pickle beside weights and words. Each is replaced by :class:`Inert`.
 INERT = re.compile(
@@ -21,6 +28,29 @@ INERT = re.compile(
     r"|numpy\.(_?core\.multiarray\.(scalar|_reconstruct)|dtype|ndarray)"
     r"|(__builtin__|builtins)\.(bool|bytes|dict|float|int|list|object|set|str|tuple)"
 )
+
+
+class ClipPixels:
+    """The middle square of an image at ``size`` x ``size`` pixels as OpenAI's ``clip.load`` prepares it, where
+    transformers rounds the corner of the crop otherwise; ``squeezed``: all of the image, as a square."""
+
+    def __init__(
+        self,
+        size: int,
+        mean: Sequence[float] = CLIP_MEAN,
+        deviation: Sequence[float] = CLIP_DEVIATION,
+        *,
+        squeezed: bool = False,
+    ) -> None:
+        self.squeezed = squeezed
+        resize = transforms.Resize((size, size) if squeezed else size, transforms.InterpolationMode.BICUBIC)
+        normalise = transforms.Normalize(mean, deviation)
+        self._transform = transforms.Compose([resize, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
+
+    def __call__(self, pixels: NDArray[np.uint8]) -> Prepared:
+        if not self.squeezed:
+            check_shape(pixels)
+        return {"pixel_values": self._transform(Image.fromarray(pixels))}
 
 
 class Inert:
@@ -88,11 +118,25 @@ def attention(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
     return nn.functional.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2)
 
 
-def continued(before: Tensor, now: Tensor, beams: int) -> Tensor:
-    """Which row of ``before`` [rows * beams, step] each row of ``now`` [rows * beams, step + 1] continues: transformers
-    shows no beam's past. Beams of a row differ, but for those of the first step, of which the first counts."""
-    begun = now[:, :-1].unflatten(0, (-1, beams))
-    same = (begun[:, :, None] == before.unflatten(0, (-1, beams))[:, None]).all(dim=-1)
-    first = torch.arange(0, len(now), beams, device=now.device)
-    rows: Tensor = (same.int().argmax(dim=-1) + first[:, None]).flatten()
-    return rows
+class BeamSums:
+    """The log-probability of each beam of a search, which transformers shows to no logits processor."""
+
+    def __init__(self, beams: int) -> None:
+        self._beams = beams
+        self._tokens: Tensor | None = None  # of the last step's beams, and their continuations' scores
+        self._totals: Tensor
+        self._scores: Tensor
+
+    def before(self, input_ids: Tensor) -> Tensor | None:
+        """[rows * beams] for ``input_ids`` [rows * beams, step]; None before the first step. Beams of a row differ, but
+        for those of the first step, of which the first counts."""
+        if self._tokens is None:
+            return None
+        begun = input_ids[:, :-1].unflatten(0, (-1, self._beams))
+        same = (begun[:, :, None] == self._tokens.unflatten(0, (-1, self._beams))[:, None]).all(dim=-1)
+        first = torch.arange(0, len(input_ids), self._beams, device=input_ids.device)
+        continued = (same.int().argmax(dim=-1) + first[:, None]).flatten()
+        return self._totals[continued] + self._scores[continued, input_ids[:, -1]]
+
+    def keep(self, input_ids: Tensor, totals: Tensor, scores: Tensor) -> None:
+        self._tokens, self._totals, self._scores = input_ids, totals, scores

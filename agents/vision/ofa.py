@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from agents import random_weights
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
-from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, PartsCaptioner, Prepared
-from agents.vision.captions import CaptionRow, CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captions import CaptionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,9 +69,11 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         return [self.folder()]
 
     def open(self) -> None:
-        from agents.vision.ofa_fairseq import OFAPixels, load_tokenizer
+        from agents.vision.network_tools import ClipPixels
+        from agents.vision.ofa_fairseq import load_tokenizer
 
-        self._images = OFAPixels(self.settings.image_size)
+        half = (0.5, 0.5, 0.5)  # as in data/mm_data/caption_dataset.py
+        self._pixels = ClipPixels(self.settings.image_size, half, half, squeezed=True)
         self._tokenizer = load_tokenizer(self._dictionary())
 
     def load(self, device: str) -> None:
@@ -83,10 +83,6 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         known = len(self._tokenizer)
         self._special |= frozenset(range(known - OWN_TOKENS, known))  # codes and coordinates are no words
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
-        assert isinstance(stimulus, CaptionStimulus)
-        return {"pixel_values": self._images(stimulus.image.decode())}
-
     def _named(self, part: str) -> tuple[str, str | None]:
         name, revision = super()._named(part)
         return name or self.settings.checkpoint, revision
@@ -94,30 +90,24 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
     def _dictionary(self) -> Path:
         from agents.checkpoints import find
 
-        return self.folder() if self.random else find(*self._named("dictionary"))
+        return find(*self._named("dictionary"))
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision import ofa_fairseq
-        from agents.vision.ofa_network import OFAModel
 
-        if self.random:
-            model: Any = random_weights.load(OFAModel, folder, self._device, self._dtype)
-        else:
-            model = ofa_fairseq.load(folder)
-            model.to(self._device, self._dtype)
+        model: Any = ofa_fairseq.load(folder)
+        model.to(self._device, self._dtype)
         config, known = model.config, len(self._tokenizer)
         if known != config.vocab_size:
             raise UnavailableError(
                 f"the dictionary in {self._dictionary()} has {known} tokens, {folder} {config.vocab_size}"
             )
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
+        self._positions = config.max_position_embeddings + len(self._ids(self.settings.prompt)), 2
         heat = self.settings.temperature
         if not self._drawn and heat not in (0, 1):  # drawn texts are warped later
             model.register_forward_hook(lambda _, args, output: replace(output, logits=output.logits / heat))
         return model
-
-    def _room(self) -> tuple[int, int]:
-        return int(self._model.config.max_position_embeddings) + len(self._ids(self.settings.prompt)), 2
 
     def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
         question = self._tokenizer(self.settings.prompt)["input_ids"]
@@ -135,15 +125,13 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         config = super()._config(returned)
         if not self.settings.count_prompt:
             config.min_new_tokens = None  # see FairseqEnd
-            config.max_new_tokens = self.settings.max_tokens + (not self.random)  # and the end
+            config.max_new_tokens = self.settings.max_tokens + 1  # and the end
         return config
 
     def _rules(self) -> list[Any]:
         from agents.vision.ofa_fairseq import FairseqEnd
 
         chosen = self.settings
-        if self.random:  # there is no end to be forced
-            return []
         least, most = (0, None) if chosen.count_prompt else (chosen.min_tokens, chosen.max_tokens)
         beams = 1 if self._drawn or not chosen.early_stopping else chosen.beams
         return [FairseqEnd(least, most, min(self._ends), self._pad, beams)]

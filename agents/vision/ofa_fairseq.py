@@ -12,17 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
-from torchvision import transforms
 from transformers import GenerationConfig, LogitsProcessor, RobertaTokenizer
 
 from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.vision.network_tools import INERT, Inert, assign, continued, layers_of
+from agents.vision.network_tools import INERT, BeamSums, Inert, assign, layers_of
 from agents.vision.ofa_network import RESNET_BLOCKS, OFAConfig, OFAModel
 
 Weights = Mapping[str, Tensor]
@@ -115,19 +111,6 @@ def _infer_config(weights: Weights, path: Path) -> OFAConfig:
     )
 
 
-class OFAPixels:
-    """Pixels as in data/mm_data/caption_dataset.py: a square by Pillow's bicubic filter, mean and deviation 0.5."""
-
-    def __init__(self, size: int) -> None:
-        square = transforms.Resize((size, size), transforms.InterpolationMode.BICUBIC)
-        normalise = transforms.Normalize([0.5] * 3, [0.5] * 3)
-        self._transform = transforms.Compose([square, transforms.ToTensor(), normalise])
-
-    def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
-        scaled: Tensor = self._transform(Image.fromarray(pixels))
-        return scaled
-
-
 def load_tokenizer(folder: Path) -> Any:
     """The byte-level BPE of vocab.json and merges.txt with OFA's 9192 special tokens after it, the same for every size.
     A text is encoded between <s> and </s>. Raises UnavailableError."""
@@ -159,16 +142,14 @@ class FairseqEnd(LogitsProcessor):
     def __init__(self, least: int, most: int | None, end: int, pad: int, beams: int = 1) -> None:
         self.least, self.most, self.end, self.pad, self.beams = least, most, end, pad, beams
         self._start: int | None = None
-        self._tokens: Tensor  # of the last step's beams, their sums, and their continuations' scores
-        self._sums: Tensor
-        self._scores: Tensor
+        self._sums = BeamSums(beams)
         self._ended: Tensor  # of each row, how many texts
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """``input_ids`` [rows, length], of which those of the first call are the prompt; ``scores`` [rows, tokens]."""
-        if first := self._start is None:
+        if self._start is None:
             self._start = input_ids.shape[1]
-        length = input_ids.shape[1] - (self._start or 0)
+        length = input_ids.shape[1] - self._start
         scores[:, self.pad] = -torch.inf
         if length < self.least:
             scores[:, self.end] = -torch.inf
@@ -177,18 +158,16 @@ class FairseqEnd(LogitsProcessor):
             scores.fill_(-torch.inf)
             scores[:, self.end] = end
         if self.beams > 1:
-            self._keep_places(input_ids, scores, first)
+            self._keep_places(input_ids, scores)
         return scores
 
-    def _keep_places(self, input_ids: Tensor, scores: Tensor, first: bool) -> None:
+    def _keep_places(self, input_ids: Tensor, scores: Tensor) -> None:
         """Take the end from beams for whose text no place is left."""
-        if first:
+        sums = self._sums.before(input_ids)
+        if sums is None:
             sums = scores.new_full((len(input_ids),), -1e9)  # as transformers begins: one beam goes on
             sums[:: self.beams] = 0
             self._ended = torch.zeros(len(input_ids) // self.beams, dtype=torch.long, device=scores.device)
-        else:
-            parent = continued(self._tokens, input_ids, self.beams)
-            sums = self._sums[parent] + self._scores[parent, input_ids[:, -1]]
         candidates = (scores + sums[:, None]).unflatten(0, (-1, self.beams)).flatten(1)
         best = candidates.topk(self.beams).indices
         ends = (best % scores.shape[1] == self.end) & candidates.gather(1, best).isfinite()
@@ -197,4 +176,4 @@ class FairseqEnd(LogitsProcessor):
         barred = torch.zeros_like(best).scatter_add_(1, best // scores.shape[1], late.long()).flatten() > 0
         scores[:, self.end] = scores[:, self.end].masked_fill(barred, -torch.inf)
         self._ended += (ends & ~late).sum(1)
-        self._tokens, self._sums, self._scores = input_ids, sums, scores
+        self._sums.keep(input_ids, sums, scores)

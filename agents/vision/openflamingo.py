@@ -14,15 +14,14 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.loading import load_part
-from agents.vision.captioner import PartsCaptioner, Prepared
-from agents.vision.captions import CaptionRow, CaptionSettings, LengthNorm
+from agents.vision.captioner import CaptionRow, LengthNorm, PartsCaptioner, Prepared
+from agents.vision.captions import CaptionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
 
-SIZE = 224  # of the images that the published tower takes
 ADDED = ("<|endofchunk|>", "<image>", "<PAD>")  # to the language model's tokens, in this order
 ANSWER = "Answer:"
 
@@ -57,38 +56,29 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
     def open(self) -> None:
         from transformers import AutoTokenizer
 
-        from agents.vision.clip_towers import ClipPixels, input_size
+        from agents.vision.clip_towers import input_size
+        from agents.vision.network_tools import ClipPixels
 
         chosen = self.settings
-        self._images = ClipPixels(SIZE if self.random else input_size(checkpoints.find(chosen.clip)))
-        self._gpt = self.folder() if self.random else checkpoints.find(chosen.language_model)
+        self._pixels = ClipPixels(input_size(checkpoints.find(chosen.clip)))
+        self._gpt = checkpoints.find(chosen.language_model)
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer", clean_up_tokenization_spaces=False)
         self._tokenizer.add_special_tokens({"extra_special_tokens": list(ADDED)})
         self._end, self._image, self._padding = self._tokenizer.convert_tokens_to_ids(list(ADDED))
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.openflamingo_network import draw, load
+        from agents.vision.openflamingo_network import load
 
         chosen, tokens, place = self.settings, len(self._tokenizer), (self._device, self._dtype)
-        as_in_papers = chosen.tower == "papers"
-        if self.random:
-            model = draw(folder, *place, as_in_papers=as_in_papers)
-        else:
-            clip = checkpoints.find(chosen.clip)
-            model = load(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
+        as_in_papers, clip = chosen.tower == "papers", checkpoints.find(chosen.clip)
+        model = load(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
         # GPT-NeoX's usual end of a text does not end a caption.
         self._use_tokens(model.language, start=self._image, end=self._end, pad=self._padding)
+        self._positions = model.language.config.max_position_embeddings, 1
+        if chosen.length_norm == "original":  # the prompt counts, and the image, but not the end
+            prompt = len(self._ids(chosen.prompt))
+            self._length_penalty = LengthNorm(chosen.length_penalty, more=prompt, cut=chosen.max_tokens)
         return model
-
-    def _length_penalty(self) -> float:
-        penalty = super()._length_penalty()
-        if self.settings.length_norm == "transformers":
-            return penalty
-        prompt = len(self._ids(self.settings.prompt))  # and the image, but not the end
-        return LengthNorm(penalty, more=prompt, cut=self.settings.max_tokens)
-
-    def _room(self) -> tuple[int, int]:
-        return int(self._model.language.config.max_position_embeddings), 1
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         keys_values: Tensor = self._model.see(self._stack(images))

@@ -6,16 +6,15 @@ them, through gates. What was trained is in the authors' checkpoint.pt, whose na
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import CLIPVisionConfig, CLIPVisionModel, GPTNeoXConfig, GPTNeoXForCausalLM
+from transformers import CLIPVisionModel, GPTNeoXForCausalLM
 
-from agents import checkpoints, random_weights
+from agents import checkpoints
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
 from agents.vision.network_tools import assign, attention, layers_of
@@ -179,19 +178,6 @@ def load(
         trained = Trained(language.config.hidden_size, tower.config.hidden_size, places, latents, depth)
     assign(trained, weights, path)
     return OpenFlamingo(tower, language, trained.to(device, dtype), as_in_papers=as_in_papers).eval()
-
-
-def draw(folder: Path, device: torch.device, dtype: torch.dtype, *, as_in_papers: bool) -> OpenFlamingo:
-    """The model with random weights. config.json in ``folder`` is GPT-NeoX's, with the tower's as vision_config."""
-    config = GPTNeoXConfig.from_pretrained(folder, local_files_only=True)
-    tower = CLIPVisionConfig(**json.loads((folder / "config.json").read_bytes())["vision_config"])
-
-    def make() -> OpenFlamingo:
-        places = range(1, config.num_hidden_layers, 2)
-        trained = Trained(config.hidden_size, tower.hidden_size, places, latents=64, depth=6)
-        return OpenFlamingo(CLIPVisionModel(tower), GPTNeoXForCausalLM(config), trained, as_in_papers=as_in_papers)
-
-    return random_weights.build(make, device, dtype)  # type: ignore[no-any-return]
 
 
 def _trained(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

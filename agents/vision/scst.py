@@ -10,35 +10,31 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import checkpoints, hub, random_weights
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
-from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, Prepared
-from agents.vision.captions import CaptionRow, CaptionSettings
+from agents.vision.captioner import CaptionRow, PartsCaptioner, Prepared
+from agents.vision.captions import CaptionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
     from transformers import GenerationConfig
 
 FILES = ("model-best.pth", "infos_fc_rl-best.pkl", "resnet101.pth")  # of weights, of words, of the ResNet's weights
-SOURCE = (
-    "github.com/ruotianluo/self-critical.pytorch links model-best.pth and infos_fc_rl-best.pkl in MODEL_ZOO.md (FC+"
-    "self_critical) and resnet101.pth in data/README.md; put the three into a folder"
-)
 SHORTEST, MOST_PIXELS = 3, 1 << 24  # the sides that the first layers need, and what memory is reckoned for
 
 
-class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
+class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
     """Two published files of weights and a third of words, in a folder."""
 
     class Settings(CaptionSettings):
         """As for every captioner; ``max_tokens`` counts the end."""
 
         checkpoint: str
-        """A folder with the published model-best.pth, infos_fc_rl-best.pkl and resnet101.pth, or "random"."""
+        """A folder with the published model-best.pth, infos_fc_rl-best.pkl and resnet101.pth."""
         prompt: Literal[""] = ""
         """Of no use here: the model continues no text."""
         length_penalty: float = Field(0.0, ge=-10, le=10)
@@ -52,66 +48,29 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
     memory = 7 * GIB
     device_memory = 7 * GIB
     model_types = ("scst",)
-
-    def files(self) -> list[Path]:
-        return [self.folder() / name for name in FILES]
+    parts = ("checkpoint",)
+    last_needs = FILES
+    source = (
+        "github.com/ruotianluo/self-critical.pytorch links model-best.pth and infos_fc_rl-best.pkl in MODEL_ZOO.md "
+        "(FC+self_critical) and resnet101.pth in data/README.md; put the three into a folder"
+    )
 
     def weight_paths(self) -> Sequence[Path]:
-        weights, _, resnet = self.files()
-        return [weights, resnet]
-
-    def missing(self) -> str | None:
-        if self.random or self.missing_packages() is not None:
-            return super().missing()
-        try:
-            wrong = checkpoints.problem(self.folder(), FILES)
-            if wrong is None:
-                return None
-            wrong = f"{self.folder()} {wrong}"
-        except UnavailableError as error:
-            wrong = str(error)
-        return f"{wrong}: {SOURCE}, and name it with --set {self.name}.checkpoint=PATH"
-
-    def fetch(self) -> Sequence[checkpoints.Download]:
-        if self.random:
-            return ()
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
-        return [hub.fetch(self.settings.checkpoint)]
+        weights, _, resnet = FILES
+        return [self.folder() / weights, self.folder() / resnet]
 
     def open(self) -> None:
-        from agents.vision.scst_network import END_WORD, SCSTConfig, WholePixels, make_tokenizer, read_words
+        from agents.vision.scst_network import make_tokenizer, read_words
 
-        if self.random:
-            count = SCSTConfig.from_pretrained(self.folder()).vocab_size
-            words = [END_WORD, *(f"word{number}" for number in range(1, count))]
-        else:
-            words = read_words(self.files()[1])
-        self._images, self._tokenizer = WholePixels(), make_tokenizer(words)
-
-    def prepare(self, stimulus: Stimulus) -> Prepared:
-        assert isinstance(stimulus, CaptionStimulus)
-        pixels = stimulus.image.decode()
-        height, width, _ = pixels.shape
-        if min(height, width) < SHORTEST:
-            raise AnswerError("image_too_narrow", f"{width} x {height} has a side of less than {SHORTEST} pixels")
-        if height * width > MOST_PIXELS:
-            raise AnswerError("image_too_large", f"{width} x {height} is more than {MOST_PIXELS} pixels, seen whole")
-        return {"pixel_values": self._images(pixels)}
+        self._pixels, self._tokenizer = _whole_picture, make_tokenizer(read_words(self.folder() / FILES[1]))
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.scst_network import END, SCSTModel, load
+        from agents.vision.scst_network import END, load
 
-        if self.random:
-            model: Any = random_weights.load(SCSTModel, folder, self._device, self._dtype)
-        else:
-            weights, words, resnet = self.files()
-            model = load(weights, resnet)
-            model.to(self._device, self._dtype)
-            if len(self._tokenizer) != model.config.vocab_size:
-                raise UnavailableError(
-                    f"{words} has {len(self._tokenizer) - 1} words, {weights} {model.config.vocab_size - 1}"
-                )
+        model = load(*self.weight_paths()).to(self._device, self._dtype)
+        words, rows = len(self._tokenizer) - 1, model.config.vocab_size - 1
+        if words != rows:
+            raise UnavailableError(f"{folder / FILES[1]} has {words} words, {folder / FILES[0]} {rows}")
         self._use_tokens(model, start=END, end=END, pad=END)
         return model
 
@@ -147,3 +106,15 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
             **options,
         )
         return generated, 1
+
+
+def _whole_picture(pixels: NDArray[np.uint8]) -> Prepared:
+    """Pixels as they are, uint8 [3, height, width]."""
+    import torch
+
+    height, width, _ = pixels.shape
+    if min(height, width) < SHORTEST:
+        raise AnswerError("image_too_narrow", f"{width} x {height} has a side of less than {SHORTEST} pixels")
+    if height * width > MOST_PIXELS:
+        raise AnswerError("image_too_large", f"{width} x {height} is more than {MOST_PIXELS} pixels, seen whole")
+    return {"pixel_values": torch.from_numpy(pixels).permute(2, 0, 1).contiguous()}

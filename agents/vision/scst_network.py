@@ -5,13 +5,10 @@ In the form of ruotianluo/self-critical.pytorch ("newfc"), whose names of weight
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torchvision.models.resnet import Bottleneck, ResNet
 from transformers import Cache, GenerationMixin, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
@@ -19,7 +16,6 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.transfer import uploaded
 from agents.vision.network_tools import INERT, assign, layers_of, read_pickle
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green and blue, as torchvision's
@@ -117,8 +113,9 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
 
     def features(self, pixels: Tensor) -> Tensor:
         """Means [batch, 2048] of pictures [batch, 3, height, width] of 0 to 255."""
-        mean, deviation = _statistics(pixels.device)
-        features: Tensor = self.resnet(((pixels.float() / 255 - mean) / deviation).to(self.dtype))
+        channels = zip(pixels.float().unbind(1), MEAN, DEVIATION, strict=True)
+        normal = torch.stack([(channel / 255 - mean) / deviation for channel, mean, deviation in channels], dim=1)
+        features: Tensor = self.resnet(normal.to(self.dtype))
         return features
 
     def forward(
@@ -139,11 +136,6 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         narrowed = topk_log_probs.clone()
         narrowed[:, named["num_beams"] :] = -torch.inf
         return super()._get_running_beams_for_next_iteration(narrowed, *others, **named)
-
-
-@lru_cache(maxsize=8)
-def _statistics(device: torch.device) -> Tensor:
-    return uploaded([torch.tensor((MEAN, DEVIATION))[:, :, None, None]], device)[0]
 
 
 def load(weights: Path, resnet: Path) -> Any:
@@ -182,10 +174,3 @@ def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
         eos_token=END_WORD,
         clean_up_tokenization_spaces=False,
     )
-
-
-class WholePixels:
-    """Pixels as they are: uint8 [height, width, 3] to uint8 [3, height, width]."""
-
-    def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
-        return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()

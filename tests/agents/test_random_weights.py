@@ -22,6 +22,7 @@ from agents.errors import UnavailableError
 from agents.pretrained import PretrainedAgent
 from agents.random_weights import Architecture, fill
 from agents.stimuli import ADAPTER, Stimulus
+from agents.vision.captioner import PartsCaptioner
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -32,8 +33,6 @@ PUBLISHED: dict[str, tuple[str, float, float]] = {
     "Salesforce/blip-image-captioning-large": ("transformers:BlipForConditionalGeneration", 446e6, 0.5),
     "Salesforce/blip2-opt-2.7b": ("transformers:Blip2ForConditionalGeneration", 3.74e9, 0.5),
     "llava-hf/llava-v1.6-mistral-7b-hf": ("transformers:LlavaNextForConditionalGeneration", 7.57e9, 0.5),
-    "caption_huge_best.pt": ("agents.vision.ofa_network:OFAModel", 930e6, 2),
-    "fc_rl": ("agents.vision.scst_network:SCSTModel", 44_549_160 - 2_049_000 + 13.4e6, 0.01),
     "facebook/detr-resnet-50": ("transformers:DetrForObjectDetection", 41e6, 1.5),
     "openai-community/gpt2-large": ("transformers:AutoModelForCausalLM", 774_030_080, 0),
     "facebook/blenderbot-400M-distill": ("transformers:AutoModelForSeq2SeqLM", 365e6, 0.5),
@@ -72,8 +71,6 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
         {"max_tokens": 5},
         5,
     ),
-    "ofa-huge": ({"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}, {"image_size": 64}, 16),
-    "openflamingo-4b": ({**TINY_TEXT, "vision_config": {**TINY_VIEW, "image_size": 224}}, {"max_tokens": 8}, 8),
     "gpt2-completion": (TINY_GPT2, {"max_tokens": 7, "word_tokens": 3}, 7),
     "blenderbot-400m": (
         {
@@ -88,7 +85,11 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
         24,  # the start token counts
     ),
 }
-PRETRAINED = [name for name, entry in catalogue.entries().items() if issubclass(entry.load_class(), PretrainedAgent)]
+PRETRAINED = [
+    name
+    for name, entry in catalogue.entries().items()
+    if issubclass(entry.load_class(), PretrainedAgent) and not issubclass(entry.load_class(), PartsCaptioner)
+]
 NO_TEXTS = {"ivsn": None, "torchvision-maskrcnn": None, "detr-resnet-50": "facebook/detr-resnet-50"}
 
 

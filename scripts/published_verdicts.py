@@ -1,0 +1,172 @@
+"""The published test's verdicts, people's or an AI judge's, as a run folder and a key for ``turinglike score``.
+
+    python scripts/published_verdicts.py FILE.json [FILE.json ...] --task word --out VERDICTS [--judge NAME]
+    turinglike score VERDICTS --out SCORES
+
+The files are those of kreimanlab/TuringTest's Plot/Data_all, {"Trial_1": {"workerID": ..., "trialData":
+{"response_speaker": ..., "groundtruth": ..., "machine_groundtruth": ..., "rt": ..., "page_name" or "imageID": ...}}},
+of all tasks but conversations. The key, VERDICTS.key.csv, is made of what they say. A worker becomes a number; nothing
+else of a worker is kept. Verdicts without a worker are those of ``--judge``. The name of a page or a clip tells the
+stimulus; a verdict without a name counts as on a stimulus of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+from serving.runs.published_benchmark import SHORT, Answered, Source, read_bytes
+
+from agents.catalogue import NAME
+from agents.errors import InputError, Problem, TuringlikeError
+from judging.trial_set import COLUMNS, SCHEMA, about_path, key_path
+from judging.verdicts import MOST_NAMED, SAID, TASK
+from serving.runs.atomic_files import replacing
+from serving.runs.csv_tables import write_rows
+from serving.runs.importing import FILES
+from serving.runs.output_paths import new_folder, refuse_existing
+from serving.runs.row_problems import strict_json
+from serving.runs.run_json import new_run_json
+
+# As the benchmark's files have them; other names are as they are, in small letters and digits.
+NAMES = {"deepgazeiii": "deepgaze3", "gpt3prcurie": "gpt3promptcurie", "gpt3prdavinci": "gpt3promptdav"}
+STIMULUS = re.compile(r"(\d+)_[a-z]_\d|.*_img(\d+)_")  # 78_e_0.html is of cue 78, ..._img35_nfix14.gif of picture 35
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The published test's verdicts, to be scored.", allow_abbrev=False)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
+    parser.add_argument("--task", required=True, choices=SHORT, help="what was judged")
+    parser.add_argument("--out", required=True, type=Path, metavar="VERDICTS", help="a new folder")
+    parser.add_argument("--judge", metavar="NAME", help="whose the verdicts without a worker are")
+    options = parser.parse_args()
+    try:
+        return write(options.files, SHORT[options.task], options.out, options.judge)
+    except TuringlikeError as error:
+        problems = error.problems[:MOST_NAMED] if isinstance(error, InputError) else ()
+        print(f"published_verdicts: {error}", *problems, sep="\n  ", file=sys.stderr)
+        return error.exit_code
+
+
+def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int:
+    """Write the folder and its key. Raises InputError with all that is wrong with the files, StorageError."""
+    if judge is not None and not NAME.fullmatch(judge):
+        raise InputError(f"--judge {judge!r}: must be of the form [a-z0-9][a-z0-9._-]*")
+    refuse_existing([key_path(out), about_path(out)], force=False)
+    trials: dict[tuple[str, ...], dict[str, Any]] = {}
+    workers: dict[str, int] = {}
+    sources, problems, unnamed = [], [], 0
+    for path in dict.fromkeys(files):
+        data = read_bytes(path)
+        source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records", None, [])
+        sources.append(source)
+        for name, entry in _entries(path, data).items():
+            if wrong := _wrong(entry, judge):
+                problems += [Problem(str(path), None, f"{name}.{field}", message) for field, message in wrong]
+                continue
+            trial, worker = entry["trialData"], entry.get("workerID")
+            page = str(trial.get("page_name") or trial.get("imageID") or "").rstrip("/").rsplit("/", 1)[-1]
+            unnamed += not page
+            agent = _agent(trial)
+            key = (page, agent) if page else (str(path), name)
+            row = trials.setdefault(key, _key_row(len(trials) + 1, task, trial["groundtruth"], agent, page))
+            number = workers.setdefault(worker, len(workers) + 1) if worker else None
+            kind, by = ("human", f"human:{number:03}") if number else ("published", f"published:{judge}")
+            raw = {"response": trial["response_speaker"], "rt": trial.get("rt")}
+            answer = {"verdict": trial["response_speaker"], "confidence": None, "reason": None}
+            source.answers.append(Answered(row["trial"], kind, by, raw, {"answer": answer}))
+    if problems:
+        raise InputError("the verdicts cannot be read", problems)
+    _write(out, sources, list(trials.values()))
+    number = sum(len(source.answers) for source in sources)
+    print(f"{out}: {number:,} verdicts on {len(trials):,} trials; {len(workers):,} people")
+    if unnamed:
+        print(f"{unnamed:,} do not say what was shown; each counts as on a stimulus of its own")
+    return 0
+
+
+def _entries(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        entries = strict_json(data)
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON in UTF-8: {error}") from None
+    if not isinstance(entries, dict) or not entries:
+        raise InputError(f"{path} must be a JSON object of trials")
+    return entries
+
+
+def _wrong(entry: Any, judge: str | None) -> list[tuple[str, str]]:
+    """The fields of an entry that hold no verdict, and why."""
+    trial = entry.get("trialData") if isinstance(entry, dict) else None
+    if not isinstance(trial, dict):
+        return [("trialData", "must be an object")]
+    wrong = [
+        (name, f"must be human or machine, not {str(trial.get(name))[:40]!r}")
+        for name in ("response_speaker", "groundtruth")
+        if trial.get(name) not in SAID
+    ]
+    machine = str(trial.get("machine_groundtruth", ""))
+    if trial.get("groundtruth") == "machine" and not re.search("[A-Za-z0-9]", machine):
+        wrong.append(("machine_groundtruth", "does not say which machine"))
+    if not entry.get("workerID") and judge is None:
+        wrong.append(("workerID", "is not there: give the judge with --judge"))
+    return wrong
+
+
+def _agent(trial: dict[str, Any]) -> str:
+    if trial["groundtruth"] == "human":
+        return "human"
+    name = re.sub("[^a-z0-9]", "", str(trial["machine_groundtruth"]).casefold())
+    return f"published:{NAMES.get(name, name)}"
+
+
+def _key_row(number: int, task: str, truth: str, agent: str, page: str) -> dict[str, Any]:
+    name = f"t{number:05}"
+    match = STIMULUS.match(page)
+    stimulus = (match[1] or match[2]) if match else page or name
+    digest = hashlib.sha256(_stimulus(name, task)).hexdigest()
+    row = {"trial": name, "sha256": digest, "asked": task, "truth": truth, "agent": agent, "stimulus": stimulus}
+    return {**dict.fromkeys(COLUMNS, ""), **row, "catch": int("catch" in agent)}
+
+
+def _stimulus(trial: str, task: str) -> bytes:
+    """What the folder keeps of a trial; the answers are not in the files."""
+    return orjson.dumps({"id": trial, "task": TASK, "asked": task})
+
+
+def _write(out: Path, sources: Sequence[Source], rows: Sequence[dict[str, Any]]) -> None:
+    run = min(source.sha256 for source in sources)[:12]
+    about = {"source": str(out.resolve() / "stimuli.jsonl"), "root": str(out.resolve()), "count": len(rows)}
+    with new_folder(out, marker="run.json", force=False) as folder:
+        meta = new_run_json(run, seed=0, samples=0) | {"imports_only": True, "set": about}
+        (folder / "run.json").write_bytes(orjson.dumps(meta, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        (folder / "stimuli.jsonl").write_bytes(b"".join(_stimulus(row["trial"], row["asked"]) + b"\n" for row in rows))
+        (folder / "records").mkdir()
+        samples: Counter[tuple[str, str]] = Counter()
+        lines: dict[str, list[bytes]] = {"human": [], "published": []}
+        for record in (record for source in sources for record in source.records(run)):
+            record["sample"] = samples[record["agent"], record["stimulus"]]
+            samples[record["agent"], record["stimulus"]] += 1
+            lines[record["kind"]].append(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        for kind, name in FILES.items():
+            if lines[kind]:
+                (folder / "records" / f"{name}.jsonl").write_bytes(b"".join(lines[kind]))
+        text = io.StringIO(newline="")
+        write_rows(text, COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
+        written = text.getvalue().encode()
+        with replacing(key_path(out)) as key:
+            key.write(written)
+        with replacing(about_path(out)) as file:
+            file.write(orjson.dumps({"schema": SCHEMA, "key_sha256": hashlib.sha256(written).hexdigest()}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

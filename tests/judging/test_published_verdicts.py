@@ -1,0 +1,97 @@
+"""The published test's verdicts against counts by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import published_verdicts
+import pytest
+
+from judging.score import CatchRate, catch_rates, measure
+from judging.score_page import methods
+from judging.verdicts import read_answers, read_verdicts
+from serving.runs.records import problems
+from serving.runs.run import Run
+
+WORKERS = ("A1SECRETID", "A2SECRETID")
+
+
+def entry(worker: str | None, spoken: str, machine: str = "", **trial: Any) -> dict[str, Any]:
+    truth = {"groundtruth": "machine" if machine else "human", "machine_groundtruth": machine}
+    result: dict[str, Any] = {"trialData": {"response_speaker": spoken, **truth, **trial}}
+    return result if worker is None else {"workerID": worker, "workerData": {"age": "36-40"}, **result}
+
+
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[dict[str, Any]], *more: str) -> int:
+    path = tmp_path / "verdicts.json"
+    path.write_text(json.dumps({f"Trial_{at}": item for at, item in enumerate(entries, start=1)}))
+    monkeypatch.setattr(sys, "argv", ["published_verdicts", str(path), "--out", str(tmp_path / "V"), *more])
+    return published_verdicts.main()
+
+
+def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = "https://example.org/static/"
+    entries = [
+        entry(worker, spoken, machine, page_name=f"{at}{page}", rt=2866)
+        for worker, spoken, machine, page in [
+            (WORKERS[0], "human", "", "3_a_0.html"),
+            (WORKERS[0], "machine", "", "14_a_2.html/"),
+            (WORKERS[0], "machine", "GPT3(pr, Curie)", "78_e_0.html"),
+            (WORKERS[0], "human", "GPT2", "3_c_0.html"),
+            (WORKERS[1], "human", "", "3_a_0.html"),
+            (WORKERS[1], "human", "", "3_a_1.html"),
+            (WORKERS[1], "human", "GPT3(pr, Curie)", "78_e_0.html"),
+            (WORKERS[1], "machine", "catch", "9_g_0.html"),
+        ]
+    ]
+    assert made(tmp_path, monkeypatch, entries, "--task", "word") == 0
+    rows = list(Run(tmp_path / "V").records("humans"))
+    assert not any(problems(row) for row in rows)
+    assert [row["agent"] for row in rows] == ["human:001"] * 4 + ["human:002"] * 4
+    assert rows[0]["raw"] == {"response": "human", "rt": 2866}
+    kept = b"".join(
+        path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != "verdicts.json"
+    )
+    assert not any(secret in kept for secret in (b"SECRETID", b"36-40"))
+    with (tmp_path / "V.key.csv").open(newline="") as file:
+        key = list(csv.DictReader(file))
+    assert [row["stimulus"] for row in key] == ["3", "14", "78", "3", "3", "9"]
+    table = read_verdicts([tmp_path / "V"])
+    result = measure(table, [], seed=0)
+    counts = ("human_human", "human_machine", "machine_human", "machine_machine")
+    assert {row.agent: tuple(getattr(row, name) for name in counts) for row in result.scores} == {
+        "all": (3, 1, 2, 1),
+        "published:gpt2": (3, 1, 1, 0),
+        "published:gpt3promptcurie": (3, 1, 1, 1),
+    }
+    [caught] = catch_rates(table)
+    assert caught == CatchRate("word_association", "catch", "machine", "people", judges=1, trials=1, right=1)
+    assert read_answers([tmp_path / "V"]) == []
+    assert "Trials were drawn" not in methods(table, {}, [{}], seed=0)
+
+
+def test_an_ai_judge_has_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [entry(None, "human"), entry(None, "machine", "DeepGazeIII"), entry(None, "human", "IVSN")]
+    assert made(tmp_path, monkeypatch, entries, "--task", "fv") == 2
+    assert "verdicts.json: Trial_1.workerID: is not there: give the judge with --judge" in capsys.readouterr().err
+    assert made(tmp_path, monkeypatch, entries, "--task", "fv", "--judge", "chatgpt") == 0
+    assert "3 do not say what was shown" in capsys.readouterr().out
+    assert [row["agent"] for row in Run(tmp_path / "V").records("published")] == ["published:chatgpt"] * 3
+    assert made(tmp_path, monkeypatch, entries, "--task", "fv", "--judge", "chatgpt") == 2  # nothing is replaced
+
+
+def test_what_says_no_verdict_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert made(tmp_path, monkeypatch, [entry("w", "both"), entry("w", "human", "?"), {}], "--task", "word") == 2
+    output = capsys.readouterr().err
+    assert "Trial_1.response_speaker: must be human or machine, not 'both'" in output
+    assert "Trial_2.machine_groundtruth: does not say which machine" in output
+    assert "Trial_3.trialData: must be an object" in output
+    assert not (tmp_path / "V").exists()

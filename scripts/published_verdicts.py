@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from serving.runs.published_benchmark import SHORT, Answered, Source, read_bytes
 
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, TuringlikeError
@@ -31,6 +30,7 @@ from judging.trial_set import COLUMNS, SCHEMA, about_path, key_path
 from judging.verdicts import MOST_NAMED, SAID, TASK
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
+from serving.runs.import_forms import SHORT, Source, read_bytes
 from serving.runs.importing import FILES
 from serving.runs.output_paths import new_folder, refuse_existing
 from serving.runs.row_problems import strict_json
@@ -66,7 +66,7 @@ def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int
     sources, problems, unnamed = [], [], 0
     for path in dict.fromkeys(files):
         data = read_bytes(path)
-        source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records", None, [])
+        source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records")
         sources.append(source)
         for name, entry in _entries(path, data).items():
             if wrong := _wrong(entry, judge):
@@ -79,10 +79,10 @@ def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int
             key = (page, agent) if page else (str(path), name)
             row = trials.setdefault(key, _key_row(len(trials) + 1, task, trial["groundtruth"], agent, page))
             number = workers.setdefault(worker, len(workers) + 1) if worker else None
-            kind, by = ("human", f"human:{number:03}") if number else ("published", f"published:{judge}")
+            by = f"human:{number:03}" if number else f"published:{judge}"
             raw = {"response": trial["response_speaker"], "rt": trial.get("rt")}
             answer = {"verdict": trial["response_speaker"], "confidence": None, "reason": None}
-            source.answers.append(Answered(row["trial"], kind, by, raw, {"answer": answer}))
+            source.add(row["trial"], by, raw, answer)
     if problems:
         raise InputError("the verdicts cannot be read", problems)
     _write(out, sources, list(trials.values()))

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
 from agents.language.engines.text_request import Sampling, TextRequest
-from agents.language.engines.transformers import Beams, TransformersEngine
+from agents.language.engines.transformers import TransformersEngine
 from agents.language.text_agent import DrawnSettings, EngineSettings, LocalAgent, TextAgent, TextSettings
 from agents.stimuli import ConversationStimulus, Family, Utterance
 
@@ -101,9 +101,13 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
 
     def make_engine(self) -> TransformersEngine:
         chosen = self.settings
-        beams = Beams(
-            chosen.beams, chosen.length_penalty, no_repeat_ngram=chosen.no_repeat_ngram, forced_end=not self.random
-        )
+        beams: dict[str, Any] = {
+            "num_beams": chosen.beams,
+            "no_repeat_ngram_size": chosen.no_repeat_ngram or None,
+            "encoder_no_repeat_ngram_size": chosen.no_repeat_ngram or None,
+        }
+        if chosen.beams > 1:
+            beams["length_penalty"] = chosen.length_penalty
         return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=BLENDERBOT_TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:

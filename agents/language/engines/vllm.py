@@ -218,7 +218,7 @@ class VLLMEngine(LocalEngine):
         try:
             async for output in outputs:
                 if say is not None:
-                    text = output.outputs[0].text.rstrip("\ufffd")
+                    text = output.outputs[0].text
                     end = request.sampling.stop_in(text)
                     say(settled(text, [request.sampling.label]) if end is None else text[:end])
         except VLLMClientError as error:

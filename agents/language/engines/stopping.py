@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import StoppingCriteria
 
-from agents.language.engines.text_request import Sampling, TextRequest
+from agents.language.engines.text_request import Sampling, TextRequest, settled
 from agents.transfer import Download, uploaded
 
 Decode = Callable[[Sequence[int]], str]
@@ -24,13 +24,6 @@ def first_stop(tokens: Sequence[int], sampling: Sampling, decode: Decode) -> int
         return None
     floor = len(decode(tokens[: sampling.min_tokens])) if sampling.min_tokens else 0
     return sampling.stop_in(decode(tokens), floor)
-
-
-def settled(text: str, stops: Sequence[str]) -> str:
-    """``text`` without what may be the beginning of a stop or of a character."""
-    text = text.rstrip("\ufffd")
-    begun = [size for stop in stops for size in range(1, len(stop)) if text.endswith(stop[:size])]
-    return text[: len(text) - max(begun, default=0)]
 
 
 class RowEnds(StoppingCriteria):

@@ -157,9 +157,9 @@ class LocalEngine(Engine):
 
 
 class PromptRow(NamedTuple):
-    """A text to generate: its index in the batch, and the tokens of its prompt, which fit the model."""
+    """A text to generate: its place in the batch, and the tokens of its prompt, which fit the model."""
 
-    index: int
+    place: int
     seed: int
     request: TextRequest
     prompt: list[int]
@@ -227,7 +227,7 @@ class TransformersEngine(LocalEngine):
                 texts[index] = error
         with torch.inference_mode():
             for group in self._grouped(rows):
-                texts.update(zip([row.index for row in group], self._generate_together(group), strict=True))
+                texts.update(zip([row.place for row in group], self._generate_together(group), strict=True))
         return [texts[index] for index in range(len(batch))]
 
     def provenance(self) -> dict[str, Any]:
@@ -249,7 +249,7 @@ class TransformersEngine(LocalEngine):
         """At most :data:`CHUNK` rows a group, with the same least number of tokens: on the CPU of similar length, in
         beam search with the same limit."""
         groups: dict[tuple[int, ...], list[PromptRow]] = {}
-        for row in sorted(rows, key=lambda row: (len(row.prompt), row.index)):
+        for row in sorted(rows, key=lambda row: (len(row.prompt), row.place)):
             sampling = row.request.sampling
             most = 0 if self._beams is None else sampling.max_tokens
             length = 0 if self._device.type == "cuda" else int(math.log(len(row.prompt), 1.25))

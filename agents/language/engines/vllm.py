@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field
 from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import vllm_processes
-from agents.language.engines.text_request import Finish, GeneratedText, Sampling, TextRequest
+from agents.language.engines.text_request import Finish, GeneratedText, Sampling, TextRequest, settled
 from agents.language.engines.transformers import LocalEngine
 from agents.loading import dtype_for, load_part
 
@@ -208,8 +208,6 @@ class VLLMEngine(LocalEngine):
         """As for every engine; raises vLLM's EngineDeadError once its process has died."""
         from vllm.exceptions import VLLMClientError
         from vllm.v1.engine.exceptions import EngineDeadError
-
-        from agents.language.engines.stopping import settled
 
         prompt, say = self.fitted_tokens(request), request.say
         parameters = sampling_params(request.sampling, seed, self._ends, request.schema, streams=say is not None)

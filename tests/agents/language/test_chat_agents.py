@@ -85,7 +85,7 @@ def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
 
 
 def _asked(agent: TextAgent[Any], stimulus: Stimulus, draw: Draw) -> TextRequest:
-    return agent.fitted_request(stimulus, draw).request
+    return agent.fitted_request(stimulus, draw)
 
 
 def _tokenizer(agents: dict[str, TextAgent[Any]], name: str) -> Any:
@@ -231,14 +231,14 @@ def test_a_long_conversation_keeps_its_opening_and_newest_messages(
     agent = agents["completion"]
     stimulus = _conversation(turns)
     request = agent.fitted_request(stimulus, _draw(turn=turns))
-    prompt = request.request.prompt or ""
+    prompt = request.prompt or ""
     assert 0 < request.left_out < turns
     assert prompt.startswith("Bob greets Ann. Ann starts")
     assert prompt.endswith(f"({turns - 1}) {('Ann', 'Bob')[turns % 2]}:")
     kept = [number for number in range(turns) if f"({number})" in prompt]
     assert kept == list(range(request.left_out, turns))
     tokenizer = _tokenizer(agents, "completion")
-    used = len(tokenizer(prompt)["input_ids"]) + request.request.sampling.max_tokens
+    used = len(tokenizer(prompt)["input_ids"]) + request.sampling.max_tokens
     # No more is left out than must be.
     oldest = stimulus.history[request.left_out - 1]
     assert used <= 512 < used + len(tokenizer(f" {oldest.speaker}: {oldest.text}")["input_ids"])
@@ -256,7 +256,7 @@ def _told(agents: dict[str, TextAgent[Any]], name: str, stimulus: ConversationSt
     engine = TransformersEngine(agents[name].folder(), template=TEMPLATES[name])
     engine.open(chat=True)
     engine.load("cpu")
-    request = agents[name].fitted_request(stimulus, _draw(turn=turn)).request
+    request = agents[name].fitted_request(stimulus, _draw(turn=turn))
     return str(_tokenizer(agents, name).decode(engine.fitted_tokens(request)))
 
 
@@ -324,13 +324,13 @@ def test_a_part_of_a_pseudo_dialogue_is_no_message(folders: dict[str, Path], nam
     draws = [Draw(1, options={"speaker": "A", "turn": 0, "pseudo": one}) for one in pseudo]
     fitted = [agent.fitted_request(about, draw) for draw in draws]
     positions = AGENTS[name][2]["positions"]
-    assert [one.request.sampling.max_tokens for one in fitted] == [72, positions // 2]
-    text = fitted[1].request.prompt or fitted[1].request.messages[-1].text
+    assert [one.sampling.max_tokens for one in fitted] == [72, positions // 2]
+    text = fitted[1].prompt or fitted[1].messages[-1].text
     kept = [f"({turn})" in text for turn in range(40)]
     assert kept == [turn >= fitted[1].left_out for turn in range(40)]
     assert 0 < fitted[1].left_out < 40
     for reply, request in zip(_replies(agent, [about, about], draws), fitted, strict=True):
-        begins = {"completion": request.request.prompt or ""}.get(name, "").rsplit("\n", 1)[-1]
+        begins = {"completion": request.prompt or ""}.get(name, "").rsplit("\n", 1)[-1]
         assert reply.answer.text.removeprefix(begins).strip(" ") == reply.raw["text"].strip(" ")  # type: ignore[attr-defined]
         assert [test(about, reply) for test in agent.filters] == [None]
 

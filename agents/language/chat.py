@@ -14,7 +14,7 @@ from agents.contract import GIB, Draw, Reply, Settings, Verdict
 from agents.language import person, prompts, pseudo_dialogue
 from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.person import PersonSettings, open_person
-from agents.language.sent_messages import TruncationSettings, read_lengths, sent_message, spoken, too_short
+from agents.language.sent_messages import TruncationSettings, own_part, read_lengths, sent_message, spoken, too_short
 from agents.language.text_agent import (
     DrawnSettings,
     EngineChoice,
@@ -116,7 +116,7 @@ class BaseChatAgent(TextAgent[C]):
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         settings = self.settings
         if self._person is not None:
-            return person.message(stimulus, text, draw)
+            return own_part(stimulus, text, *prompts.speakers(stimulus, draw.options))
         # Llama's program cuts from message 3 on.
         is_whole = settings.program == "llama-3.3" and len(stimulus.history) == 1
         truncation = None if is_whole else settings.truncation

@@ -48,7 +48,7 @@ def messages_of(*messages: tuple[str, str, float | None]) -> list[HistoryMessage
     """(p or o, text, seconds from the start) of each."""
     speakers: dict[str, Speaker] = {"p": "person", "o": "other"}
     return [
-        HistoryMessage(None if at is None else START + timedelta(seconds=at), speakers[who], text)
+        HistoryMessage(speakers[who], text, None if at is None else START + timedelta(seconds=at))
         for who, text, at in messages
     ]
 

@@ -106,7 +106,8 @@ class BaseChatAgent(TextAgent[C]):
         if self._person is not None:
             character = self._person.character(stimulus, draw)
         else:
-            character = prompts.chat_character(stimulus, draw, settings.program, settings.parts)
+            system, _ = prompts.chat_instructions(stimulus, draw, settings.program, settings.parts)
+            character = system if settings.program in prompts.ONE_SIDED else ""
         return pseudo_dialogue.chat_request(stimulus, draw, history, sampling, character)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:

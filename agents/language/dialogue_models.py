@@ -32,19 +32,6 @@ BLENDERBOT_TEMPLATE = (
 GREETINGS = ("Hi!\nWhat do you think about {topic}?",)
 
 
-def _request(
-    stimulus: ConversationStimulus,
-    draw: Draw,
-    history: Sequence[Utterance],
-    greetings: Sequence[str],
-    sampling: Sampling,
-) -> TextRequest:
-    name, _ = prompts.speakers(stimulus, draw.options)
-    is_complete = len(history) == len(stimulus.history)
-    greeting = prompts.greeting(stimulus, draw.sample, greetings) if is_complete else None
-    return TextRequest(messages=prompts.chat(name, history, greeting), sampling=sampling)
-
-
 class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
     """Continues all messages of both speakers, each followed by the end of text, by the next."""
 
@@ -66,8 +53,8 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAge
         return TransformersEngine(self.folder(), precision=self.settings.precision, template=DIALOGPT_TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        sampling = self.settings.sampling(self.settings.temperature, self.settings.max_tokens)
-        return _request(stimulus, draw, history, self.settings.greetings, replace(sampling, min_tokens=1))
+        sampling = replace(self.settings.sampling(self.settings.temperature, self.settings.max_tokens), min_tokens=1)
+        return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)
 
 
 class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
@@ -114,4 +101,4 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
         # The engine counts the tokens after the start token.
         least, most = self.settings.min_tokens - 1, self.settings.max_tokens - 1
         sampling = Sampling(temperature=0, min_tokens=least, max_tokens=most)
-        return _request(stimulus, draw, history, self.settings.greetings, sampling)
+        return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)

@@ -6,12 +6,10 @@ raises AnswerError ``unparsable``, with the reply in its message, rather than ta
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from agents.errors import AnswerError
 from agents.language.words.replies import is_apology, unmarked
@@ -91,21 +89,10 @@ def read_objects(text: str, most: int = 3) -> list[str]:
 
 
 def _named_in_json(text: str) -> list[str]:
-    match = re.search(r"[\[{].*[\]}]", text, re.DOTALL)
-    try:
-        value = json.loads(match.group()) if match else []
-    except (ValueError, RecursionError):
-        return []
-    if isinstance(value, dict):
-        value = next((inner for inner in value.values() if isinstance(inner, list)), list(value.values()))
-    labels = [_label(entry) for entry in value]
-    return labels if all(labels) else []
-
-
-def _label(value: Any) -> str:
-    if isinstance(value, dict):
-        value = next((value[key] for key in ("object", "label", "name", "response", "word") if key in value), "")
-    return value if isinstance(value, str) else ""
+    """The strings of a JSON value, without its keys."""
+    plain = _FENCE.sub("", text).lstrip()
+    strings = re.findall(r'"([^"]*)"\s*(:?)', plain) if plain[:1] in ("[", "{") else []
+    return [text for text, is_key in strings if not is_key]
 
 
 def _named_in_lines(text: str) -> list[str]:

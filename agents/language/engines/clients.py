@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from agents.contract import NO_ANSWER, Address, Settings
+from agents.contract import NO_ANSWER, Address, Agent, Settings
 from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
 from agents.language.engines.text_request import Engine, GeneratedText
 
@@ -197,8 +197,7 @@ class ServerEngine(Engine, Generic[S]):
     def _connected(self) -> Any:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            missing = self.missing()
-            if missing is not None:
+            if (missing := self.missing()) is not None:
                 raise UnavailableError(missing)
             self._client, self._loop = self._new_client(), loop
         return self._client
@@ -230,6 +229,38 @@ class ServerEngine(Engine, Generic[S]):
 
     def _name(self, value: Any) -> str | None:
         return self._cleared(value)[:200] if isinstance(value, str) and value else None
+
+
+class ServerModel(Agent[S]):
+    """Base of the agents whose model is on a server; an ``engine`` class speaks to it."""
+
+    engine: ClassVar[type[ServerEngine[Any]]]
+    _engine: ServerEngine[Any]
+
+    def __init__(self, settings: S, name: str) -> None:
+        super().__init__(settings, name)
+        self._engine = self.engine(settings)
+
+    def environment(self) -> tuple[str, ...]:
+        return (self.settings.key_variable,)
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        return self.settings.model, None
+
+    def missing(self) -> str | None:
+        return self._engine.missing() or super().missing()
+
+    def load(self, device: str) -> None:
+        if (missing := self._engine.missing()) is not None:
+            raise UnavailableError(missing)
+        super().load(device)
+
+    def provenance(self) -> dict[str, Any]:
+        return {**super().provenance(), **self._engine.provenance()}
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._engine.aclose()
 
 
 def reason(body: Any) -> str:

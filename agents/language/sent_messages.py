@@ -8,14 +8,15 @@ exclamation or question mark within the length. Words are separated by spaces.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Collection, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from agents.answers import TurnAnswer, WordAnswer, is_blank
 from agents.contract import Draw, Reply, Settings, Verdict
@@ -34,6 +35,7 @@ _NOBODY = re.compile(rf"{_BEFORE}(?:([A-Za-z]|\d{{1,2}}){_AFTER}(?!\d)(?![)(/|3]
 _QUOTES = {'"': '"', "“": "”", "”": "”", "«": "»", "„": "“", "‘": "’", "「": "」"}
 _MOST_LABELS = 3  # in a row
 _LONGEST = 100_000  # words
+_LENGTH = TypeAdapter(Annotated[int, Field(ge=0, le=_LONGEST)])
 
 
 class Label(NamedTuple):
@@ -73,19 +75,6 @@ def leading_label(text: str, own: Collection[str], others: Collection[str]) -> L
     return Label("nobody", match[0].strip(), match.end())
 
 
-def without_label(text: str, own: Collection[str], others: Collection[str], *, whose: Collection[str]) -> str:
-    """``text`` without the labels of ``whose`` at its beginning, and without quotation marks around what follows."""
-    for _ in range(_MOST_LABELS):
-        label = leading_label(text, own, others)
-        if label is None or label.whose not in whose:
-            break
-        text = text[label.end :]
-    closing = _QUOTES.get(text[:1])
-    within = text[1:-1]
-    is_quoted = closing is not None and len(text) > 1 and text[-1] == closing and not {text[0], closing} & set(within)
-    return within.strip() if is_quoted else text
-
-
 def may_change(text: str) -> bool:
     """Whether the beginning of a ``text`` that is still generated may turn out to be a label or a quotation."""
     return text.lstrip(" *_")[:1] in _QUOTES or re.fullmatch(r"[\W_]*\w*[\W_]*", text) is not None
@@ -111,8 +100,14 @@ def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str,
     machines another's stays, as the filters look for it."""
     names = stimulus.names or (name, other)
     own, others = short_names(names, name) if name in names else (_labels_of(name), _labels_of(other))
-    whose = ("own",) if stimulus.type == "MM" else ("own", "other", "nobody")
-    return without_label(text, own.union(also), others, whose=whose)
+    for _ in range(_MOST_LABELS):
+        label = leading_label(text, own.union(also), others)
+        if label is None or (label.whose != "own" and stimulus.type == "MM"):
+            break
+        text = text[label.end :]
+    closing, within = _QUOTES.get(text[:1]), text[1:-1]
+    is_quoted = closing is not None and len(text) > 1 and text[-1] == closing and not {text[0], closing} & set(within)
+    return within.strip() if is_quoted else text
 
 
 # lengths
@@ -148,21 +143,9 @@ def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] 
     return max(settings.least, length)
 
 
-class _Message(BaseModel):
-    agent: str | None = None
-    text: str
-
-
-class _Conversation(BaseModel):
-    messages: list[_Message] = []
-
-
-class _Record(BaseModel):
-    answer: _Conversation | None
-
-    def peoples_lengths(self) -> list[int]:
-        messages = self.answer.messages if self.answer is not None else []
-        return [len(message.text.split()) for message in messages if (message.agent or "").startswith("human")]
+def _peoples_lengths(record: str) -> list[int]:
+    messages = (json.loads(record)["answer"] or {}).get("messages", ())
+    return [len(message["text"].split()) for message in messages if (message.get("agent") or "").startswith("human")]
 
 
 def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
@@ -182,19 +165,15 @@ def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
     problems: list[Problem] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if path.suffix == ".jsonl" and text:
-            try:
-                lengths += _Record.model_validate_json(text).peoples_lengths()
-            except ValidationError as error:
-                problems.append(Problem(str(path), number, None, f"no record: {error.errors()[0]['msg']}"))
-        elif text.isascii() and text.isdigit() and len(text) <= 6 and int(text) <= _LONGEST:
-            lengths.append(int(text))
-        elif text:
-            problems.append(Problem(str(path), number, None, f"{text[:40]!r} is no whole number from 0 to {_LONGEST}"))
-    if problems:
+        try:
+            if text and path.suffix == ".jsonl":
+                lengths += _peoples_lengths(text)
+            elif text:
+                lengths.append(_LENGTH.validate_strings(text))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            problems.append(Problem(str(path), number, None, f"is no record, or no whole number from 0 to {_LONGEST}"))
+    if problems or not lengths:
         raise InputError(f"{path}: {len(problems)} of {len(lines)} lines hold no length", problems)
-    if not lengths:
-        raise InputError(f"{path}: holds no length")
     return tuple(lengths)
 
 

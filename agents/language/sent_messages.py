@@ -19,8 +19,9 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from agents.answers import TurnAnswer, WordAnswer, is_blank
+from agents.checkpoints import short_text
 from agents.contract import Draw, Reply, Settings, Verdict
-from agents.errors import InputError, Problem
+from agents.errors import InputError
 from agents.language.prompts import GREETED, SIDES
 from agents.language.pseudo_dialogue import read_messages
 from agents.language.words.replies import no_word
@@ -35,7 +36,7 @@ _NOBODY = re.compile(rf"{_BEFORE}(?:([A-Za-z]|\d{{1,2}}){_AFTER}(?!\d)(?![)(/|3]
 _QUOTES = {'"': '"', "“": "”", "”": "”", "«": "»", "„": "“", "‘": "’", "「": "」"}
 _MOST_LABELS = 3  # in a row
 _LONGEST = 100_000  # words
-_LENGTH = TypeAdapter(Annotated[int, Field(ge=0, le=_LONGEST)])
+_LENGTHS = TypeAdapter(tuple[Annotated[int, Field(ge=0, le=_LONGEST)], ...])
 
 
 class Label(NamedTuple):
@@ -158,23 +159,17 @@ def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
     if path is None:
         return ()
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a file of lengths: {error}") from None
-    lengths: list[int] = []
-    problems: list[Problem] = []
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        try:
-            if text and path.suffix == ".jsonl":
-                lengths += _peoples_lengths(text)
-            elif text:
-                lengths.append(_LENGTH.validate_strings(text))
-        except (ValueError, LookupError, TypeError, AttributeError):
-            problems.append(Problem(str(path), number, None, f"is no record, or no whole number from 0 to {_LONGEST}"))
-    if problems or not lengths:
-        raise InputError(f"{path}: {len(problems)} of {len(lines)} lines hold no length", problems)
-    return tuple(lengths)
+        text = path.read_text(encoding="utf-8-sig")
+        if path.suffix == ".jsonl":
+            lengths = tuple(length for line in text.splitlines() for length in _peoples_lengths(line))
+        else:
+            lengths = _LENGTHS.validate_python(text.split())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        lines = "records of conversations" if path.suffix == ".jsonl" else f"whole numbers from 0 to {_LONGEST}"
+        raise InputError(f"{path}: cannot be read as {lines}: {short_text(error)}") from None
+    if not lengths:
+        raise InputError(f"{path}: holds no length")
+    return lengths
 
 
 def truncate(text: str, words: int, fallback: Fallback = "empty") -> str:

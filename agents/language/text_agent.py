@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from agents import checkpoints
 from agents.answers import TurnAnswer
-from agents.contract import Agent, Draw, Reply, Verdict
+from agents.contract import Agent, Draw, Reply, Verdict, is_installed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.language import prompts, pseudo_dialogue
@@ -25,7 +25,6 @@ from agents.language.engines.clients import ServerText
 from agents.language.engines.text_request import Engine, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import LocalEngine, TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
-from agents.language.engines.vllm import missing as missing_vllm
 from agents.language.sent_messages import may_change, spoken, too_short
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
@@ -142,7 +141,9 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return self._vllm() is not None
 
     def missing(self) -> str | None:
-        return super().missing() or (missing_vllm() if self.continuous() else None)
+        if self.continuous() and not is_installed("vllm"):
+            return "the package vllm is not installed: pip install 'turinglike[vllm]'"
+        return super().missing()
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -63,13 +62,6 @@ class VLLMSettings(Settings):
         return int(self.cache_gib * GIB)
 
 
-def missing() -> str | None:
-    """What keeps vLLM from running here, as a sentence, or None."""
-    if find_spec("vllm") is None:
-        return "the package vllm is not installed: pip install 'turinglike[vllm]'"
-    return None
-
-
 def sampling_params(
     sampling: Sampling,
     seed: int,
@@ -116,11 +108,8 @@ class VLLMEngine(LocalEngine):
         self._thread: ThreadPoolExecutor | None = None
 
     def open(self, *, chat: bool = False) -> None:
-        """Load the tokenizer. Raises UnavailableError, also where vLLM or an end token is missing."""
         from transformers import GenerationConfig
 
-        if (not_installed := missing()) is not None:
-            raise UnavailableError(not_installed)
         super().open(chat=chat)
         if self._encodes:
             raise UnavailableError(f"{self.folder}: vLLM runs no models with an encoder; use the transformers engine")
@@ -148,13 +137,11 @@ class VLLMEngine(LocalEngine):
             from vllm.v1.engine.async_llm import AsyncLLM
 
             kind = "cpu" if device == "cpu" else "cuda"
-            if current_platform.device_type != kind:
+            if current_platform.device_type != kind or device not in ("cpu", "cuda", "cuda:0"):
                 raise UnavailableError(
-                    f"vLLM {vllm.__version__} as it is installed here runs on {current_platform.device_type or 'no'} "
-                    f"device, not on {device}; use the transformers engine, or a build of vLLM for {kind}"
+                    f"vLLM {vllm.__version__} as it is installed here runs on the first device of the kind "
+                    f"{current_platform.device_type or 'none'}, not on {device}; use the transformers engine"
                 )
-            if device not in ("cpu", "cuda", "cuda:0"):
-                raise UnavailableError(f"vLLM takes the first GPU that it sees, not {device}: set CUDA_VISIBLE_DEVICES")
             try:
                 return AsyncLLM.from_engine_args(vllm.AsyncEngineArgs(**self.engine_arguments(device)))
             except Exception as error:  # of a hundred kinds
@@ -179,13 +166,7 @@ class VLLMEngine(LocalEngine):
                 "max_num_batched_tokens": max(self._positions, CPU_TOKENS),
             }
         else:
-            needed, total = self._device_memory, int(current_platform.get_device_total_memory())
-            if needed > total:
-                raise UnavailableError(
-                    f"{self.folder} needs {needed / GIB:.1f} GiB of GPU memory, this GPU has {total / GIB:.1f} GiB: "
-                    "choose a smaller cache_gib, or more GPUs by tensor_parallel"
-                )
-            memory = {"gpu_memory_utilization": needed / total}
+            memory = {"gpu_memory_utilization": self._device_memory / int(current_platform.get_device_total_memory())}
         return {
             "model": str(self.folder),
             "dtype": self._dtype,

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import tiny_language
-from pydantic import ValidationError
 from transformers import AutoTokenizer
 
 from agents import catalogue
@@ -20,7 +19,6 @@ from agents.language.completion import CompletionAgent
 from agents.language.dialogue_models import BLENDERBOT_TEMPLATE as BLENDERBOT
 from agents.language.dialogue_models import DIALOGPT_TEMPLATE as DIALOGPT
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
-from agents.language.engines.text_request import TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.filters.policies import CHAT, COMPLETION, MEASURE, papers_policy
 from agents.language.prompts import GREETINGS
@@ -84,10 +82,6 @@ def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
     return Draw(seed=seed, options={"speaker": "AB"[turn % 2], "turn": turn}, **more)
 
 
-def _asked(agent: TextAgent[Any], stimulus: Stimulus, draw: Draw) -> TextRequest:
-    return agent.fitted_request(stimulus, draw)
-
-
 def _tokenizer(agents: dict[str, TextAgent[Any]], name: str) -> Any:
     return AutoTokenizer.from_pretrained(agents[name].folder())
 
@@ -143,28 +137,14 @@ def test_a_person_hears_the_message_that_is_sent_as_far_as_it_is_said(
         assert not any(heard[6:])  # which filters may reject
 
 
-# what is asked
-
-
-def test_a_chat_model_is_asked_with_the_papers_choices(agents: dict[str, TextAgent[Any]]) -> None:
-    agent = agents["chat"]
-    stimulus = _conversation(3, personas=["witty", "calm"])
-    asked = _asked(agent, stimulus, _draw(turn=3))
-    assert [one.role for one in asked.messages] == ["system", "user"]
-    assert asked.messages[0].text.startswith("Ann is witty and is having a natural conversation")
-    assert asked.messages[1].text.startswith("Bob is calm and is having a natural conversation")
-    sampling = asked.sampling
-    assert set(sampling.stops) == {"Bob:", "Ann:"}
-    assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.max_tokens) == (2, 2, 80)
-    assert _asked(agent, _conversation(), _draw()).messages[1].text.endswith("A: Hi! \n:")
-
-
 def test_the_temperature_rises_with_the_attempts(agents: dict[str, TextAgent[Any]]) -> None:
     agent = agents["chat"]
     assert agent.attempts == 6
-    found = [_asked(agent, _conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
+    found = [agent.fitted_request(_conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
     assert found == pytest.approx([0.6, 0.68, 0.76, 0.84, 0.92, 1.0])
-    words = [_asked(agent, _word(), Draw(seed=0, attempt=k)).sampling for k in range(6)]
+    completion = [agents["completion"].fitted_request(_conversation(1), _draw(attempt=k)) for k in range(6)]
+    assert [request.sampling.temperature for request in completion] == [0.8] * 3 + [1.0] * 3
+    words = [agent.fitted_request(_word(), Draw(seed=0, attempt=k)).sampling for k in range(6)]
     assert {one.temperature for one in words} == {1.0}
     assert {one.frequency_penalty for one in words} == {0.0}
 
@@ -179,9 +159,9 @@ def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path
     [test] = agent.filters
     assert all(test(_conversation(), one) is None for one in first)  # "Hey" has fewer words than are wanted
     stimulus = _conversation(1, exchanges=24)
-    found = [_asked(agent, stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(1, 24)]
+    found = [agent.fitted_request(stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(1, 24)]
     assert found == pytest.approx([0.6, *(0.6 + 0.4 / 22 * i for i in range(22))])
-    asked = _asked(agent, stimulus, _draw(turn=1)).sampling
+    asked = agent.fitted_request(stimulus, _draw(turn=1)).sampling
     assert (asked.frequency_penalty, asked.presence_penalty, asked.stops) == (0, 0, ("A:", "B:"))
     [reply] = _replies(agent, [stimulus], [_draw(turn=1)])
     assert isinstance(reply.answer, TurnAnswer)
@@ -206,22 +186,6 @@ def test_nothing_that_is_said_to_a_person_is_filtered_or_cut(
     said = " ".join(reply.raw["text"].split())
     assert len(said.split()) > 1
     assert (reply.answer.text == said) != asked_again
-
-
-def test_a_completion_model_is_asked_as_gpt_3_was(agents: dict[str, TextAgent[Any]]) -> None:
-    agent = agents["completion"]
-    asked = _asked(agent, _conversation(3), _draw(turn=3))
-    assert asked.prompt is not None
-    assert asked.prompt.startswith("Bob greets Ann. Ann starts to talk about movies. Both ask long questions")
-    assert asked.prompt.endswith(
-        " Bob: Hi! Ann: I like music. (0) Bob: Why do you say that? (1) Ann: They are boring! (2) Bob:"
-    )
-    sampling = asked.sampling
-    assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.top_p) == (2, 2, 1)
-    assert sampling.max_tokens == 60
-    assert set(sampling.stops) == {"Ann:", "Bob:"}
-    found = [_asked(agent, _conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
-    assert found == [0.8, 0.8, 0.8, 1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("turns", [40, 41, 42, 43])
@@ -268,7 +232,7 @@ def test_dialogpts_messages_are_joined_by_the_end_of_text(agents: dict[str, Text
     assert found.count("<|endoftext|>") == 5  # the greeting and four messages
     assert _told(agents, "dialogpt", _conversation(), 0) == "Hi! What do you think about movies?<|endoftext|>"
     assert _told(agents, "dialogpt", _conversation(topic=None), 0) == "Hi!<|endoftext|>"
-    assert _asked(agents["dialogpt"], _conversation(), _draw()).sampling.top_k == 10
+    assert agents["dialogpt"].fitted_request(_conversation(), _draw()).sampling.top_k == 10
 
 
 @pytest.mark.parametrize("turns", [1, 4, 9, 30])
@@ -373,28 +337,6 @@ def test_by_llamas_program_the_second_message_alone_is_not_cut(folders: dict[str
     assert (reply.answer.text == text) == (exchanged == 1)
 
 
-# word association
-
-
-# settings and checkpoints
-
-
-@pytest.mark.parametrize(
-    ("name", "chosen"),
-    [
-        ("chat", {"temperature": 0.001}),
-        ("chat", {"program": "gpt-5"}),
-        ("blenderbot", {"attempts": 2}),
-    ],
-)
-def test_bad_settings_are_refused(folders: dict[str, Path], name: str, chosen: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        _agent(name, folders[name], **chosen)
-
-
-# what the model is told
-
-
 @pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("speaker", ["A", "B"])
 def test_the_instructions_are_what_the_model_is_told_before_all_messages(
@@ -402,10 +344,10 @@ def test_the_instructions_are_what_the_model_is_told_before_all_messages(
 ) -> None:
     stimulus, draw = _conversation(turns, personas=["shy", "loud"]), Draw(seed=1, options={"speaker": speaker})
     chat, completion = agents["chat"], agents["completion"]
-    system, user = _asked(chat, stimulus, draw).messages
+    system, user = chat.fitted_request(stimulus, draw).messages
     assert f"{system.text}\n{user.text}".startswith(str(chat.instructions(stimulus, draw)))
     opening = completion.instructions(stimulus, draw)
     assert opening is not None
-    assert (_asked(completion, stimulus, draw).prompt or "").split(": Hi!")[0].rpartition(" ")[0] == opening
+    assert (completion.fitted_request(stimulus, draw).prompt or "").split(": Hi!")[0].rpartition(" ")[0] == opening
     for name in agents.keys() - PROMPT_AGENTS:
         assert agents[name].instructions(stimulus, draw) is None

@@ -103,10 +103,9 @@ def test_a_row_says_what_it_says_alone(engines: dict[str, TransformersEngine], f
     assert len({one.text for one in together}) > 15
 
 
-@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("width", [1, 4])
-def test_beams_of_a_row_are_those_it_has_alone(folders: dict[str, Path], family: str, width: int) -> None:
-    engine = _loaded(folders[family], beams={"num_beams": width, **(NO_REPEATS if family == "blenderbot" else {})})
+def test_beams_of_a_row_are_those_it_has_alone(folders: dict[str, Path], width: int) -> None:
+    engine = _loaded(folders["blenderbot"], beams={"num_beams": width, **NO_REPEATS})
     limits = [(5, 16), (0, 16), (5, 9)]
     asked = [
         TextRequest(
@@ -148,17 +147,6 @@ def test_greedy_texts_are_those_of_transformers_generate(
     plain = Plain(folders[family])
     said = _say(engines[family], [TextRequest(prompt, sampling=GREEDY) for prompt in PROMPTS])
     expected = [plain.said(prompt, num_beams=1, max_new_tokens=24) for prompt in PROMPTS]
-    assert [(one.raw, one.tokens, one.finish) for one in said] == expected
-
-
-@pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_beams_are_those_of_transformers_generate(folders: dict[str, Path], family: str) -> None:
-    plain = Plain(folders[family])
-    options = {"num_beams": 4, "length_penalty": 0.65}
-    engine = _loaded(folders[family], beams=options)
-    sampling = Sampling(min_tokens=3, max_tokens=14)
-    said = _say(engine, [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS])
-    expected = [plain.said(prompt, min_new_tokens=3, max_new_tokens=14, **options) for prompt in PROMPTS]
     assert [(one.raw, one.tokens, one.finish) for one in said] == expected
 
 
@@ -442,17 +430,6 @@ def test_logits_that_are_no_numbers_fail_their_own_row_only(
 @pytest.fixture
 def copy(folders: dict[str, Path], tmp_path: Path) -> Path:
     return Path(shutil.copytree(folders["llama"], tmp_path / "copy"))
-
-
-def test_no_code_of_a_checkpoint_is_run(copy: Path, tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    config = json.loads((copy / "config.json").read_text())
-    own = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
-    (copy / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": own}))
-    (copy / "own.py").write_text(f"open({str(made)!r}, 'w').close()\n")
-    with pytest.raises(UnavailableError, match="configuration"):
-        TransformersEngine(copy).open()
-    assert not made.exists()
 
 
 def test_a_model_that_never_ends_is_refused(copy: Path) -> None:

@@ -1,11 +1,7 @@
-"""Models trained on exchanges of messages: DialoGPT and BlenderBot. Neither knows a topic: it stands in the greeting
-before the first message.
+"""Models trained on exchanges of messages, which know a topic only from the greeting before the first message.
 
-DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2, trained on messages that its end token joins.
-
-BlenderBot (Roller et al. 2021, arXiv 2004.13637) encodes the newest messages and searches the next with beams. The
-papers used BlenderBot 3 with 175 thousand million weights; these are its forerunners, of 400 million and 3 thousand
-million.
+DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2. BlenderBot (Roller et al. 2021, arXiv 2004.13637) encodes the
+newest messages and searches the next with beams; the papers used BlenderBot 3, these are its forerunners.
 """
 
 from __future__ import annotations

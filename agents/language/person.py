@@ -1,8 +1,7 @@
 """A chat agent that writes as a person does, from that person's chat history.
 
-X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person, messages with times; its prompt is
-not published, and this prompt is this project's. It is a log: the newest turns of the history, what an agent wrote
-itself beforehand (:mod:`agents.language.pseudo_dialogue`), and the present conversation.
+X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person. Its prompt is not published; this
+project's is a log: the newest turns of the history, a pseudo-dialogue if there is any, and the present conversation.
 """
 
 from __future__ import annotations

@@ -3,15 +3,13 @@
 Completion models and word association: 2022 paper, S6.1.3 and S7.1.4; 2025 paper, Methods. Chat models: three programs
 of kreimanlab/TuringTest ("Code for generating AI-AI conversations": GPT3.ipynb for GPT-4o, Claude.py, LLama.ipynb):
 
-- GPT-4o and Claude: the system message is the part of the friend who says the first message. The user's only text
-  is the part of the friend who greets, "A: Hi!", and the messages, each followed by the next speaker's name. Claude's
-  program never introduces its names: here A says the first message, B greets.
-- Llama 3.3: the speaker's own part is the system message, and every message is the user's, with its speaker's letter
-  but for the very first: a greeting of :data:`GREETINGS` that no model writes.
+- GPT-4o, Claude: the system message is the part of who says the first message; the user's only text is the part of who
+  greets, "A: Hi!", and the messages, each followed by the next speaker's name. By Claude's, A says the first message.
+- Llama 3.3: the system message is the speaker's part; every message is the user's, with its speaker's letter but for
+  the first, a greeting of :data:`GREETINGS` that no model writes.
 
-Of the online test the paper prints the prompts of an AI that plays a person ("gpt-3.5") and of an AI that admits to be
-an AI ("gpt-3.5-ai"): the prompt is the system message, the other's messages are the user's, its own the assistant's.
-"judge" asks the questions of that test in the same form; its prompt is this project's.
+"gpt-3.5" plays a person, "gpt-3.5-ai" an AI, as the paper prints of its online test, as the assistant of a chat;
+"judge" asks that test's questions, in words of this project.
 """
 
 from __future__ import annotations
@@ -107,8 +105,7 @@ def completion_request(
     separator: str = " ",
     template: Template = "2022",
 ) -> TextRequest:
-    """The next message after ``history``. It ends where a speaker's name begins; in a burst the speaker's own name
-    begins another message.
+    """The next message after ``history``, which ends where a speaker's name begins (in a burst the other's):
 
     "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:"
     """
@@ -175,11 +172,8 @@ def dialogue_request(
 def chat(
     stimulus: ConversationStimulus, assistant: str, history: Sequence[Utterance], greeting: str | None = None
 ) -> list[ChatMessage]:
-    """The messages as a chat in which ``assistant`` is the assistant.
-
-    Messages in a row from a side are joined, as many templates want speakers to take turns. As they want the user to
-    begin, ``greeting``, if any, goes before a first message of the assistant's.
-    """
+    """The messages as a chat in which ``assistant`` is the assistant: messages in a row from a side are joined, and
+    ``greeting``, if any, goes before a first message of the assistant's, as templates want it."""
     side = _side(assistant, stimulus)
     messages = [
         ChatMessage("assistant" if speaker == side else "user", "\n".join(message.text for message in in_a_row))
@@ -201,11 +195,8 @@ def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
 
 
 def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> Parts:
-    """(the system message, how the user's text begins): ``parts``, or the program's, filled in.
-
-    A missing topic is "something"; a speaker without a persona has none. In a burst, which the papers' programs do not
-    know, it says that there may be several messages.
-    """
+    """(the system message, how the user's text begins): ``parts``, or the program's, filled in; in a burst, which the
+    papers' programs do not know, with a sentence on it."""
     texts = parts or PARTS[program]
     if program in ONE_SIDED:
         side = _side(speakers(stimulus, draw.options)[0], stimulus)

@@ -1,9 +1,8 @@
-"""What becomes of a generated message: a label before it is removed, it is cut to the lengths of people's and put in
-small letters, or it is too short.
+"""What becomes of a generated message: a label ("Karen:", "B:", "1:") before it is removed, it is cut to the lengths of
+people's and put in small letters, or it is too short.
 
-Labels ("Karen:", "B:", "1:") come of prompts that have messages in that form. The 2025 paper draws a length in words
-for each reply and cuts a longer reply "at the most appropriate punctuation mark": in its programs the last full stop,
-exclamation or question mark within the length. Words are separated by spaces.
+The 2025 paper draws a length in words for each reply and cuts a longer reply "at the most appropriate punctuation
+mark": in its programs the last full stop, exclamation or question mark within the length.
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ def short_names(names: Sequence[str], speaker: str) -> tuple[set[str], set[str]]
 
 
 def leading_label(text: str, own: Collection[str], others: Collection[str]) -> Label | None:
-    """The label with which ``text`` begins: a name of the speaker's ``own`` or the ``others``, in any case, or any
-    letter, number or nothing before a colon, which is nobody's."""
+    """The label with which ``text`` begins: a name, in any case, or any letter, number or nothing before a colon, which
+    is nobody's."""
     known = sorted({*own, *others}, key=len, reverse=True)
     names = "|".join(re.escape(name) for name in known if name.strip())
     match = re.match(rf"{_BEFORE}({names}){_AFTER}\s*", text, re.IGNORECASE) if names else None
@@ -150,11 +149,8 @@ def _peoples_lengths(record: str) -> list[int]:
 
 
 def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
-    """The lengths in words in the file of the ``settings``; none if they name no file. Raises InputError.
-
-    A ``.jsonl`` file holds records: the lengths are those of the messages of speakers called "human…". Any other has a
-    whole number from 0 a line; empty lines do not count.
-    """
+    """The lengths in words in the settings' file, if any: whole numbers, or in ``.jsonl`` records of conversations,
+    whose speakers called "human…" count. Raises InputError."""
     path = None if settings is None else settings.lengths
     if path is None:
         return ()
@@ -173,8 +169,8 @@ def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
 
 
 def truncate(text: str, words: int, fallback: Fallback = "empty") -> str:
-    """``text`` if it has at most ``words`` words; otherwise its beginning, up to the last ``.``, ``!`` or ``?`` within
-    them. ``fallback`` says what is left where there is none: nothing, or all of the text."""
+    """``text``, or of more than ``words`` words its beginning up to the last ``.``, ``!`` or ``?`` within them; where
+    there is none, what ``fallback`` says."""
     parts = text.split()
     if len(parts) <= words:
         return text
@@ -206,10 +202,9 @@ def too_short(
     stimulus: Stimulus, reply: Reply, least: int, attempts: int, *, before_cut: bool = False
 ) -> Verdict | None:
     """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words, as they are sent
-    or ``before_cut``.
+    or ``before_cut``; the last of the ``attempts`` at a message is kept if it has any word.
 
-    The last of the ``attempts`` at a message is kept if it has any word. Kept are every message to a person that is not
-    empty ("We applied no filtering to human-human or human-AI dialogues", 2025 paper, Methods), and pseudo-dialogues.
+    A message to a person is only not empty: "We applied no filtering to […] human-AI dialogues", 2025 paper, Methods.
     """
     if isinstance(reply.answer, WordAnswer):
         return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])

@@ -1,8 +1,6 @@
 """Agents over an engine: a stimulus becomes a request, the engine's text becomes a reply.
 
-:class:`LocalAgent` runs its model here; agents on servers stand in :mod:`agents.language.openai_chat`.
-:class:`TextAgent` converses and answers cue words on any engine. transformers gets batches (``respond``), all
-others single requests (``respond_one``).
+transformers gets batches (``respond``), all other engines single requests (``respond_one``).
 """
 
 from __future__ import annotations
@@ -320,8 +318,8 @@ class TextAgent(EngineAgent[T]):
         return replace(request, cut=excess)
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
-        """Who hears the message while it is generated: only of those to a person, which no filter rejects unless they
-        are empty, that no cut shortens; in a burst nobody, as a line may begin with a name."""
+        """Who hears a message while it is generated: only to a person, and where neither a filter nor a cut may change
+        it; in a burst nobody, as a line may begin with a name."""
         say = draw.say
         is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.options(draw) is not None
         if say is None or is_whole or self._cuts(stimulus):

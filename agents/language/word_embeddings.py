@@ -1,11 +1,7 @@
 """Word association by embeddings: the word of a vocabulary whose vector is nearest to the cue's.
 
-The vectors come from files (word2vec, GloVe), GPT-2's input embeddings, a model (:mod:`agents.language.minilm`)
-or a server. The papers leave the vocabulary, capitals, spaces and words of several tokens unstated [?]: they are
-settings.
-
-Nothing is drawn. Sample k of a stimulus is the acceptable word of rank k; the version (free or prompted) and its
-examples make no difference.
+The papers leave the vocabulary, capitals, spaces and words of several tokens unstated [?]: they are settings. Nothing
+is drawn: sample k of a stimulus is the acceptable word of rank k, whatever its version and examples.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Engines on servers: what the clients of OpenAI's and Anthropic's packages share.
+"""Engines on servers: what the clients of OpenAI's and Anthropic's packages share; these time out and retry.
 
-The packages' clients time out and retry: after 408, 409, 429, 5xx, a time-out and a broken connection, with growing
-waits and the server's ``Retry-After``. Other failures are AnswerErrors with a code of :data:`agents.errors.CODES`.
-The key comes from an environment variable and goes into the header of requests only; every text of a server is cleared
-of it before it becomes an answer or an error.
+Failures are AnswerErrors with a code of :data:`agents.errors.CODES`. The key comes from an environment variable and
+goes into the header of requests only; every text of a server is cleared of it.
 """
 
 from __future__ import annotations
@@ -109,11 +107,10 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ServerEngine(Engine, Generic[S]):
-    """Base of the engines on servers; each event loop has its own client.
+    """Base of the engines on servers; each event loop has its own client, of the class ``client`` of the ``package``.
 
-    ``client`` is the class of the ``package``, which ``extra`` installs; ``headers`` go with every request. ``used_up``
-    is the error code of an account with nothing left. The errors of a ``private`` engine leave out the server's words,
-    which may quote the request.
+    ``used_up`` is the error code of an account with nothing left. The errors of a ``private`` engine leave out the
+    server's words, which may quote the request.
     """
 
     package: ClassVar[str]
@@ -154,11 +151,8 @@ class ServerEngine(Engine, Generic[S]):
             await client.close()
 
     async def _post(self, resource: str, form: type[R], **options: Any) -> tuple[R, int]:
-        """The reply, which has the ``form``, and the number of tries. Raises AnswerError.
-
-        It is raised outside of the handlers: an error of the package holds the request and its headers, and must not be
-        the context of ours.
-        """
+        """The reply, which has the ``form``, and the number of tries. Raises AnswerError, outside of the handlers: an
+        error of the package holds the request and its headers, and must not be the context of ours."""
         library: Any = importlib.import_module(self.package)
         settings = self._settings
         create = attrgetter(resource)(self._connected()).with_raw_response.create

@@ -1,8 +1,7 @@
 """Engines of models in a local folder: what they share, and transformers' own, in batches whose rows are independent.
 
-Each row has its own seed, temperature, penalties, stops and limits; beam search is transformers'. Rows are padded and
-masked. On the CPU only prompts within a quarter of each other's length are padded together. In float32 all that is left
-of the batch is rounding: about 1e-6 of a logit, which turns a draw about as often.
+Each row has its own seed, temperature, penalties, stops and limits; beam search is transformers'. In float32 all that
+is left of the batch is rounding: about 1e-6 of a logit, which turns a draw about as often.
 """
 
 from __future__ import annotations
@@ -25,11 +24,8 @@ TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt i
 
 
 class LocalEngine(Engine):
-    """One model of a local ``folder``. All such engines give their models the same tokens.
-
-    ``template`` (Jinja) replaces the tokenizer's own for chats. ``positions`` limits the tokens of a prompt and its
-    reply together; a prompt that is too long loses its beginning.
-    """
+    """One model of a local ``folder``. ``template`` (Jinja) replaces the tokenizer's for chats, ``positions`` limits
+    the tokens of a prompt and its reply together."""
 
     _size: int  # of the vocabulary that has embeddings
 

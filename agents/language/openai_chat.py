@@ -12,8 +12,13 @@ from pydantic import Field, model_validator
 
 from agents.contract import MIB, NO_ANSWER, Draw
 from agents.language import prompts
-from agents.language.chat import BaseChatAgent, ChatPromptSettings, SentSettings
-from agents.language.completion import BaseCompletionAgent, CompletionPromptSettings
+from agents.language.chat import (
+    BaseChatAgent,
+    BaseCompletionAgent,
+    ChatPromptSettings,
+    CompletionPromptSettings,
+    SentSettings,
+)
 from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
 from agents.language.engines.openai import ChatSettings, OpenAIEngine, SeededSettings
 from agents.language.engines.text_request import Sampling, TextRequest
@@ -128,7 +133,7 @@ class OpenAICompletionAgent(
         truncation: TruncationSettings | None = None
         """How a message is cut to a drawn length; none: it is not."""
 
-        def turn_sampling(self, draw: Draw) -> Sampling:
+        def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             return Sampling(
                 self.turn_temperature if draw.attempt < prompts.PATIENCE else self.turn_hottest,
                 frequency_penalty=self.frequency_penalty,

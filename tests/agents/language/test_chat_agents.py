@@ -14,8 +14,7 @@ from transformers import AutoTokenizer
 from agents import catalogue
 from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
-from agents.language.chat import ChatAgent
-from agents.language.completion import CompletionAgent
+from agents.language.chat import ChatAgent, CompletionAgent
 from agents.language.dialogue_models import BLENDERBOT_TEMPLATE as BLENDERBOT
 from agents.language.dialogue_models import DIALOGPT_TEMPLATE as DIALOGPT
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent

@@ -21,8 +21,7 @@ import tiny_vllm
 
 from agents.contract import GIB, Draw
 from agents.errors import AnswerError
-from agents.language.chat import ChatAgent
-from agents.language.completion import CompletionAgent
+from agents.language.chat import ChatAgent, CompletionAgent
 from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes

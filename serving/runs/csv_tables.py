@@ -42,19 +42,19 @@ def read_table(data: bytes, where: str) -> Table:
     separator = _other_separator(text.lstrip("\r\n").partition("\n")[0])
     if separator is not None:
         problem = f"cells are parted by {separator}; save the table with commas between them"
-    wrong = repeated_columns(names) if problem is None else [(None, problem)]
-    if wrong:
+    if wrong := [(None, problem)] if problem is not None else repeated_columns(names):
         raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *each) for each in wrong])
     table = Table(names, line)
     for number, cells, fault in rows:
         if fault is None and len(cells) != len(names):
             fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
         row = dict(zip(names, cells, strict=False))
-        wrong = [(None, fault)]
-        if fault is None:
-            wrong = [(shown(name) or None, "is not UTF-8") for name, cell in row.items() if _SURROGATE.search(cell)]
-        table.problems += [Problem(where, number, *each) for each in wrong]
-        if not wrong:
+        undecoded = [name for name, cell in row.items() if _SURROGATE.search(cell)]
+        if fault is not None:
+            table.problems.append(Problem(where, number, None, fault))
+        elif undecoded:
+            table.problems += [Problem(where, number, shown(name) or None, "is not UTF-8") for name in undecoded]
+        else:
             table.rows.append((number, row))
     return table
 

@@ -220,8 +220,8 @@ class RowReader:
             if self.task not in (None, stimulus.task):
                 problems.append(("task", f"is {stimulus.task!r}, but --task says {self.task!r}"))
             if not problems:
-                row = canonical(stimulus)
-                return Row(line, self.where, stimulus, row, stimulus.id, stimulus.task, row)
+                raw = canonical(stimulus)
+                return Row(line, self.where, stimulus, raw, stimulus.id, stimulus.task, raw)
         if fields.get("id") == "?" and unnamed:
             del fields["id"]
         row = self.bad(line, problems)

@@ -14,7 +14,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -158,12 +158,13 @@ def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     if may_repeat_names(table.names):
         reader.repeated = repeated_names(cells for _, cells in table.rows)
     unnamed = "id" not in table.names
-    bad = [(line, tuple(problems)) for line, problems in itertools.groupby(table.problems, attrgetter("line"))]
-    for line, content in sorted([*table.rows, *bad], key=itemgetter(0)):
-        if isinstance(content, tuple):
-            yield Row(line, reader.where, problems=content)
+    bad = {line: tuple(problems) for line, problems in itertools.groupby(table.problems, attrgetter("line"))}
+    rows = dict(table.rows)
+    for line in sorted([*rows, *bad]):
+        if line in bad:
+            yield Row(line, reader.where, problems=bad[line])
         else:
-            filled = {names[name]: cell for name, cell in content.items() if cell and name}
+            filled = {names[name]: cell for name, cell in rows[line].items() if cell and name}
             yield from reader.from_cells(filled, line, unnamed=unnamed)
 
 

@@ -78,7 +78,9 @@ def test_no_label_goes_to_a_person_and_the_others_stay_between_machines(
         for kind in kinds
     )
     assert to_person == left
-    filters = {judgement.filter for judgement in policies.judge_turn([], "Oscar", to_machine, MEASURE, names=NAMES)}
+    filters = {
+        judgement.filter for judgement in policies.judge_conversation([("Oscar", to_machine)], MEASURE, names=NAMES)
+    }
     if whose in ("other", "nobody"):
         assert to_machine == text
         assert "other_speaker" in filters
@@ -98,7 +100,7 @@ def test_no_label_goes_to_a_person_and_the_others_stay_between_machines(
     ],
 )
 def test_placeholders_are_an_echo_of_the_prompt(text: str, filters: list[str]) -> None:
-    judgements = policies.judge_turn([], "Oscar", text, MEASURE, names=NAMES)
+    judgements = policies.judge_conversation([("Oscar", text)], MEASURE, names=NAMES)
     assert [judgement.filter for judgement in judgements] == filters
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from agents.errors import InputError, printable
-from serving.command_line import Commands, chosen, path, positive, replicas, seed, share, sizes
+from agents.errors import printable
+from serving.command_line import Commands, path, positive, replicas, seed, share, sizes
 
 
 def register(commands: Commands) -> None:
@@ -82,11 +82,9 @@ def _people(text: str) -> Path:
 
 
 def _trials(options: argparse.Namespace) -> int:
-    from judging.trials import TrialOptions, compose
+    from judging.trials import compose
 
-    if options.lists > 1 and options.per_judge is None and options.preset is None:
-        raise InputError("--lists: say with --per-judge or --preset how long each is")
-    return compose(chosen(TrialOptions, options), _print)
+    return compose(options, _print)
 
 
 def _judge(options: argparse.Namespace) -> int:
@@ -96,9 +94,9 @@ def _judge(options: argparse.Namespace) -> int:
 
 
 def _score(options: argparse.Namespace) -> int:
-    from judging.score import ScoreOptions, score
+    from judging.score import score
 
-    return score(chosen(ScoreOptions, options), _print)
+    return score(options, _print)
 
 
 def _print(text: str) -> None:

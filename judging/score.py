@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,19 +34,6 @@ PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
 MARKER = "scores.json"
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
-
-
-@dataclass(slots=True)
-class ScoreOptions:
-    """The options of the command line."""
-
-    verdicts: Sequence[Path]
-    out: Path
-    key: Path | None = None
-    by: str | None = None
-    against: str | None = None
-    seed: int = 0
-    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +83,7 @@ class Scores:
     methods: str = ""
 
 
-def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
+def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError."""
     for name in PACKAGES:
         if not is_installed(name):

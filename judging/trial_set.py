@@ -30,11 +30,10 @@ Row = tuple[dict[str, Any], dict[str, Any]]  # a trial, and its row of the key
 SCHEMA = "turinglike.trials/1"
 MARKER = "trials.jsonl"
 BESIDE = ("beside_agent", "beside_truth", "beside_speaker")
-OLDEST_COLUMNS = (
+COLUMNS = (
     *("trial", "sha256", "asked", "truth", "agent", "catch", "repeat_of", "stimulus", "benchmark_id", "run", "record"),
-    *("sample", "speaker", "length", "said", "columns"),
+    *("sample", "speaker", "length", "said", "columns", *BESIDE, "turns", "delays", "objects"),
 )
-COLUMNS = (*OLDEST_COLUMNS, *BESIDE, "turns", "delays", "objects")
 STIMULUS_COLUMNS = ("topic", "domain", "word_class", "version", "mode")  # that scores may be told by, beside meta's
 QUESTIONS: Mapping[Asked, str] = {  # those of colours and scanpaths are the papers'; the others follow them
     "color_estimation": "Was the color description made by a human or a machine?",

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
-from judging.trial_set import BESIDE, COLUMNS, OLDEST_COLUMNS, key_path, read_about
+from judging.trial_set import BESIDE, COLUMNS, key_path, read_about
 from serving.runs.csv_tables import by_line, load_table, unguarded
 from serving.runs.eligibility import is_asked
 from serving.runs.run import Run, numbered_records
@@ -216,7 +216,7 @@ def read_key(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         raise InputError(f"there is no key {path}: give it with --key")
     table = load_table(path)
-    if len(table.names) < len(OLDEST_COLUMNS) or tuple(table.names) != COLUMNS[: len(table.names)]:
+    if tuple(table.names) != COLUMNS:
         raise InputError(f"{path} is no key of trials: its columns are others")
     rows: dict[str, dict[str, Any]] = {}
     wrong = table.problems
@@ -238,11 +238,11 @@ def read_key(path: Path) -> dict[str, dict[str, Any]]:
 def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
     columns = orjson.loads(cells["columns"] or "{}")
     return {
-        **{name: unguarded(cells.get(name) or "") or None for name in TEXTS},
+        **{name: unguarded(cells[name]) or None for name in TEXTS},
         "catch": cells["catch"] in ("1", SWAPPED),
         "swapped": cells["catch"] == SWAPPED,
-        **{name: int(cells[name]) if cells.get(name) else None for name in ("length", "turns")},
-        **{name: orjson.loads(cells.get(name) or "{}") for name in ("delays", "objects")},
+        **{name: int(cells[name]) if cells[name] else None for name in ("length", "turns")},
+        **{name: orjson.loads(cells[name] or "{}") for name in ("delays", "objects")},
         **{f"meta.{name}": value for name, value in columns.items()},
     }
 

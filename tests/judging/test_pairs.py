@@ -82,17 +82,6 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
         assert (trial["id"][0], trial["shown"][0]) == ("t", "s")  # numbers in a drawn order
 
 
-def test_a_key_from_before_there_were_pairs_is_read(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "T"
-    assert main(["trials", str(made[0]), str(made[1]), "--lengths", "3", "-o", str(out)]) == 0
-    later = ["beside_agent", "beside_truth", "beside_speaker", "turns", "delays"]
-    now = read_key(key_path(out)).values()
-    assert any(row["delays"] for row in now)  # of eliza's messages
-    for gone, lacks in (([*later, "objects"], {"delays": {}, "objects": {}}), (["objects"], {"objects": {}})):
-        pd.read_csv(key_path(out)).drop(columns=gone).to_csv(tmp_path / "old.csv", index=False)
-        assert [*read_key(tmp_path / "old.csv").values()] == [row | lacks for row in now]
-
-
 def conversation(stimulus: str, agents: tuple[str, str], talk: Talk, **more: Any) -> dict[str, Any]:
     whose = dict(zip("AB", agents, strict=True))
     messages = [
@@ -245,8 +234,8 @@ def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line
     ("more", "server"),
     [
         (["--pairs", "--task", "word"], "--pairs are of conversations"),
-        (["--pairs", "--preset", "2025"], "--pairs goes without --preset"),
-        (["--show-pseudo"], "--show-pseudo: belongs to --pairs"),
+        (["--pairs", "--preset", "2025"], "--preset does not go with --pairs"),
+        (["--show-pseudo"], "--show-pseudo does not go without --pairs"),
         (["--pairs", "--agents", "elisa"], "the runs hold no answers of theirs, but of eliza, eliza~eliza"),
         (["--pairs", "--lengths", "99"], "no conversation with a machine can be paired"),
     ],

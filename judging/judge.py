@@ -15,7 +15,7 @@ import orjson
 
 from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
-from judging.cues import TASKS_OF_CUES
+from judging.classifier import TASKS_OF_CUES
 from judging.trial_set import MARKER, key_path
 from judging.verdicts import check_trials, read_key
 from serving.command_line import chosen

@@ -14,8 +14,7 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
 from judging import features as of_trials
-from judging.classifier import ClassifierJudge, ClassifierSettings
-from judging.cues import CueJudge, CueSettings
+from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
 from judging.features import Features, features
 from judging.ledger import difference
 from judging.tables import Estimate
@@ -149,10 +148,10 @@ def _text(text: str, **more: Any) -> dict[str, Any]:
 def test_numbers_of_a_scanpath() -> None:
     trial = _path([[100, 50], [160, 130], [160, 50]])
     assert of_trials.length(trial) == [0, 0, 0, 3]
-    assert of_trials.path_length(trial) == pytest.approx([0.9, 0.45])  # steps of 100 and 80 pixels
+    assert NUMBERS["path-length"](trial) == pytest.approx([0.9, 0.45])  # steps of 100 and 80 pixels
     away = np.array([0, 100, 60]) / 200
-    assert of_trials.center(trial) == pytest.approx([away.mean(), away.std()])
-    assert of_trials.path_length(_path([[5, 5]])) == [0, 0]
+    assert NUMBERS["center"](trial) == pytest.approx([away.mean(), away.std()])
+    assert NUMBERS["path-length"](_path([[5, 5]])) == [0, 0]
 
 
 def test_numbers_of_texts() -> None:

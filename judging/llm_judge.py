@@ -26,7 +26,7 @@ from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.openai_chat import ServerAgent
-from agents.language.text_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest, LocalAgent
+from agents.language.text_agent import EngineAgent, EngineChoice, EngineSettings, LocalAgent
 from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
 from agents.universal.openai_universal import SENT
 from judging import replies
@@ -227,24 +227,24 @@ class LanguageJudge(EngineAgent[J]):
         request = TextRequest(messages=tuple(messages), sampling=sampling, schema=schema)
         return Question((key, draw.sample, draw.attempt), trials, request, seed)
 
-    def fitted_request(self, stimulus: Pictured, draw: Draw) -> FittedRequest:
+    def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
         request = self._adapted(stimulus, self.question(stimulus, draw).request)
         if excess := self._engine.excess(request):
             raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
-        return FittedRequest(request)
+        return request
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
         """In a grid all trials of a group have the text for the first; it is asked for again only if that failed."""
-        question, fitted = self.question(prepared, draw), self.fitted_request(prepared, draw)
+        question, request = self.question(prepared, draw), self.fitted_request(prepared, draw)
         if not self.settings.grid:
-            return self._reply(prepared, draw, fitted, await self._engine.generate(fitted.request, question.seed))
+            return self._reply(prepared, draw, request, await self._engine.generate(request, question.seed))
         task = self._replies.get(question.key)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = asyncio.ensure_future(self._engine.generate(fitted.request, question.seed))
+            task = asyncio.ensure_future(self._engine.generate(request, question.seed))
             self._replies[question.key] = task
-        return self._reply(prepared, draw, fitted, await asyncio.shield(task))
+        return self._reply(prepared, draw, request, await asyncio.shield(task))
 
-    def _reply(self, stimulus: Pictured, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+    def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
         return self._judged(stimulus, draw, text.record() if isinstance(text, ServerText) else about)
 
@@ -331,10 +331,9 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
         seeded = [replace(draws[at], seed=questions[at].seed) for at in new.values()]
         answers = super().respond([batch[at] for at in new.values()], seeded)
         self._replies.update(zip(new, answers, strict=True))
-        replies = [self._replies[question.key] for question in questions]
         return [
-            reply if isinstance(reply, Exception) else self._judged(prepared, draw, reply.raw)
-            for prepared, draw, reply in zip(batch, draws, replies, strict=True)
+            reply if isinstance(reply := self._replies[key], Exception) else self._judged(prepared, draw, reply.raw)
+            for prepared, draw, key in zip(batch, draws, [question.key for question in questions], strict=True)
         ]
 
 

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, Withdrawn, is_blank
 from agents.contract import Draw
-from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation, judge_turn
+from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation
 from agents.language.sent_messages import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings
@@ -213,31 +213,22 @@ class Transcript:
         that stood before it in the ``raw`` reply."""
         side = self.side if side is None else side
         speaker = self.names[side]
-        return judge_turn(
-            self._labelled_messages(),
-            speaker,
-            self._labelled(speaker, text, raw),
-            self.policy,
-            self.thresholds,
-            names=self.names,
-            prompt=self._prompt(side),
-            total=len(self.stimulus.history) + self.stimulus.exchanges,
-        )
+        new = (speaker, self._labelled(speaker, text, raw))
+        return self._judge([*self._labelled_messages(), new], [side], last_only=True)
 
     def judge_all(self) -> list[Judgement]:
         """The filters' findings in all messages, history included."""
-        prompts = {name: self._prompt(side) for side, name in enumerate(self.names)}
-        return judge_conversation(
-            self._labelled_messages(),
-            self.policy,
-            self.thresholds,
-            names=self.names,
-            prompts={name: prompt for name, prompt in prompts.items() if prompt is not None},
-            total=len(self.stimulus.history) + self.stimulus.exchanges,
-        )
+        return self._judge(self._labelled_messages(), [0, 1])
 
-    def _prompt(self, side: int) -> str | None:
-        return self.instructions[side](self.shown(), Draw(0, self.sample, options={"speaker": SIDES[side]}))
+    def _judge(
+        self, messages: Sequence[tuple[str, str]], sides: Sequence[int], *, last_only: bool = False
+    ) -> list[Judgement]:
+        draws = {side: Draw(0, self.sample, options={"speaker": SIDES[side]}) for side in sides}
+        prompts = {self.names[side]: self.instructions[side](self.shown(), draw) for side, draw in draws.items()}
+        total = len(self.stimulus.history) + self.stimulus.exchanges
+        return judge_conversation(
+            messages, self.policy, self.thresholds, names=self.names, prompts=prompts, total=total, last_only=last_only
+        )
 
     def _labelled_messages(self) -> list[tuple[str, str]]:
         lines = [(line.speaker, line.text) for line in self.stimulus.history]

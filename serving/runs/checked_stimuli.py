@@ -20,7 +20,7 @@ from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.row_problems import count
-from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, repeated_names, with_free_fields
+from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, repeated_names, without_nested
 from serving.runs.stimulus_set import present, read_rows
 
 TasksByAgent = Mapping[str, Sequence[str]]
@@ -102,7 +102,7 @@ def check_stimuli(
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
-            rows = map(with_free_fields, map(present, rows))
+            rows = map(without_nested, map(present, rows))
     checked.add_all(_rows(checked, rows, task, tasks))
     return checked
 

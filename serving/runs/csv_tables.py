@@ -1,116 +1,61 @@
 """CSV tables: the reader of sets, imports, control questions and keys of trials, and the writer.
 
 Text is UTF-8, with or without a byte-order mark. Rows of empty cells are passed over. A row with more or fewer cells
-than the header has a problem instead of cells.
+than the header is a problem.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, TextIO
 
 from agents.errors import InputError, Problem
 from serving.runs.row_problems import FieldProblem, count, shown
 
-MAX_LINE = 16 * 1024 * 1024  # bytes of a line, line end included, and of a CSV cell
+MAX_CELL = 16 * 1024 * 1024  # characters
 SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
-
-
-@dataclass(frozen=True, slots=True)
-class CsvRow:
-    """A row that begins on ``line``: its cells by column, or the ``problem``."""
-
-    line: int
-    cells: dict[str, str]
-    problem: str | None = None
 
 
 @dataclass(slots=True)
 class Table:
-    """A table: its columns, the line and cells of its rows, and the problems of rows that cannot be read."""
+    """A table: its columns, which stand on ``line``; the line and cells of its rows, and the problems of rows that
+    cannot be read."""
 
     names: Sequence[str]
-    rows: list[tuple[int, dict[str, str]]]
+    line: int
+    rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
-class CsvReader:
-    """The rows of an open file, which problems call ``where``. ``names`` are its columns, which stand on ``line``; an
-    empty file has none. Raises InputError for a header that cannot be read, and a line that is too long."""
-
-    def __init__(self, file: BinaryIO, where: str) -> None:
-        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-        self._where = where
-        self._file = file
-        self._start = ""  # the first line with text
-        self._cells = csv.reader(self._lines(), strict=True)
-        self.names: list[str] = []
-        self.line = 0
-        self._read_header()
-
-    def __iter__(self) -> Iterator[CsvRow]:
-        while True:
-            line = self._cells.line_num + 1
-            try:
-                cells = next(self._cells)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield CsvRow(line, {}, _not_csv(error))
-                continue
-            if not any(cells):
-                continue
-            if len(cells) == len(self.names):
-                yield CsvRow(line, dict(zip(self.names, cells, strict=True)))
-            else:
-                yield CsvRow(line, {}, f"{count(len(cells), 'cell')}, but the header has {len(self.names)}")
-
-    def _read_header(self) -> None:
-        problem = None
-        while not self.names and problem is None:
-            self.line = self._cells.line_num + 1
-            try:
-                cells = next(self._cells)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                problem = _not_csv(error)
-            else:
-                self.names = [cell.strip() for cell in cells] if any(cells) else []
-        separator = _other_separator(self._start)
-        if separator is not None:
-            problem = f"cells are parted by {separator}; save the table with commas between them"
-        if problem is not None:
-            problems = [Problem(self._where, self.line, None, problem)]
-            raise InputError(f"{self._where}: the header cannot be used", problems)
-
-    def _lines(self) -> Iterator[str]:
-        for line in lines(self._file, self._where):
-            # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
-            text = line.decode("utf-8", "surrogateescape")
-            self._start = self._start or text.strip("\r\n")
-            yield text
-
-
 def read_table(data: bytes, where: str) -> Table:
-    """The table of a file's bytes. Raises InputError if its header cannot be used."""
-    file = io.BytesIO(data)
-    skip_mark(file, where)
-    reader = CsvReader(file, where)
-    if twice := [Problem(where, reader.line, *problem) for problem in repeated_columns(reader.names)]:
-        raise InputError(f"{where}: the header cannot be used", twice)
-    table = Table(reader.names, [])
-    for row in reader:
-        wrong: list[FieldProblem] = [(None, row.problem)] if row.problem is not None else _undecoded(row)
-        table.problems += [Problem(where, row.line, *problem) for problem in wrong]
-        if not wrong:
-            table.rows.append((row.line, row.cells))
+    """The table of a file's bytes; an empty file has no columns. Raises InputError if its header cannot be used."""
+    # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
+    text = without_mark(data, where).decode("utf-8", "surrogateescape")
+    rows = _rows(text)
+    line, header, problem = next(rows, (1, [], None))
+    names = [cell.strip() for cell in header]
+    separator = _other_separator(text.lstrip("\r\n").partition("\n")[0])
+    if separator is not None:
+        problem = f"cells are parted by {separator}; save the table with commas between them"
+    if wrong := [(None, problem)] if problem is not None else repeated_columns(names):
+        raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *each) for each in wrong])
+    table = Table(names, line)
+    for number, cells, fault in rows:
+        if fault is None and len(cells) != len(names):
+            fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
+        row = dict(zip(names, cells, strict=False))
+        undecoded = [name for name, cell in row.items() if _SURROGATE.search(cell)]
+        if fault is not None:
+            table.problems.append(Problem(where, number, None, fault))
+        elif undecoded:
+            table.problems += [Problem(where, number, shown(name) or None, "is not UTF-8") for name in undecoded]
+        else:
+            table.rows.append((number, row))
     return table
 
 
@@ -121,6 +66,30 @@ def load_table(path: Path) -> Table:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     return read_table(data, str(path))
+
+
+def without_mark(data: bytes, where: str) -> bytes:
+    """A file's bytes without its byte-order mark. Raises InputError for UTF-16."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{where}: is UTF-16", [Problem(where, None, None, "UTF-16 text; save it as UTF-8")])
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str], str | None]]:
+    """The line, the cells and the problem of each row that is not empty."""
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
+    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield line, [], f"not CSV: {str(error).partition(' - ')[0]}"  # the rest is about Python
+        else:
+            if any(cells):
+                yield line, cells, None
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:
@@ -138,46 +107,13 @@ def repeated_columns(names: Sequence[str]) -> list[FieldProblem]:
     ]
 
 
-def skip_mark(file: BinaryIO, where: str) -> None:
-    """Pass over a byte-order mark at the start of a file. Raises InputError for UTF-16."""
-    start = file.read(3)
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError(f"{where}: is UTF-16", [Problem(where, None, None, "UTF-16 text; save it as UTF-8")])
-    file.seek(3 if start == b"\xef\xbb\xbf" else 0)
-
-
-def lines(file: BinaryIO, where: str) -> Iterator[bytes]:
-    """Lines with their ends. Raises InputError for a line longer than MAX_LINE, which is never held."""
-    for number in itertools.count(1):
-        line = file.readline(MAX_LINE + 1)
-        if not line:
-            return
-        if len(line) > MAX_LINE:
-            problem = Problem(where, number, None, f"longer than {MAX_LINE:,} bytes")
-            raise InputError(f"{where}: cannot be read on", [problem])
-        yield line
-
-
-def _not_csv(error: csv.Error) -> str:
-    return f"not CSV: {str(error).partition(' - ')[0]}"  # the rest is about Python
-
-
 def _other_separator(header: str) -> str | None:
     outside = re.sub(r'"[^"]*("|$)', "", header)
     most = max(SEPARATORS, key=outside.count)
     return SEPARATORS[most] if outside.count(most) > outside.count(",") else None
 
 
-def _undecoded(row: CsvRow) -> list[FieldProblem]:
-    problems: list[FieldProblem] = []
-    for name, cell in row.cells.items():
-        try:
-            cell.encode()
-        except UnicodeEncodeError:
-            problems.append((shown(name) or None, "is not UTF-8"))
-    return problems
-
-
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # the last four as East Asian keyboards type them
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")

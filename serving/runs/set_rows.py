@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import starmap
 from pathlib import Path, PurePath
+from types import NoneType
 from typing import Any
 
 import orjson
@@ -20,6 +21,7 @@ from agents.stimuli import ADAPTER, ALL_TASKS, TASKS, Stimulus, WordStimulus, as
 from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_problems, shown, strict_json
 
 META = "meta."  # of the names of columns
+SIMPLE = (str, int, float, NoneType)
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
 NO_TASK = "is missing, and the columns do not say it: name the task with --task, or in a column `task`"
 ID_DIGITS = 16
@@ -118,11 +120,11 @@ class Row:
 
     line: int | None
     where: str
-    stimulus: Stimulus | None
-    canonical: bytes | None
-    id: str | None
-    task: str | None
-    raw: bytes
+    stimulus: Stimulus | None = None
+    canonical: bytes | None = None
+    id: str | None = None
+    task: str | None = None
+    raw: bytes = b""
     problems: tuple[Problem, ...] = ()
 
 
@@ -131,7 +133,7 @@ class RowReader:
 
     ``task`` is for rows without a task, and no row may have another; ``choose`` says the tasks of a row whose
     fields several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an
-    ``unnamed`` row becomes its id, unless its name is among the ``repeated``.
+    unnamed row becomes its id, unless its name is among the ``repeated``.
     """
 
     def __init__(
@@ -148,39 +150,23 @@ class RowReader:
         self.repeated: Container[str] = frozenset()
         self._context = {"root": root, "files": files}
 
-    def with_tasks(self, fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """The fields with each of their tasks; as they are where they or the file say it, or nothing does."""
-        if self.task is not None or "task" in fields:
-            return (fields,)
-        tasks = tasks_of(fields)
-        if len(tasks) > 1:
-            tasks = () if self.choose is None else self.choose(tasks)
-        return [{"task": task, **fields} for task in tasks] or (fields,)
-
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
-        """The rows of a line of JSON, a row for each task."""
-        row = self._from_json(text, line)
-        fields = _json_object(text) if row.task is None else None
-        if fields is None:
-            yield row
+        """The rows of a line of JSON."""
+        try:
+            fields = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            yield self.bad(line, [(None, f"not JSON: {error.msg} at column {error.colno}")])
             return
-        for with_task in self.with_tasks(fields):
-            yield self._from_json(orjson.dumps(with_task), line)
+        if not isinstance(fields, dict):
+            yield self.bad(line, [(None, "must be an object")])
+            return
+        # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.
+        repeated = _repeated_key(text) if text.count(b":") != len(fields) else []
+        yield from self.from_values(fields, line, problems=repeated)
 
-    def from_values(self, values: Mapping[str, Any], line: int | None, *, unnamed: bool) -> Iterator[Row]:
-        """The rows of the values of fields, a row for each task."""
-        for row_values in self.with_tasks(values):
-            fields = with_meta({**row_values, "id": "?"} if unnamed else row_values)
-            if type(fields.get("id")) is int:
-                fields["id"] = str(fields["id"])
-            try:
-                yield self._from_json(orjson.dumps(fields), line, unnamed=unnamed)
-            except TypeError:
-                yield self.bad(line, None, [*filter(None, starmap(_not_json, row_values.items()))])
-
-    def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Row:
-        """The row of the texts of fields."""
-        values: dict[str, Any] = {**cells, "id": "?"} if unnamed else {**cells}
+    def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Iterator[Row]:
+        """The rows of the texts of fields."""
+        values: dict[str, Any] = {**cells}
         problems: list[FieldProblem] = []
         for name, text in cells.items():
             if name in NESTED:
@@ -190,75 +176,60 @@ class RowReader:
                     problems.append((name, shown(f"not JSON: {error}")))
             elif name.startswith(META):
                 values[name] = _scalar(text)
-        fields = with_meta(values if self.task is None else {"task": self.task, **values})
-        try:
-            stimulus = ADAPTER.validate_python(fields, strict=False, context=self._context)
-        except ValidationError as error:
-            known = {name for name, _ in problems}
-            problems += [problem for problem in field_problems(error) if problem[0] not in known]
-        if problems:
-            return self.bad(line, fields, problems, unnamed=unnamed)
-        return self._good(stimulus, line, unnamed)
+        yield from self.from_values(values, line, unnamed=unnamed, problems=problems, strict=False)
 
-    def bad(
+    def from_values(
         self,
+        values: Mapping[str, Any],
         line: int | None,
-        fields: dict[str, Any] | None,
-        problems: Iterable[FieldProblem],
         *,
         unnamed: bool = False,
+        problems: Sequence[FieldProblem] = (),
+        strict: bool = True,
+    ) -> Iterator[Row]:
+        """The rows of the values of fields, one for each task. They may be text in place of numbers unless
+        ``strict``."""
+        tasks: Sequence[str] = ()
+        if "task" not in values:
+            tasks = [self.task] if self.task is not None else tasks_of(values)
+            if len(tasks) > 1:
+                tasks = () if self.choose is None else self.choose(tasks)
+        fields = with_meta({**values, "id": "?"} if unnamed else values)
+        for with_task in [{"task": task, **fields} for task in tasks] or [fields]:
+            yield self._row(with_task, line, unnamed, [*problems], strict)
+
+    def bad(self, line: int | None, problems: Iterable[FieldProblem]) -> Row:
+        """A row of which nothing but its problems is known."""
+        return Row(line, self.where, problems=tuple(Problem(self.where, line, *each) for each in problems))
+
+    def _row(
+        self, fields: dict[str, Any], line: int | None, unnamed: bool, problems: list[FieldProblem], strict: bool
     ) -> Row:
-        """A row with problems; its fields are kept if JSON can hold them."""
-        if fields is not None and unnamed:
-            fields = {name: value for name, value in fields.items() if name != "id"}
-        listed = tuple(Problem(self.where, line, name, message) for name, message in problems)
-        row = Row(line, self.where, None, None, None, None, b"", listed)
         try:
-            row.raw = b"" if fields is None else orjson.dumps(fields)
+            raw = orjson.dumps(fields)
         except TypeError:
-            return row
-        if fields is not None:
-            id, task = fields.get("id"), fields.get("task")
-            row.id = id if isinstance(id, str) and "id" not in {problem.field for problem in listed} else None
-            row.task = task if isinstance(task, str) and task in ALL_TASKS else None
-        return row
-
-    def _from_json(self, text: bytes, line: int | None, *, unnamed: bool = False) -> Row:
-        filled = text
-        if self.task is not None and (fields := _json_object(text)) is not None and "task" not in fields:
-            filled = orjson.dumps({"task": self.task, **fields})
+            return self.bad(line, [*filter(None, starmap(_not_json, _flat(fields)))])
         try:
-            stimulus = ADAPTER.validator.validate_json(filled, context=self._context)
+            stimulus = ADAPTER.validator.validate_json(raw, strict=strict, context=self._context)
         except ValidationError as error:
-            return self._mended(text, _json_object(filled), line, error, unnamed)
-        # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.
-        if filled.count(b":") != len(stimulus.model_fields_set) and (repeated := _repeated_key(text)):
-            return self.bad(line, _json_object(filled), repeated)
-        return self._good(stimulus, line, unnamed)
-
-    def _mended(
-        self, text: bytes, fields: dict[str, Any] | None, line: int | None, error: ValidationError, unnamed: bool
-    ) -> Row:
-        """The row of JSON that is no stimulus as it stands: free fields go into ``meta``, the others are problems."""
-        problems = [*_repeated_key(text), *field_problems(error)]
-        free = [name for name in fields or () if is_free(name)]
-        if fields is None or not free:
-            return self.bad(line, fields, problems, unnamed=unnamed)
-        kept = {name for name in free if isinstance(fields[name], str | int | float | None)}
-        others = [problem for problem in problems if problem[0] not in kept]
-        if not others:
-            moved = {META + name if name in kept else name: value for name, value in fields.items()}
-            return self._from_json(orjson.dumps(with_meta(moved)), line, unnamed=unnamed)
-        return self.bad(line, fields, others, unnamed=unnamed)
-
-    def _good(self, stimulus: Stimulus, line: int | None, unnamed: bool) -> Row:
-        if unnamed:
-            stimulus.id = content_id(stimulus, self.repeated)
-        row = canonical(stimulus)
-        if self.task in (None, stimulus.task):
-            return Row(line, self.where, stimulus, row, stimulus.id, stimulus.task, row)
-        problem = Problem(self.where, line, "task", f"is {stimulus.task!r}, but --task says {self.task!r}")
-        return Row(line, self.where, None, None, stimulus.id, stimulus.task, row, (problem,))
+            known = {name for name, _ in problems if name is not None}
+            problems += [problem for problem in field_problems(error) if problem[0] not in known]
+        else:
+            if unnamed:
+                stimulus.id = fields["id"] = content_id(stimulus, self.repeated)
+            if self.task not in (None, stimulus.task):
+                problems.append(("task", f"is {stimulus.task!r}, but --task says {self.task!r}"))
+            if not problems:
+                raw = canonical(stimulus)
+                return Row(line, self.where, stimulus, raw, stimulus.id, stimulus.task, raw)
+        if fields.get("id") == "?" and unnamed:
+            del fields["id"]
+        row = self.bad(line, problems)
+        id, task = fields.get("id"), fields.get("task")
+        row.raw = orjson.dumps(fields)
+        row.id = id if isinstance(id, str) and "id" not in {problem.field for problem in row.problems} else None
+        row.task = task if isinstance(task, str) and task in ALL_TASKS else None
+        return row
 
 
 def content_id(stimulus: Stimulus, repeated: Container[str] = frozenset()) -> str:
@@ -275,19 +246,20 @@ def content_id(stimulus: Stimulus, repeated: Container[str] = frozenset()) -> st
     return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
 
 
-def with_free_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A table's fields: those that are none of a stimulus go into ``meta``, if they are text, numbers or booleans."""
-    return {
-        META + name if is_free(name) else name: value
-        for name, value in values.items()
-        if not is_free(name) or isinstance(value, str | int | float)
-    }
+def without_nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A table's fields without lists and objects that are no field of a stimulus."""
+    return {name: value for name, value in values.items() if not is_free(name) or isinstance(value, SIMPLE)}
 
 
 def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields, with those called ``meta.NAME`` in ``meta``."""
-    fields = {name: value for name, value in values.items() if not name.startswith(META)}
-    free = {name.removeprefix(META): value for name, value in values.items() if name.startswith(META)}
+    """Fields, with those called ``meta.NAME`` in ``meta``, and simple values that are no field of a stimulus."""
+    fields: dict[str, Any] = {}
+    free: dict[str, Any] = {}
+    for name, value in values.items():
+        if name.startswith(META) or (name not in FIELDS and isinstance(value, SIMPLE)):
+            free[name.removeprefix(META)] = value
+        else:
+            fields[name] = value
     if free:
         fields["meta"] = {**(fields["meta"] if isinstance(fields.get("meta"), dict) else {}), **free}
     return fields
@@ -306,24 +278,23 @@ def _scalar(text: str) -> Any:
     return value if is_number and str(value) == text else text
 
 
+def _flat(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in fields.items():
+        if name == "meta" and isinstance(value, dict):
+            yield from ((META + key, part) for key, part in value.items())
+        else:
+            yield name, value
+
+
 def _not_json(name: str, value: Any) -> FieldProblem | None:
     try:
         orjson.dumps(value)
     except TypeError as error:
-        return name, f"must be text or a plain number ({error})"
+        return shown(name), f"must be text or a plain number ({error})"
     return None
 
 
-def _json_object(text: bytes) -> dict[str, Any] | None:
-    try:
-        fields = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return fields if isinstance(fields, dict) else None
-
-
 def _repeated_key(text: bytes) -> list[FieldProblem]:
-    """The problem that a key stands twice; pydantic names what else is no JSON."""
     try:
         strict_json(text)
     except RepeatedKeyError as error:

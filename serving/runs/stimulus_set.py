@@ -8,18 +8,19 @@ a row's content is its id (:func:`serving.runs.set_rows.content_id`).
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from agents.errors import InputError, Problem, UnavailableError
 from agents.stimuli import IMAGES
-from serving.runs import csv_tables
-from serving.runs.csv_tables import CsvReader, repeated_columns
+from serving.runs.csv_tables import read_table, repeated_columns, without_mark
 from serving.runs.set_rows import (
     META,
     PICTURE_TASKS,
@@ -31,7 +32,7 @@ from serving.runs.set_rows import (
     may_repeat_names,
     repeated_names,
     tasks_of,
-    with_free_fields,
+    without_nested,
 )
 
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -48,6 +49,7 @@ SUFFIXES = frozenset(
         *(".jp2", ".jxl", ".heic", ".heif", ".avif", ".svg", ".eps", ".ico", ".psd", ".ppm", ".pgm", ".tga", ".exr"),
     )
 )
+MAX_LINE = 16 * 1024 * 1024  # bytes of a line of JSON or of a list
 CHUNK = 1_000  # rows of Parquet
 ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index without a name
 
@@ -70,13 +72,13 @@ def read_rows(
         mode = path.stat().st_mode
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             raise InputError(f"{where}: not a regular file; {KINDS}")
-        folder = path.parent if root is None else Path(root)
+        suffix = path.suffix.lower()
         if path.is_dir():
             rows = _folder_rows(path, where, task, choose)
-        elif is_table(path):
-            rows = _table_rows(path, RowReader(where, folder, task, choose))
+        elif suffix in ROWS_OF:
+            rows = ROWS_OF[suffix](path, RowReader(where, path.parent if root is None else Path(root), task, choose))
         else:
-            rows = _file_rows(path, RowReader(where, folder, task, choose))
+            raise InputError(f"{where}: an unknown kind of set; {KINDS}")
         for row in rows:
             empty = False
             yield row
@@ -96,17 +98,22 @@ def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None
     for name in image_names(path):
         file = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
         for each in tasks:
-            yield RowReader(file, path, each).from_cells({"id": name, "image": name}, None)
+            yield from RowReader(file, path, each).from_values({"id": name, "image": name}, None)
 
 
-def _file_rows(path: Path, reader: RowReader) -> Iterator[Row]:
-    suffix = path.suffix.lower()
-    if suffix not in (*JSONL_SUFFIXES, ".csv", ".txt"):
-        raise InputError(f"{reader.where}: an unknown kind of set; {KINDS}")
+def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:
+    """The lines with text, with their numbers. Raises InputError for a line longer than MAX_LINE, which is never
+    held."""
     with path.open("rb") as file:
-        csv_tables.skip_mark(file, reader.where)
-        read = {".csv": _csv_rows, ".txt": _word_rows}.get(suffix, _jsonl_rows)
-        yield from read(file, reader)
+        for number in itertools.count(1):
+            line = file.readline(MAX_LINE + 1)
+            if not line:
+                return
+            if len(line) > MAX_LINE:
+                problem = Problem(where, number, None, f"longer than {MAX_LINE:,} bytes")
+                raise InputError(f"{where}: cannot be read on", [problem])
+            if text := (without_mark(line, where) if number == 1 else line).strip():
+                yield number, text
 
 
 def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
@@ -119,25 +126,21 @@ def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
             raise InputError(f"{reader.where}: has its pictures in itself; {advice}")
         if number == 1:
             _renamed(reader, None, names)
-        yield from reader.from_values(with_free_fields(row), number, unnamed="id" not in names)
+        yield from reader.from_values(without_nested(row), number, unnamed="id" not in names)
 
 
-def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
+def _word_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     if reader.task is None and reader.choose is not None:
         reader.task = next(iter(reader.choose(TEXT_TASKS)), None)
     reader.task = reader.task or TEXT_TASKS[0]
     field = "topic" if reader.task == "conversation" else "cue"
-    for number, line in enumerate(csv_tables.lines(file, reader.where), start=1):
-        if text := line.strip():
-            yield reader.from_cells({field: text.decode("utf-8", "surrogateescape")}, number, unnamed=True)
+    for number, line in _lines(path, reader.where):
+        yield from reader.from_values({field: line.decode("utf-8", "surrogateescape")}, number, unnamed=True)
 
 
-def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
+def _jsonl_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     is_first = True
-    for number, line in enumerate(csv_tables.lines(file, reader.where), start=1):
-        text = line.strip()
-        if not text:
-            continue
+    for number, text in _lines(path, reader.where):
         if is_first and (text in (b"{", b"[") or text.startswith(b"[{")):
             raise InputError(
                 f"{reader.where}: a JSON document over several lines or a list; a set has an object "
@@ -147,24 +150,30 @@ def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
         yield from reader.from_line(text, number)
 
 
-def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
-    start = file.tell()
-    table = CsvReader(file, reader.where)
+def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
+    table = read_table(path.read_bytes(), reader.where)
     if not table.names:
         return
     names = _renamed(reader, table.line, table.names)
     if may_repeat_names(table.names):
-        reader.repeated = repeated_names(row.cells for row in table)
-        file.seek(start)
-        table = CsvReader(file, reader.where)
+        reader.repeated = repeated_names(cells for _, cells in table.rows)
     unnamed = "id" not in table.names
-    for row in table:
-        if row.problem is not None:
-            yield reader.bad(row.line, None, [(None, row.problem)])
-            continue
-        filled = {names[name]: cell for name, cell in row.cells.items() if cell and name}
-        for fields in reader.with_tasks(filled):
-            yield reader.from_cells(fields, row.line, unnamed=unnamed)
+    bad = {line: tuple(problems) for line, problems in itertools.groupby(table.problems, attrgetter("line"))}
+    rows = dict(table.rows)
+    for line in sorted([*rows, *bad]):
+        if line in bad:
+            yield Row(line, reader.where, problems=bad[line])
+        else:
+            filled = {names[name]: cell for name, cell in rows[line].items() if cell and name}
+            yield from reader.from_cells(filled, line, unnamed=unnamed)
+
+
+ROWS_OF = {
+    ".csv": _csv_rows,
+    ".txt": _word_rows,
+    ".parquet": _table_rows,
+    **dict.fromkeys(JSONL_SUFFIXES, _jsonl_rows),
+}
 
 
 def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[str, str]:
@@ -217,11 +226,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 # tables with types
 
 
-def is_table(path: Path) -> bool:
-    """Whether ``path`` is a Parquet file, by its name."""
-    return path.suffix.lower() == ".parquet"
-
-
 def column_names(path: Path) -> list[str]:
     """The columns of a table. Raises InputError and UnavailableError."""
     return [name for name in _parquet(path).schema_arrow.names if not ROW_NUMBERS.fullmatch(name)]
@@ -238,9 +242,9 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def present(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row's fields without null, NaN, and the numbers that pandas gives rows."""
+    """A row's fields without null, NaN, and the numbers that pandas gives rows; a number that is its id as text."""
     return {
-        name: value
+        name: str(value) if name == "id" and type(value) is int else value
         for name, value in row.items()
         if value is not None
         and not (isinstance(value, float) and math.isnan(value))

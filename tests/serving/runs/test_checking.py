@@ -185,7 +185,7 @@ def test_the_report_for_a_person(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.splitlines() == [
         f"{path}:2: cue: must not be empty",
         f"{path}:2: id: a duplicate: it stands at line 1 already",
-        f"{path}:3: Invalid JSON: EOF while parsing an object at column 1",
+        f"{path}:3: not JSON: unexpected end of data at column 2",
         "3 stimuli (word_association 2): 3 problems in 2 rows.",
     ]
     assert print_report(check_set(write(tmp_path, [word("a")]))) == 0

@@ -26,7 +26,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.openai_chat import ServerAgent
-from agents.language.text_agent import EngineChoice, EngineSettings, FittedRequest, LocalAgent
+from agents.language.text_agent import EngineChoice, EngineSettings, LocalAgent
 from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
 from agents.universal.openai_universal import SENT
 from judging import replies
@@ -312,11 +312,11 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
         if settings.without_picture:
             self.judges = TASKS
 
-    def fitted_request(self, stimulus: Pictured, draw: Draw) -> FittedRequest:
+    def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
         request = self._adapted(stimulus, self.question(stimulus, draw).request)
         if excess := self._engine.excess(request):
             raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
-        return FittedRequest(request)
+        return request
 
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         if not self.settings.grid:
@@ -335,11 +335,11 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
         ]
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        question, request = self.question(prepared, draw), self.fitted_request(prepared, draw).request
+        question, request = self.question(prepared, draw), self.fitted_request(prepared, draw)
         text = await self._once(question.key, partial(self._engine.generate, request, question.seed))
-        return self._reply(prepared, draw, FittedRequest(request), text)
+        return self._reply(prepared, draw, request, text)
 
-    def _reply(self, stimulus: Pictured, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+    def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
         return self.verdict(stimulus.trial, self.question(stimulus, draw), text.text, text.finish, about)
 

@@ -3,8 +3,8 @@
     python scripts/check_gpu.py [--agents A,B] [--pretend]
 
 With tiny random weights of the real architecture: whether answers in fp32 are those of the CPU, how many differ in bf16
-and one by one, how often the host waits for the device and copies in a step and in a batch, and how much of that the
-project itself asks for. Where the real architecture can be drawn at random and is not too large: its memory.
+and one by one, how often the host waits for the device in a step and in a batch, and how often of these the project
+itself asks for it. Where the real architecture can be drawn at random and is not too large: its memory.
 
 With ``--pretend`` there is no GPU: tensors "on cuda:0" are wrapped ones of the CPU, which refuse what CUDA refuses and
 count waits; memory is left out. A table goes to stdout, one JSON line last. Exit code 1: a promise does not hold (fp32
@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import cycle, islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -42,45 +43,22 @@ Row = dict[str, Any]
 
 @contextlib.contextmanager
 def counted() -> Iterator[Any]:
-    """Counts what a real GPU is asked: the host's waits by torch's own warnings, and copies; launches are not."""
+    """Counts the host's waits for a real GPU, by torch's own warnings."""
     import torch
     from pretended_cuda import place
-    from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Counts(TorchDispatchMode):
-        def __init__(self) -> None:
-            super().__init__()
-            self.waits: Counter[tuple[str, str]] = Counter()
-            self.copies: Counter[tuple[str, str]] = Counter()
-            self.launches: Counter[str] = Counter()
-
-        def clear(self) -> None:
-            self.waits.clear()
-            self.copies.clear()
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func._schema.name == "aten::to" and func._can_decompose():  # so it arrives in inference mode
-                with self:
-                    return func.decompose(*args, **(kwargs or {}))
-            result = func(*args, **(kwargs or {}))
-            if func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default):
-                source = args[func is torch.ops.aten.copy_.default].device.type
-                if source != result.device.type:
-                    self.copies[f"to {result.device.type}", place()] += 1
-            return result
-
-    counts = Counts()
+    waits: Counter[tuple[str, str]] = Counter()
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
         if "called a synchronizing CUDA operation" in str(message):
-            counts.waits["a synchronizing operation", place()] += 1
+            waits["a synchronizing operation", place()] += 1
 
-    with warnings.catch_warnings(), counts:
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = note
         torch.cuda.set_sync_debug_mode("warn")
         try:
-            yield counts
+            yield SimpleNamespace(waits=waits, clear=waits.clear)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
@@ -125,7 +103,7 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     """The row of an agent; ``broken`` are the promises that do not hold, in words."""
     import device_cases
     import device_counts
-    from pretended_cuda import pretended_cuda
+    from pretended_cuda import is_ours, pretended_cuda
 
     row: Row = {"agent": entry.name, "broken": []}
     if (why := device_cases.lacks(entry)) is not None:
@@ -144,15 +122,10 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     row |= {f"other_{name}": differing(on_gpu, replies) for name, replies in others.items()}
     if row["other_than_cpu"]:
         row["broken"].append(f"{row['other_than_cpu']} of {len(stimuli)} answers in fp32 are not the CPU's")
-    counts = device_counts.count(entry, settings, folder, ALIKE, device=pretended_cuda if pretend else counted)
-    for column, calls, kind in (
-        ("waits_step", counts.per_step, ("wait",)),
-        ("waits_batch", counts.per_batch, ("wait",)),
-        ("copies_in", counts.per_batch, ("copy", "to cuda")),
-        ("copies_out", counts.per_batch, ("copy", "to cpu")),
-    ):
-        row[column] = round(device_counts.total(calls, *kind), 2)
-        row[f"{column}_ours"] = round(device_counts.total(calls, *kind, ours=True), 2)
+    waits = device_counts.count_waits(entry, settings, folder, ALIKE, device=pretended_cuda if pretend else counted)
+    for column, by_place in zip(("waits_step", "waits_batch"), waits, strict=True):
+        row[column] = round(sum(by_place.values()), 2)
+        row[f"{column}_ours"] = round(sum(number for place, number in by_place.items() if is_ours(place)), 2)
     if row["waits_step_ours"] > 0.01:
         row["broken"].append(f"{row['waits_step_ours']} waits of ours in every step")
     if not pretend:

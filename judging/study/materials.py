@@ -37,12 +37,12 @@ SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
 
 
 class ToldError(Exception):
-    """The answer ``said`` is to be replaced; ``flags`` are the names of phrases that say why."""
+    """The answer ``text`` is to be replaced; ``flags`` are the names of phrases that say why."""
 
-    def __init__(self, flags: list[str], said: str) -> None:
+    def __init__(self, flags: list[str], text: str) -> None:
         super().__init__(", ".join(flags))
         self.flags = flags
-        self.said = said
+        self.text = text
 
 
 class Material:
@@ -273,17 +273,17 @@ class AskMaterial(Material):
         return str(step["trials"][0])
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        said = read(StimulusAnswer, answer)
-        texts, rt = self._texts(said.answer), None if said.rt is None else round(said.rt, 3)
+        sent = read(StimulusAnswer, answer)
+        texts, rt = self._texts(sent.answer), None if sent.rt is None else round(sent.rt, 3)
         flags = self._flags(judge, step, texts, rt)
         if flags and self.settings.answers.checks == "tell":
             raise ToldError(flags, ", ".join(texts))
-        return {"answer": texts, "rt": rt, "away": said.away, "flags": flags}
+        return {"answer": texts, "rt": rt, "away": sent.away, "flags": flags}
 
-    def _texts(self, said: str | list[str]) -> list[str]:
+    def _texts(self, sent: str | list[str]) -> list[str]:
         task = self.settings.task
         number = OBJECTS if task == "object_detection" else 1
-        texts = [" ".join(text.split()) for text in ([said] if isinstance(said, str) else said)]
+        texts = [" ".join(text.split()) for text in ([sent] if isinstance(sent, str) else sent)]
         if len(texts) != number:
             raise BadAnswer(f"answer: must be {count(number, 'text')}")
         if not all(texts) or max(map(len, texts)) > LONGEST.get(task, 40):

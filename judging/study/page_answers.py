@@ -81,21 +81,21 @@ def read(kind: type[A], answer: Mapping[str, Any]) -> A:
 
 def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, control: Control | None) -> dict[str, Any]:
     """What is kept of a trial's answer; of a control question also whether it is ``right``. Raises BadAnswer."""
-    said = read(TrialAnswer, answer)
-    if len(said.verdicts) != speakers:
+    sent = read(TrialAnswer, answer)
+    if len(sent.verdicts) != speakers:
         raise BadAnswer(f"verdicts: must be {speakers} of human and machine")
-    rt = None if said.rt is None else round(said.rt, 3)
-    kept: dict[str, Any] = {"verdicts": said.verdicts, "rt": rt, "away": said.away, "key": said.key}
+    rt = None if sent.rt is None else round(sent.rt, 3)
+    kept: dict[str, Any] = {"verdicts": sent.verdicts, "rt": rt, "away": sent.away, "key": sent.key}
     if settings.confidence:
-        if said.confidence is None:
+        if sent.confidence is None:
             raise BadAnswer("confidence: is missing")
-        kept["confidence"] = round(said.confidence, 3)
+        kept["confidence"] = round(sent.confidence, 3)
     if settings.reason:
-        kept["reason"] = said.reason
+        kept["reason"] = sent.reason
     if control is not None:
-        if said.control not in control.options:
+        if sent.control not in control.options:
             raise BadAnswer("control: must be an option")
-        kept |= {"control": said.control, "right": said.control == control.right}
+        kept |= {"control": sent.control, "right": sent.control == control.right}
     return kept
 
 

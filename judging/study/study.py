@@ -231,7 +231,7 @@ class Study:
         try:
             kept, personal = self.checked(judge, current, answer)
         except ToldError as error:
-            self._note(event | {"event": "told", "said": error.said, "flags": error.flags})
+            self._note(event | {"event": "told", "said": error.text, "flags": error.flags})
             await self._written()
             raise
         self._personal(judge.code, personal)

@@ -15,8 +15,8 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import httptools
-import psutil
 
 BODY = json.dumps({"agent": "null", "stimulus": {"id": "w1", "task": "word_association", "cue": "tea"}}).encode()
 PEER = """
@@ -83,13 +82,11 @@ class Connection(asyncio.Protocol):
         return await self.status
 
 
-async def load(port: int, connections: int, seconds: float, pause: float = 0.0) -> dict[str, Any]:
-    """Statuses and latencies of ``connections`` in that time, each of which waits about ``pause`` seconds after an
-    answer."""
+async def load(port: int, connections: int, seconds: float) -> dict[str, Any]:
+    """Statuses and latencies of ``connections`` in that time."""
     head = f"POST /answers HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(BODY)}\r\n\r\n".encode() + BODY
     latencies: list[float] = []
-    refused: list[float] = []
     statuses: Counter[int] = Counter()
     end = time.perf_counter() + seconds
 
@@ -101,20 +98,16 @@ async def load(port: int, connections: int, seconds: float, pause: float = 0.0) 
                 _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
             status = await connection.send(request)
             statuses[status] += 1
-            (latencies if status == 200 else refused).append(time.perf_counter() - began)
-            if pause:
-                await asyncio.sleep(random.uniform(0, 2 * pause))
-
-    def percentile(values: list[float], share: float) -> float:
-        return round(1000 * sorted(values)[int(len(values) * share)], 2) if values else 0.0
+            if status == 200:
+                latencies.append(1000 * (time.perf_counter() - began))
 
     await asyncio.gather(*(send_requests() for _ in range(connections)))
+    percentiles = statistics.quantiles(latencies, n=100)
     return {
         "per_s": round(len(latencies) / seconds, 1),
-        "p50_ms": percentile(latencies, 0.5),
-        "p99_ms": percentile(latencies, 0.99),
-        "refused_p99_ms": percentile(refused, 0.99),
-        "statuses": dict(statuses),
+        "p50_ms": round(percentiles[49], 2),
+        "p99_ms": round(percentiles[98], 2),
+        "statuses": statuses,
     }
 
 
@@ -132,28 +125,20 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     raise SystemExit("the server does not answer")
 
 
-def measure(command: list[str], connections: int, seconds: float, pause: float = 0.0) -> dict[str, Any]:
-    """The figures of a server, which gets its port as the last argument, and its memory in MB before and after."""
+def measure(command: list[str], connections: int, seconds: float) -> dict[str, Any]:
+    """The figures of a server, which gets its port as the last argument."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = int(taken.getsockname()[1])
     environment = {name: value for name, value in os.environ.items() if name != "TURINGLIKE_API_KEY"}
     null = subprocess.DEVNULL
     process = subprocess.Popen([*command, str(port)], stdout=null, stderr=null, env=environment)
-
-    def under_load(seconds: float) -> dict[str, Any]:
-        client = [sys.executable, __file__, "--client", str(port), str(connections), str(seconds), str(pause)]
-        done = subprocess.run(client, capture_output=True, text=True, check=True)
-        return dict(json.loads(done.stdout))
-
-    def memory() -> float:
-        return round(psutil.Process(process.pid).memory_info().rss / 1e6, 1)
-
     try:
         wait_for(port, process)
-        under_load(3)  # warm
-        before = memory()
-        return {**under_load(seconds), "memory_mb": [before, memory()]}
+        for duration in (3, seconds):  # the first warms up
+            client = [sys.executable, __file__, "--client", str(port), str(connections), str(duration)]
+            done = subprocess.run(client, capture_output=True, text=True, check=True)
+        return dict(json.loads(done.stdout))
     finally:
         process.terminate()
         process.wait(60)
@@ -163,35 +148,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--slow", action="store_true")
-    parser.add_argument("--client", nargs=4, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.client:
-        port, connections, seconds, pause = args.client
-        print(json.dumps(asyncio.run(load(int(port), int(connections), float(seconds), float(pause)))))
+    parser.add_argument("--client", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.client:
+        port, connections, seconds = options.client
+        print(json.dumps(asyncio.run(load(int(port), int(connections), float(seconds)))))
         return
-    ours = [sys.executable, "-m", "serving.cli", "serve", "--agents", "null"]
-    results = {"turinglike": measure([*ours, "--port"], args.connections, args.seconds)}
-    ratio: float | None = None
-    try:
-        import ray.serve  # noqa: F401
-    except ImportError:
-        print("Ray Serve is left out: pip install 'turinglike[bench]'", file=sys.stderr)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            script = Path(folder) / "peer.py"
-            script.write_text(PEER)
-            results["ray serve"] = measure([sys.executable, str(script)], args.connections, args.seconds)
-        ratio = round(results["turinglike"]["per_s"] / results["ray serve"]["per_s"], 2)
-    if args.slow:
-        # One answer takes 10 ms alone: 100 a second. 64 clients that wait 64 ms on average send about 1,000.
-        slow = [*ours, "--set", "null.delay_s=0.01", "--batch-size", "1", "--queue", "16", "--port"]
-        results["slow agent"] = measure(slow, args.connections, args.seconds, 0.06)
-    print(f"{'':<12} {'requests/s':>11} {'p50 ms':>8} {'p99 ms':>8}  statuses")
-    for name, row in results.items():
-        print(f"{name:<12} {row['per_s']:>11} {row['p50_ms']:>8} {row['p99_ms']:>8}  {row['statuses']}")
-    print(f"ratio {ratio}")
-    print(json.dumps({"cores": os.cpu_count(), "load": os.getloadavg()[0], "ratio": ratio, **results}))
+    print(json.dumps({"cores": os.cpu_count(), "load": os.getloadavg()[0]}))
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "peer.py"
+        script.write_text(PEER)
+        servers = {
+            "turinglike": [sys.executable, "-m", "serving.cli", "serve", "--agents", "null", "--port"],
+            "ray serve": [sys.executable, str(script)],  # wants `pip install 'turinglike[bench]'`
+        }
+        for name, command in servers.items():
+            print(json.dumps({name: measure(command, options.connections, options.seconds)}), flush=True)
 
 
 if __name__ == "__main__":

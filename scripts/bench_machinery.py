@@ -1,34 +1,25 @@
-"""How fast the machinery is by itself: the no-op agent over many stimuli.
+"""How fast the machinery is by itself: ``generate`` with the no-op agent beside Ray Data.
 
-- ``generate`` over 100,000 stimuli beside Ray Data (read_json, map_batches in one actor, write_json) with the same
-  input and output fields; both as commands that start Ray and one worker, less the same command over one stimulus;
-- the same stimuli through ``scheduler.answer``, one awaited call each, records written too;
-- with ``--large N``: peak memory of the driver at 10,000 and at N stimuli, and the time from the start of the command
-  to the first new answer where all but a few of N records are there already.
+    python scripts/bench_machinery.py [--rows 100000] [--repeats 3]
 
-    python scripts/bench_machinery.py [--rows 100000] [--repeats 3] [--large 1000000]
-
-prints a table and, as the last line, one JSON object. Rates are stimuli per second.
+Ray Data (read_json, map_batches in one actor, write_json) has the same input and output fields. Both are commands that
+start Ray and one worker; the time of the same command over one stimulus is taken off. The last line is a JSON object of
+stimuli per second.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 BATCH = 512
-NEW = 1000  # stimuli that a resumed run has beside those already answered
-QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def write_set(path: Path, count: int) -> Path:
@@ -103,105 +94,26 @@ def ray_data(source: Path, out: Path) -> None:
     rows.map_batches(Null, batch_size=1024, concurrency=1).write_json(str(out))
 
 
-async def one_at_a_time(source: Path, out: Path) -> float:
-    """Every stimulus through ``answer`` and into a record; returns the seconds that took, loading left out."""
-    from agents import catalogue
-    from agents.stimuli import parse_row
-    from serving.runs.records import RecordHeader
-    from serving.runs.store import Store
-    from serving.scheduling.cluster import Cluster
-    from serving.scheduling.dispatch import Dispatcher
-    from serving.scheduling.ray_workers import RemoteWorker
-    from serving.scheduling.scheduler import Scheduler
-    from serving.scheduling.worker import WorkerSpec
-
-    cluster, scheduler, store = Cluster(), Scheduler(), Store()
-    await cluster.start()
-    entry = catalogue.get("null")
-    spec = WorkerSpec(entry, {}, "/")
-    dispatcher = Dispatcher(entry.make(), lambda number: RemoteWorker(spec, {}, {}), batch_size=BATCH)
-    scheduler.add(dispatcher)
-    await dispatcher.start()
-    store.open(out)
-    writer = asyncio.create_task(store.run())
-    header = RecordHeader("0" * 12, "machine", "0" * 64, None, None)
-    began = time.perf_counter()
-
-    async def client(rows: Iterator[bytes]) -> None:
-        for row in rows:
-            item = await scheduler.answer("null", parse_row(row))
-            store.put(out, header.line(item, "word_association"), item.status)
-
-    with source.open("rb") as rows:
-        await asyncio.gather(*(client(rows) for _ in range(4 * BATCH)))
-    await store.finish(writer)
-    took = time.perf_counter() - began
-    await scheduler.close()
-    await cluster.stop()
-    return took
-
-
-def peak_memory(command: list[str]) -> float:
-    """Peak resident megabytes of the command's largest process."""
-    process = subprocess.Popen(command, **QUIET)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{command} ended with {os.waitstatus_to_exitcode(status)}")
-    return usage.ru_maxrss * 1024 / 1e6
-
-
-def first_new_answer(command: list[str], records: Path) -> float:
-    """Seconds until a resumed run has a new record on disk; it goes on to the end."""
-    size = records.stat().st_size
-    began = time.perf_counter()
-    process = subprocess.Popen(command, **QUIET)
-    while process.poll() is None and records.stat().st_size == size:
-        time.sleep(0.01)
-    took = time.perf_counter() - began
-    if process.wait():
-        raise SystemExit(f"resume ended with {process.returncode}")
-    return took
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--large", type=int, default=0)
     parser.add_argument("--peer", nargs=2, type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--single", nargs=2, type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peer:
         return ray_data(*options.peer)
-    if options.single:
-        return print(asyncio.run(one_at_a_time(*options.single)))
-    figures: dict[str, float] = {"rows": options.rows}
+    peer = [sys.executable, __file__, "--peer"]
+    ours, peers = [], []
     with tempfile.TemporaryDirectory(prefix="machinery-") as name:
         folder = Path(name)
         many, single = write_set(folder / "many.jsonl", options.rows), write_set(folder / "single.jsonl", 1)
-        ours, peers = [], []
-        peer = [sys.executable, __file__, "--peer"]
         for i in range(options.repeats):
             ours.append(seconds(generate(many, folder / f"many{i}")) - seconds(generate(single, folder / f"one{i}")))
             start_up = seconds([*peer, str(single), str(folder / f"peer-one{i}")])
             peers.append(seconds([*peer, str(many), str(folder / f"peer{i}")]) - start_up)
             print(f"round {i + 1}: generate {ours[-1]:.2f} s, Ray Data {peers[-1]:.2f} s", flush=True)
-        figures["generate_per_s"] = options.rows / statistics.median(ours)
-        figures["ray_data_per_s"] = options.rows / statistics.median(peers)
-        call = [sys.executable, __file__, "--single", str(many), str(folder / "answers.jsonl")]
-        done = subprocess.run(call, capture_output=True, text=True, check=True)
-        figures["answer_per_s"] = options.rows / float(done.stdout.split()[-1])
-        if options.large:
-            small = write_set(folder / "small.jsonl", 10_000)
-            large = write_set(folder / "large.jsonl", options.large - NEW)
-            command = generate(large, folder / "large")
-            figures["peak_mb_10000"] = peak_memory(generate(small, folder / "small"))
-            figures[f"peak_mb_{options.large}"] = peak_memory(command)
-            write_set(large, options.large)  # a run may grow
-            figures["resume_first_answer_s"] = first_new_answer(command, folder / "large" / "records" / "null.jsonl")
-    for key, value in figures.items():
-        print(f"{key:28} {value:12,.1f}")
-    print(json.dumps({key: round(value, 2) for key, value in figures.items()}))
+    rates = {"generate": options.rows / statistics.median(ours), "ray_data": options.rows / statistics.median(peers)}
+    print(json.dumps({"rows": options.rows, **{key: round(value, 2) for key, value in rates.items()}}))
     return None
 
 

@@ -20,20 +20,20 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
+from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, TuringlikeError
 from judging.trial_set import COLUMNS, SCHEMA, about_path, key_path
-from judging.verdicts import MOST_NAMED, SAID, TASK
+from judging.verdicts import MOST_NAMED, TASK
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.import_forms import SHORT, Source, read_bytes
 from serving.runs.importing import FILES
 from serving.runs.output_paths import new_folder, refuse_existing
-from serving.runs.row_problems import strict_json
 from serving.runs.run_json import new_run_json
 
 # As the benchmark's files have them; other names are as they are, in small letters and digits.
@@ -56,6 +56,37 @@ def main() -> int:
         return error.exit_code
 
 
+class Trial(BaseModel):
+    response_speaker: Literal["human", "machine"]
+    groundtruth: Literal["human", "machine"]
+    machine_groundtruth: str | None = None
+    page: str = Field("", validation_alias=AliasChoices("page_name", "imageID"))
+    rt: Any = None
+
+    @model_validator(mode="after")
+    def _names_its_machine(self) -> Trial:
+        if self.groundtruth == "machine" and not re.search("[A-Za-z0-9]", self.machine_groundtruth or ""):
+            raise ValueError("machine_groundtruth does not say which machine")
+        return self
+
+    @field_validator("page")
+    @classmethod
+    def _without_folder(cls, page: str) -> str:
+        return page.rstrip("/").rpartition("/")[2]
+
+    @property
+    def agent(self) -> str:
+        if self.groundtruth == "human":
+            return "human"
+        name = re.sub("[^a-z0-9]", "", str(self.machine_groundtruth).casefold())
+        return f"published:{NAMES.get(name, name)}"
+
+
+class Entry(BaseModel):
+    worker: str | None = Field(None, alias="workerID")
+    trial: Trial = Field(alias="trialData")
+
+
 def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int:
     """Write the folder and its key. Raises InputError with all that is wrong with the files, StorageError."""
     if judge is not None and not NAME.fullmatch(judge):
@@ -68,21 +99,22 @@ def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int
         data = read_bytes(path)
         source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records")
         sources.append(source)
-        for name, entry in _entries(path, data).items():
-            if wrong := _wrong(entry, judge):
-                problems += [Problem(str(path), None, f"{name}.{field}", message) for field, message in wrong]
-                continue
-            trial, worker = entry["trialData"], entry.get("workerID")
-            page = str(trial.get("page_name") or trial.get("imageID") or "").rstrip("/").rsplit("/", 1)[-1]
-            unnamed += not page
-            agent = _agent(trial)
-            key = (page, agent) if page else (str(path), name)
-            row = trials.setdefault(key, _key_row(len(trials) + 1, task, trial["groundtruth"], agent, page))
-            number = workers.setdefault(worker, len(workers) + 1) if worker else None
+        try:
+            entries = TypeAdapter(dict[str, Entry]).validate_json(data)
+        except ValidationError as error:
+            problems += [Problem(str(path), None, ".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
+            continue
+        for name, entry in entries.items():
+            trial = entry.trial
+            if not entry.worker and judge is None:
+                problems.append(Problem(str(path), None, name, "has no workerID: give the judge with --judge"))
+            unnamed += not trial.page
+            key = (trial.page, trial.agent) if trial.page else (str(path), name)
+            row = trials.setdefault(key, _key_row(len(trials) + 1, task, trial))
+            number = workers.setdefault(entry.worker, len(workers) + 1) if entry.worker else None
             by = f"human:{number:03}" if number else f"published:{judge}"
-            raw = {"response": trial["response_speaker"], "rt": trial.get("rt")}
-            answer = {"verdict": trial["response_speaker"], "confidence": None, "reason": None}
-            source.add(row["trial"], by, raw, answer)
+            raw = {"response": trial.response_speaker, "rt": trial.rt}
+            source.add(row["trial"], by, raw, {"verdict": trial.response_speaker, "confidence": None, "reason": None})
     if problems:
         raise InputError("the verdicts cannot be read", problems)
     _write(out, sources, list(trials.values()))
@@ -93,52 +125,22 @@ def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int
     return 0
 
 
-def _entries(path: Path, data: bytes) -> dict[str, Any]:
-    try:
-        entries = strict_json(data)
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON in UTF-8: {error}") from None
-    if not isinstance(entries, dict) or not entries:
-        raise InputError(f"{path} must be a JSON object of trials")
-    return entries
-
-
-def _wrong(entry: Any, judge: str | None) -> list[tuple[str, str]]:
-    """The fields of an entry that hold no verdict, and why."""
-    trial = entry.get("trialData") if isinstance(entry, dict) else None
-    if not isinstance(trial, dict):
-        return [("trialData", "must be an object")]
-    wrong = [
-        (name, f"must be human or machine, not {str(trial.get(name))[:40]!r}")
-        for name in ("response_speaker", "groundtruth")
-        if trial.get(name) not in SAID
-    ]
-    machine = str(trial.get("machine_groundtruth", ""))
-    if trial.get("groundtruth") == "machine" and not re.search("[A-Za-z0-9]", machine):
-        wrong.append(("machine_groundtruth", "does not say which machine"))
-    if not entry.get("workerID") and judge is None:
-        wrong.append(("workerID", "is not there: give the judge with --judge"))
-    return wrong
-
-
-def _agent(trial: dict[str, Any]) -> str:
-    if trial["groundtruth"] == "human":
-        return "human"
-    name = re.sub("[^a-z0-9]", "", str(trial["machine_groundtruth"]).casefold())
-    return f"published:{NAMES.get(name, name)}"
-
-
-def _key_row(number: int, task: str, truth: str, agent: str, page: str) -> dict[str, Any]:
+def _key_row(number: int, task: str, trial: Trial) -> dict[str, Any]:
     name = f"t{number:05}"
-    match = STIMULUS.match(page)
-    stimulus = (match[1] or match[2]) if match else page or name
-    digest = hashlib.sha256(_stimulus(name, task)).hexdigest()
-    row = {"trial": name, "sha256": digest, "asked": task, "truth": truth, "agent": agent, "stimulus": stimulus}
-    return {**dict.fromkeys(COLUMNS, ""), **row, "catch": int("catch" in agent)}
+    match = STIMULUS.match(trial.page)
+    row = {
+        "trial": name,
+        "sha256": hashlib.sha256(_stimulus(name, task)).hexdigest(),
+        "asked": task,
+        "truth": trial.groundtruth,
+        "agent": trial.agent,
+        "stimulus": (match[1] or match[2]) if match else trial.page or name,
+        "catch": int("catch" in trial.agent),
+    }
+    return dict.fromkeys(COLUMNS, "") | row
 
 
 def _stimulus(trial: str, task: str) -> bytes:
-    """What the folder keeps of a trial; the answers are not in the files."""
     return orjson.dumps({"id": trial, "task": TASK, "asked": task})
 
 

@@ -25,6 +25,7 @@ from serving.command_line import (
     chosen,
     frame,
     json_option,
+    number,
     open_standard_streams,
     path,
     port,
@@ -39,7 +40,7 @@ from serving.command_line import (
     task,
     worker_options,
 )
-from serving.export import registry
+from serving.export.exporting import FORMATS
 from serving.scheduling.interrupts import watched
 
 
@@ -207,12 +208,15 @@ def build_parser() -> argparse.ArgumentParser:
     view.add_argument("--open", dest="open_browser", action="store_true", help="open it in the browser")
 
     export = command(
-        "export", _export, "write a run's records in another format", example="run --format csv -o answers.csv"
+        "export",
+        "serving.export.exporting:export",
+        "write a run's records in another format",
+        example="run --format csv -o answers.csv",
     )
-    export.add_argument("dir", type=path)
-    export.add_argument("--format", required=True, choices=registry.names())
+    export.add_argument("path", type=path, metavar="dir")
+    export.add_argument("--format", required=True, choices=FORMATS)
     export.add_argument("-o", "--out", required=True, type=path)
-    export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
+    export.add_argument("--sample", type=number, metavar="K", help="only this sample (turingtest: 0 unless given)")
     export.add_argument("--include-rejected", action="store_true", help="also answers that filters rejected")
     export.add_argument("--include-control", action="store_true", help="also catch trials")
     export.add_argument("--allow-missing", action="store_true", help="turingtest: the others where answers are missing")
@@ -277,19 +281,6 @@ def _report(options: argparse.Namespace) -> int:
 
     _print(str(write_report(options.runs, options.out, single_file=options.single_file)))
     return 0
-
-
-def _export(options: argparse.Namespace) -> int:
-    return registry.export(
-        options.dir,
-        options.format,
-        options.out,
-        sample=options.sample,
-        include_rejected=options.include_rejected,
-        include_control=options.include_control,
-        allow_missing=options.allow_missing,
-        force=options.force,
-    )
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -38,14 +38,14 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"turinglike: {printable(message)}; `{self.prog} --help` tells more\n")
 
 
-def number(text: str, lowest: int, highest: int) -> int:
+def number(text: str, lowest: int = 0, highest: int = 10**9) -> int:
     if not text.isdecimal() or not lowest <= int(text) <= highest:
         raise argparse.ArgumentTypeError(f"must be a whole number from {lowest:,} to {highest:,}, not {text!r}")
     return int(text)
 
 
 def positive(text: str) -> int:
-    return number(text, 1, 10**9)
+    return number(text, 1)
 
 
 def seed(text: str) -> int:

@@ -68,12 +68,9 @@ class Records(list[TypedRecord]):
 
     def to_arrow(self) -> pyarrow.Table:
         """One row per record, nested values typed. Raises UnavailableError without pyarrow."""
-        from serving.export.parquet import arrow_table
-        from serving.export.tables import columns_of
+        from serving.export.tables import arrow_table
 
-        pairs = [(record.model_dump(mode="json", by_alias=True), _row(record.shown())) for record in self]
-        columns = columns_of({record.task for record in self}, (row for _, row in pairs))
-        return arrow_table(columns, lambda: iter(pairs))
+        return arrow_table([(record.model_dump(mode="json", by_alias=True), _row(record.shown())) for record in self])
 
     def to_pandas(self) -> pandas.DataFrame:
         """As :meth:`to_arrow`, a pandas table."""
@@ -112,14 +109,9 @@ class OpenRun:
 
     def to_arrow(self) -> pyarrow.Table:
         """As :meth:`Records.to_arrow`; also raises InputError for a record that no table can hold."""
-        from serving.export.parquet import arrow_table
-        from serving.export.selection import Selection
-        from serving.export.tables import export_columns, selected
+        from serving.export.tables import arrow_table
 
-        def pairs() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-            return (pair for pair in selected(Selection(self.folder, None, True, True)) if self._is_chosen(pair[0]))
-
-        return arrow_table(export_columns(Selection(self.folder, None, True, True)), pairs)
+        return arrow_table([(record, self.folder.stimulus_of(record) or {}) for record in self._rows()])
 
     def to_pandas(self) -> pandas.DataFrame:
         """As :meth:`to_arrow`, a pandas table."""

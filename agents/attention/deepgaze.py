@@ -168,7 +168,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         shape = rows, columns
         drawn = self.settings.choice == "sample"
         plans = [plan.drawn(seed) for (_, plan, _), seed in zip(items, seeds, strict=True)]
-        paths = InhibitedPaths(plans, shape, None if drawn else self.settings.inhibition, self._device, changing=True)
+        paths = InhibitedPaths(plans, shape, self._device, drawn=drawn, changing=True)
         tensors = [
             torch.tensor(seeds)[:, None, None],
             deepgaze.bias_at(self._bias, shape),

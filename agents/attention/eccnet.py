@@ -122,7 +122,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         from agents.transfer import uploaded
 
         chosen = self.settings
-        shared = chosen.inhibition, chosen.radius, chosen.window_resized
+        shared = chosen.radius, chosen.window_resized
         shown = iter(uploaded([picture for image, target, _ in batch for picture in (image, target)], self.device))
         with torch.inference_mode():
             gazes = [

@@ -79,7 +79,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
             weights = (0.0, *chosen.weights[1:]) if batch[indices[0]][2] else chosen.weights
             pictures = torch.stack([images[index] for index in indices])
             maps = graph_saliency.saliency(pictures, chosen.normalisation, weights, chosen.program)
-            return walks(maps, [batch[index][1].drawn(draws[index].seed) for index in indices], chosen.inhibition)
+            return walks(maps, [batch[index][1].drawn(draws[index].seed) for index in indices])
 
         alike = [(*pixels.shape, int(without)) for pixels, _, without in batch]
         with torch.inference_mode():

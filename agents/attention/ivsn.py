@@ -94,9 +94,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
 
             def walk(indices: list[int]) -> list[DevicePaths]:
                 maps = similarity.paste([parts[index] for index in indices], search[indices[0]].frame, self.method)
-                return walks(
-                    maps, [plans[index].drawn(draws[index].seed) for index in indices], self.settings.inhibition
-                )
+                return walks(maps, [plans[index].drawn(draws[index].seed) for index in indices])
 
             at_once = 1 if self.device.type == "cpu" else PIXELS_AT_ONCE
             paths = scanpath.paths_by_size([item.frame for item in search], walk, at_once)

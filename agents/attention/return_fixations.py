@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from agents.attention import scanpath
-from agents.attention.models import saccade_prior
 from agents.attention.models.fixations import Plan
 from agents.attention.vgg import VGGAgent
 from agents.contract import Draw, Reply
@@ -54,10 +53,10 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         """Weight of the saccade prior."""
         memory_weight: Weight = 0.93
         """Weight of inhibition, which is subtracted."""
-        saccades: saccade_prior.Kind = "amplitudes"
-        """The saccade prior: the authors' of free viewing and of each search, by size; or ours, by direction too."""
-        smoothing: Positive = saccade_prior.SMOOTHING
-        """For vectors: standard deviation, in cells of the 64 x 64 grid, with which counted saccades are smoothed."""
+        saccades: Literal["amplitudes"] = "amplitudes"
+        """The saccade prior: the authors' of free viewing and of each search, by size."""
+        smoothing: Annotated[float, Field(ge=2, le=2)] = 2.0
+        """Of no use any more; it was of another saccade prior."""
         sizes: Annotated[tuple[Side, ...], Field(min_length=1, max_length=8)] = (1024, 512, 256)
         """Sides of the squares to which the frame is brought for the saliency map of free viewing."""
         border: Annotated[int, Field(ge=0, le=500)] = 25
@@ -69,13 +68,10 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
     # of 24 million pixels; in search 1198 with eight of 1280 x 1024, 1286 with one of 24 million pixels.
 
     def open(self) -> None:
+        from agents.attention.models import return_fixations
         from agents.attention.models.similarity import Method
 
-        if self.settings.saccades == "vectors":
-            counted = saccade_prior.vectors(saccade_prior.counts(), self.settings.smoothing)
-            self._priors = dict.fromkeys(saccade_prior.SHOWN, counted)
-        else:
-            self._priors = {shown: saccade_prior.amplitudes(shown) for shown in saccade_prior.SHOWN}
+        self._priors = {viewing: return_fixations.saccade_prior(viewing) for viewing in return_fixations.VIEWINGS}
         self.method = Method(self.settings.variant)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:

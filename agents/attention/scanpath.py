@@ -71,8 +71,8 @@ class ScanSettings(PathSettings):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    inhibition: Literal["square", "gaussian"] = "square"
-    """How a fixated place is kept from being chosen again: a hard square window, or a Gaussian dip of that width."""
+    inhibition: Literal["square"] = "square"
+    """A fixated place is kept from being chosen again by a hard square window, as in the papers."""
 
 
 def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> Plan:

@@ -19,11 +19,10 @@ from agents.errors import InputError, StorageError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import presets, study_status
 from judging.study.events import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
-from judging.study.materials import Material, OnlineMaterial, chosen
-from judging.study.online.lobby_of_tests import OnlineLobby, hold_tests
+from judging.study.materials import Material, chosen
 from judging.study.pages import read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
-from judging.study.settings import FILE, JudgesSettings, OnlineSettings, read_settings
+from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study, hashed, material_of
 from judging.trial_set import MARKER, key_path
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
@@ -168,7 +167,7 @@ def serve(options: argparse.Namespace) -> None:
     rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024, all_bytes=64 * 1024 * 1024)
     log = ServerLog(options.quiet)
     log.start()
-    for problem in material.served_problems(with_batch=False):
+    for problem in material.served_problems():
         print(printable(f"online tests will be void: {problem}"), file=sys.stderr)
     with ExitStack() as held:
         check = held.enter_context(lock(options.study))
@@ -204,38 +203,16 @@ def plan(options: argparse.Namespace) -> None:
 
 
 def export(options: argparse.Namespace) -> None:
-    from judging.study.online.tests_export import export_tests
     from judging.study.study_export import export as write
 
     material, out = material_of(options.study), options.out
-    if isinstance(material.settings, OnlineSettings):
-        personal = read_personal(options.study) if options.personal else None
-        state, seed = read_state(options.study), material.settings.tests.seed
-        number = export_tests(state, out, seed=seed, force=options.force, personal=personal)
-        _say(f"{count(number, 'verdict')}: {out}; next: turinglike score {out / 'verdicts'} -o scores")
-        return
     number = write(options.study, material, out, personal=options.personal, force=options.force)
-    if material.kind == "trial":
-        _say(f"{count(number, 'verdict')}: {out}; next: turinglike score {out} -o {out}-scores")
-    else:
-        _say(f"{count(number, 'answer')}: {out}; next: turinglike trials RUN {out} -o trials")
-
-
-def batch(options: argparse.Namespace) -> int:
-    material = material_of(options.study)
-    if not isinstance(material, OnlineMaterial):
-        raise InputError(f"{options.study} is no study of online tests")
-    _refuse(options.study, material.problems(with_batch=True) or material.served_problems())
-
-    async def hold(study: Study) -> tuple[int, int]:
-        assert isinstance(study.lobby, OnlineLobby)
-        return await hold_tests(study.lobby, options.tests, options.at_once)
-
-    over, void = _in_study(options.study, material, hold)
-    _say(f"{count(over, 'test')} held{f'; next: turinglike study export {options.study} -o tests' if over else ''}")
-    if void:
-        _say(f"{count(void, 'test')} void: `turinglike study status` says why; the same command holds others")
-    return int(void > 0)
+    following = {
+        "trial": f"score {out} -o {out}-scores",
+        "test": f"score {out / 'verdicts'} -o scores",
+    }.get(material.kind, f"trials RUN {out} -o trials")
+    what = "verdict" if material.kind in ("trial", "test") else "answer"
+    _say(f"{count(number, what)}: {out}; next: turinglike {following}")
 
 
 def kit(options: argparse.Namespace) -> None:
@@ -311,7 +288,6 @@ ACTIONS: Mapping[str, Callable[[argparse.Namespace], int | None]] = {
     "status": status,
     "plan": plan,
     "export": export,
-    "batch": batch,
     "kit": kit,
     "import": take,
     "close": close,

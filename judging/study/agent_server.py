@@ -14,7 +14,6 @@ import orjson
 
 from agents.answers import is_blank
 
-REPLY_SECONDS = 120.0
 TRIES = 3  # of an answer, before what it was for is void
 PAUSE = 1.0  # seconds between tries
 LONGEST = 2000  # letters of a message, of people and of agents
@@ -40,9 +39,8 @@ class AgentClient:
     async def answer(
         self, server: str, agent: str, row: dict[str, Any], read: Callable[[Any], T], *, seconds: float, **more: Any
     ) -> T:
-        """What ``read`` makes of an agent's answer to a stimulus; it raises ValueError for what is none. Each try asks
-        for another sample, with ``more`` in the request. Raises NoAnswerError after :data:`TRIES`, or after
-        ``seconds`` for all of them."""
+        """What ``read`` makes of an agent's answer to a stimulus. Each try asks for another sample, with ``more`` in
+        the request. Raises NoAnswerError after :data:`TRIES`, or after ``seconds`` for all of them."""
         why = ""
         try:
             async with asyncio.timeout(seconds):
@@ -61,21 +59,7 @@ class AgentClient:
 
     async def record(self, server: str, body: dict[str, Any]) -> dict[str, Any]:
         """The record of an answer. Raises OSError, ValueError, and what the HTTP client raises."""
-        return await self._json(server, "answers", REPLY_SECONDS, body)
-
-    async def agents(self, server: str) -> dict[str, list[str]]:
-        """The agents that a server has, with their tasks. Raises as :meth:`record` does, KeyError and TypeError."""
-        reply = await self._json(server, "agents", 10.0)
-        return {str(agent["name"]): list(agent["tasks"]) for agent in reply["agents"]}
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-    async def _json(
-        self, server: str, route: str, seconds: float, body: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        method, address = "GET" if body is None else "POST", f"{server.rstrip('/')}/{route}"
-        async with asyncio.timeout(seconds), self._http.stream(method, address, json=body) as reply:
+        async with self._http.stream("POST", f"{server.rstrip('/')}/answers", json=body) as reply:
             data = b""
             async for part in reply.aiter_raw():
                 data += part
@@ -88,6 +72,9 @@ class AgentClient:
             error = value.get("error", {})  # without the id, which is of a single request
             raise OSError(f"{reply.status_code}: {error.get('code', '')}: {error.get('message', '')}")
         return value
+
+    async def close(self) -> None:
+        await self._http.aclose()
 
 
 def text_of(answer: Any) -> str:
@@ -108,19 +95,12 @@ def tidy(text: str) -> str:
 
 def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
     """The agents that a server has, with their tasks, and why they are not known."""
-
-    async def agents() -> dict[str, list[str]]:
-        client = AgentClient()
-        try:
-            return await client.agents(server)
-        finally:
-            await client.close()
-
     import httpx
 
     try:
-        return asyncio.run(agents()), ""
-    except (httpx.ConnectError, TimeoutError):
+        reply = httpx.get(f"{server.rstrip('/')}/agents", timeout=10).raise_for_status().json()
+        return {str(agent["name"]): list(agent["tasks"]) for agent in reply["agents"]}, ""
+    except (httpx.ConnectError, httpx.TimeoutException):
         return {}, f"{server} does not answer; start `turinglike serve`"
     except Exception as error:  # anything may come from another program
         return {}, f"{server} is no `turinglike serve`: it sends no list of agents ({type(error).__name__})"

@@ -79,11 +79,6 @@ def register(commands: Commands) -> None:
     export.add_argument("--personal", action="store_true", help="with panels' ids, and what people said of themselves")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
 
-    batch = add("batch", "online tests without people, by agents of `turinglike serve`, till there are N")
-    batch.add_argument("study", type=path, metavar="STUDY")
-    batch.add_argument("--tests", type=positive, required=True, metavar="N", help="in all; those that are there count")
-    batch.add_argument("--at-once", type=positive, default=64, metavar="N", help="tests that go on together (64)")
-
     kit = add("kit", "an HTML file with the trials of N judges, for a machine without a network")
     kit.add_argument("study", type=path, metavar="STUDY")
     kit.add_argument("number", type=positive, metavar="N")

@@ -11,19 +11,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from agents.errors import InputError
-from judging.study.online.course import EVENTS as OF_TESTS
-from judging.study.online.course import Tests
+from judging.study.meetings import OF_TALKS, OF_TESTS, Meeting, OnlineTest, Talk
 
 ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
-OF_TALKS = ("paired", "said", "withdrawn", "void")
 EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
 Step = dict[str, Any]
 Attempt = tuple[list[Step], list[dict[str, Any]]]
+M = TypeVar("M", bound=Meeting)
 
 
 @dataclass(slots=True)
@@ -83,28 +82,15 @@ class Judge:
 
 
 @dataclass(slots=True)
-class Talk:
-    """A conversation; the ``speakers`` A and B are a participant's code or an agent's name each."""
-
-    id: str
-    stimulus: str
-    speakers: list[str]
-    at: str
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    withdrawn: list[dict[str, Any]] = field(default_factory=list)
-    void: str | None = None
-
-
-@dataclass(slots=True)
 class State:
-    """All judges, conversations (``talks``, by id) and online tests; ``talking``: the talk that a participant is in."""
+    """All judges, and all meetings by id, in the order in which they began; ``present``: the meeting that a participant
+    is in."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
     by_link: dict[str, Judge] = field(default_factory=dict)
-    talks: dict[str, Talk] = field(default_factory=dict)
-    talking: dict[str, str] = field(default_factory=dict)
-    tests: Tests = field(default_factory=Tests)
+    meetings: dict[str, Meeting] = field(default_factory=dict)
+    present: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
     sha256: str | None = None
     began: str | None = None
@@ -118,16 +104,6 @@ class State:
                 self.began = self.began or event["at"]
             case "closed":
                 self.closed = event["at"]
-            case "paired":
-                talk = Talk(event["talk"], event["stimulus"], event["speakers"], event["at"])
-                self.talks[talk.id] = talk
-                self.talking.update({code: talk.id for code in talk.speakers if code in self.judges})
-            case "said":
-                self.talks[event["talk"]].messages.append(event)
-            case "withdrawn":
-                self.talks[event["talk"]].withdrawn.append(event)
-            case "void":
-                self.talks[event["talk"]].void = event["why"]
             case "joined":
                 names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
                 about = {name: event[name] for name in names}
@@ -135,10 +111,21 @@ class State:
                 self.judges[judge.code] = self.by_session[judge.session] = judge
                 if judge.link is not None:
                     self.by_link[judge.link] = judge
-            case kind if kind in OF_TESTS:
-                self.tests.apply(event)
+            case "paired":
+                self._begin(Talk(event["talk"], event["at"], event["speakers"], event["stimulus"]))
+            case "test":
+                about = {name: event[name] for name in ("parts", "condition", "exchanges", "verdicts")}
+                self._begin(OnlineTest(event["test"], event["at"], [event["judge"], *event["agents"]], **about))
+            case "test_left":
+                self.present.pop(event["who"], None)
+            case kind if kind in (*OF_TALKS, *OF_TESTS):
+                self.meetings[event["test" if kind in OF_TESTS else "talk"]].apply(event)
             case _:
                 self._apply_to(self.judges[event["judge"]], event)
+
+    def _begin(self, meeting: Meeting) -> None:
+        self.meetings[meeting.id] = meeting
+        self.present.update(dict.fromkeys(meeting.people, meeting.id))
 
     def _apply_to(self, judge: Judge, event: dict[str, Any]) -> None:
         judge.at = event["at"]
@@ -156,10 +143,8 @@ class State:
                 judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
             case "step" if event["step"] == judge.step:
                 judge.answers.append(event)
-                if event["kind"] == "talk":
-                    self.talking.pop(judge.code, None)
-                elif event["kind"] == "test":
-                    self.tests.leave(judge.code)
+                if event["kind"] in ("talk", "test"):
+                    self.present.pop(judge.code, None)
                 if event.get("agree") is False:
                     judge.ended = "declined"
                 elif judge.step == len(judge.steps):
@@ -167,13 +152,17 @@ class State:
             case kind:
                 raise KeyError(kind)
 
-    def talk_of(self, code: str) -> Talk | None:
-        return self.talks.get(self.talking.get(code, ""))
+    def meeting_of(self, code: str) -> Meeting | None:
+        return self.meetings.get(self.present.get(code, ""))
+
+    def counted(self, kind: type[M]) -> list[M]:
+        """The meetings of a kind that are not void."""
+        return [each for each in self.meetings.values() if isinstance(each, kind) and each.void is None]
 
     def has_finished(self, judge: Judge) -> bool:
         """Whether a judge counts as finished: who took part in online tests that are all void does not."""
         tests = [event["test"] for event in judge.answers if event["kind"] == "test"]
-        counts = not tests or any(name is not None and self.tests.by_id[name].void is None for name in tests)
+        counts = not tests or any(name is not None and self.meetings[name].void is None for name in tests)
         return judge.ended == "finished" and counts
 
 

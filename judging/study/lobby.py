@@ -15,17 +15,17 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from itertools import groupby
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from agents.answers import Message, TurnAnswer, is_blank
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST, AgentClient, NoAnswerError, text_of, tidy
-from judging.study.events import Judge, State, Talk
-from judging.study.online.course import OnlineTest
+from judging.study.events import Judge, State
+from judging.study.meetings import OnlineTest, Talk
 from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
 from judging.study.settings import Tests as TestSettings
@@ -39,12 +39,7 @@ SWEEP = 1.0  # seconds after which it is looked again who has left
 TURN_SECONDS = 120.0  # within which an agent answers
 M = TypeVar("M", Talk, OnlineTest)
 View = dict[str, Any]
-
-
-class Note(Protocol):
-    """Writes events; returns once they are on disk."""
-
-    def __call__(self, *events: dict[str, Any]) -> Awaitable[None]: ...
+Note = Callable[..., Awaitable[None]]  # writes events; returns once they are on disk
 
 
 class Lobby(ABC, Generic[M]):
@@ -53,7 +48,9 @@ class Lobby(ABC, Generic[M]):
     ``written`` returns once all that has happened is on disk.
     """
 
-    kind: str
+    kind: ClassVar[str]
+    voids: ClassVar[str]  # the event that makes a meeting void
+    meeting: type[M]
 
     def __init__(
         self, state: State, note: Note, written: Callable[[], Awaitable[None]], waits: TalkSettings | TestSettings
@@ -61,10 +58,18 @@ class Lobby(ABC, Generic[M]):
         self.state, self.note, self.written, self.waits = state, note, written, waits
         self.seen: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
-        self.tasks: dict[Any, asyncio.Task[None]] = {}  # of machines
+        self.tasks: dict[tuple[str, int], asyncio.Task[None]] = {}  # of machines, by the meeting and the side
         self.client = AgentClient()
         self.closing = False
         self._swept = 0.0
+
+    def meetings(self) -> list[M]:
+        """Those that are not void."""
+        return self.state.counted(self.meeting)
+
+    def meeting_of(self, code: str) -> M | None:
+        meeting = self.state.meeting_of(code)
+        return meeting if isinstance(meeting, self.meeting) else None
 
     async def at(self, judge: Judge, known: Any) -> View:
         """What a participant sees; held open while that is no more than is ``known``, for as long as may be."""
@@ -103,14 +108,6 @@ class Lobby(ABC, Generic[M]):
         self.drive(meeting)
         return self.view(meeting, judge.code)
 
-    def absent(self, people: Iterable[str]) -> str | None:
-        """Which of the participants has left."""
-        now = time.monotonic()
-        for code in people:
-            if code in self.state.judges and now - self.seen.setdefault(code, now) > self.waits.seconds_away:
-                return code
-        return None
-
     def there(self) -> list[str]:
         """Who waits, is still heard of and has not gone on, those first who have waited longest."""
         now = time.monotonic()
@@ -137,6 +134,26 @@ class Lobby(ABC, Generic[M]):
             for meeting in self.meetings():
                 await self.end_if_left(meeting)
 
+    async def end_if_left(self, meeting: M) -> None:
+        """Make a meeting void that somebody has left."""
+        if meeting.void is None and not self.is_over(meeting) and (why := self.why_void(meeting)) is not None:
+            for (name, _), task in self.tasks.items():
+                if name == meeting.id:
+                    task.cancel()
+            await self.make_void(meeting, why)
+
+    def why_void(self, meeting: M) -> str | None:
+        """Who has left."""
+        now = time.monotonic()
+        for code in meeting.people:
+            if code in self.state.judges and now - self.seen.setdefault(code, now) > self.waits.seconds_away:
+                return f"{code} left"
+        return None
+
+    async def make_void(self, meeting: M, why: str) -> None:
+        if meeting.void is None and not self.is_over(meeting):
+            await self.note({"event": self.voids, self.kind: meeting.id, "why": why})
+
     def is_enough(self) -> bool:
         """Whether nobody need come any more."""
         return False
@@ -149,7 +166,7 @@ class Lobby(ABC, Generic[M]):
         meeting = self.meeting_of(judge.code)
         return meeting.id if meeting is not None and (meeting.void is not None or self.is_over(meeting)) else None
 
-    def begin_task(self, key: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def begin_task(self, key: tuple[str, int], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if key not in self.tasks or self.tasks[key].done():
             self.tasks[key] = asyncio.create_task(work())
 
@@ -161,22 +178,11 @@ class Lobby(ABC, Generic[M]):
         await self.client.close()
 
     @abstractmethod
-    def meetings(self) -> list[M]:
-        """Those that are not void."""
-
-    @abstractmethod
-    def meeting_of(self, code: str) -> M | None: ...
-
-    @abstractmethod
     def is_over(self, meeting: M) -> bool: ...
 
     @abstractmethod
     async def pair(self, judge: Judge) -> None:
         """Begin the meetings for which there are people enough."""
-
-    @abstractmethod
-    async def end_if_left(self, meeting: M) -> None:
-        """Make a meeting void that somebody has left."""
 
     @abstractmethod
     def drive(self, meeting: M) -> None:
@@ -192,7 +198,7 @@ class Lobby(ABC, Generic[M]):
 class TalkLobby(Lobby[Talk]):
     """The lobby of conversations. Each has a :class:`Transcript`, which says whose turn it is; an agent takes part."""
 
-    kind = "talk"
+    kind, voids, meeting = "talk", "void", Talk
 
     def __init__(
         self,
@@ -205,12 +211,6 @@ class TalkLobby(Lobby[Talk]):
         super().__init__(state, note, written, settings.talk)
         self.settings, self.delays, self.stimuli = settings.talk, settings.delays, stimuli
         self.parts: dict[str, AgentPart] = {}
-
-    def meetings(self) -> list[Talk]:
-        return [talk for talk in self.state.talks.values() if talk.void is None]
-
-    def meeting_of(self, code: str) -> Talk | None:
-        return self.state.talk_of(code)
 
     def is_over(self, talk: Talk) -> bool:
         return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
@@ -242,15 +242,9 @@ class TalkLobby(Lobby[Talk]):
                 self.waiting.pop(code, None)
         await self.note(*events)
 
-    async def end_if_left(self, talk: Talk) -> None:
-        if talk.void is None and not self.is_over(talk) and (code := self.absent(talk.speakers)) is not None:
-            if talk.id in self.tasks:
-                self.tasks[talk.id].cancel()
-            await self.note({"event": "void", "talk": talk.id, "why": f"{code} left"})
-
     def view(self, talk: Talk, code: str) -> View:
         stimulus, transcript = self.stimuli[talk.stimulus], self._part(talk).transcript
-        side, is_open = talk.speakers.index(code), talk.void is None and not self.is_over(talk)
+        side, is_open = talk.people.index(code), talk.void is None and not self.is_over(talk)
         return {
             "state": "void" if talk.void else "open" if is_open else "over",
             "topic": stimulus.topic,
@@ -263,10 +257,10 @@ class TalkLobby(Lobby[Talk]):
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
         """Keep the message number ``turn``, in a burst dialogue of the participant's."""
-        talk, turn, text = self.state.talk_of(judge.code), body["turn"], body.get("text")
+        talk, turn, text = self.meeting_of(judge.code), body["turn"], body.get("text")
         if talk is None or talk.void:
             return "partner_left"
-        part, side = self._part(talk), talk.speakers.index(judge.code)
+        part, side = self._part(talk), talk.people.index(judge.code)
         is_burst = part.transcript.is_burst
         known = sum(message["speaker"] == SIDES[side] or not is_burst for message in talk.messages)
         if turn < known:
@@ -288,7 +282,7 @@ class TalkLobby(Lobby[Talk]):
     def drive(self, talk: Talk) -> None:
         is_open = talk.void is None and not self.is_over(talk)
         if is_open and self._part(talk).transcript.agents:
-            self.begin_task(talk.id, partial(self._take_part, talk))
+            self.begin_task((talk.id, 0), partial(self._take_part, talk))
 
     def _part(self, talk: Talk) -> AgentPart:
         """The conversation's transcript, and its agent's part, if there is an agent."""
@@ -297,14 +291,14 @@ class TalkLobby(Lobby[Talk]):
         stimulus = self.stimuli[talk.stimulus]
         transcript = Transcript(
             stimulus.model_copy(update={"names": SIDES, "who_starts": stimulus.who_starts or "A"}),
-            (talk.speakers[0], talk.speakers[1]),
+            (talk.people[0], talk.people[1]),
             (no_instructions, no_instructions),
             MEASURE,
             THRESHOLDS,
             seed=talk.id,
             delays=self.delays,
             quiet_s=self.settings.quiet_s,
-            agents=tuple(side for side, code in enumerate(talk.speakers) if code not in self.state.judges),
+            agents=tuple(side for side, code in enumerate(talk.people) if code not in self.state.judges),
         )
         for message in talk.messages:  # of a server before this process
             side = SIDES.index(message["speaker"])
@@ -313,7 +307,7 @@ class TalkLobby(Lobby[Talk]):
         begun = time.monotonic()
 
         async def ask(side: int) -> TurnAnswer:
-            return TurnAnswer(text=await self._answer(talk, talk.speakers[side]))
+            return TurnAnswer(text=await self._answer(talk, talk.people[side]))
 
         async def send(side: int) -> Message:
             message = transcript.send(side)
@@ -327,7 +321,7 @@ class TalkLobby(Lobby[Talk]):
         try:
             await self._part(talk).run()
         except NoAnswerError as error:
-            await self.note({"event": "void", "talk": talk.id, "why": str(error)})
+            await self.make_void(talk, str(error))
 
     async def _publish(self, talk: Talk) -> None:
         """Note what the transcript has and the events have not."""

@@ -76,8 +76,8 @@ class Material:
             and (stimulus.history or stimulus.opener is not None or stimulus.pseudo)
         ]
 
-    def served_problems(self, *, with_batch: bool = True) -> list[str]:
-        """The agents that their servers lack."""
+    def served_problems(self) -> list[str]:
+        """The agents that their server lacks."""
         return []
 
     def about(self) -> str:
@@ -366,38 +366,22 @@ class OnlineMaterial(Material):
         page = {"words_below": settings.tests.words_below}
         super().__init__(settings, digest, "test", settings.tests.each, page, study)
 
-    def _parts(self, *, with_batch: bool) -> dict[str, tuple[str, str]]:
-        """(agent, server) of each part that the tests have, by its place in ``study.toml``."""
-        tests, agents, batch = self.settings.tests, self.settings.agents, self.settings.batch
-        machines, people = tests.two_people < 1, with_batch and tests.two_machines < 1
-        played = {
-            "agents.machine_argues": machines and tests.person_deceives > 0,
-            "agents.machine_deceives": machines and tests.person_deceives < 1,
-            "batch.questions": with_batch,
-            "batch.verdicts": with_batch,
-            "batch.person_deceives": people and tests.person_deceives > 0,
-            "batch.person_argues": people and tests.person_deceives < 1,
-        }
-        parts = {}
-        for place in (place for place, is_played in played.items() if is_played):
-            table, name = place.split(".")
-            whose = agents if table == "agents" else batch
-            parts[place] = getattr(whose, name), whose.server
-        return parts
+    def _machines(self) -> dict[str, str]:
+        """The agents that the tests have, by their place in ``study.toml``."""
+        tests, agents = self.settings.tests, self.settings.agents
+        argues, deceives = tests.person_deceives > 0, tests.person_deceives < 1
+        machines = [("machine_argues", argues), ("machine_deceives", deceives)] if tests.two_people < 1 else []
+        return {f"agents.{name}": getattr(agents, name) for name, is_there in machines if is_there}
 
-    def problems(self, *, with_batch: bool = False) -> list[str]:
-        parts = self._parts(with_batch=with_batch)
-        return [f"{place}: name the agent" for place, (name, _) in parts.items() if not name]
+    def problems(self) -> list[str]:
+        return [f"{place}: name the agent" for place, name in self._machines().items() if not name]
 
-    def served_problems(self, *, with_batch: bool = True) -> list[str]:
-        problems: list[str] = []
-        parts = {place: part for place, part in self._parts(with_batch=with_batch).items() if part[0]}
-        servers = {server: served_agents(server) for server in sorted({server for _, server in parts.values()})}
-        for place, (name, server) in parts.items():
-            served, why = servers[server]
-            task = "judgement" if place == "batch.verdicts" else "conversation"
+    def served_problems(self) -> list[str]:
+        server, problems = self.settings.agents.server, []
+        served, why = served_agents(server) if self._machines() else ({}, "")
+        for place, name in self._machines().items():
             if name not in served:
                 problems.append(f"{place}: {why or f'{server} does not serve {name}'}")
-            elif task not in served[name]:
-                problems.append(f"{place}: {name} answers {', '.join(served[name])}, not {task}")
+            elif "conversation" not in served[name]:
+                problems.append(f"{place}: {name} answers {', '.join(served[name])}, not conversation")
         return problems

@@ -245,16 +245,6 @@ class MachineAgents(_Table):
     machine_deceives: Name = ""
 
 
-class Batch(_Table):
-    """The agents that take the people's parts in `turinglike study batch`."""
-
-    server: Server = "http://127.0.0.1:8001/"
-    questions: Name = ""
-    verdicts: Name = ""
-    person_deceives: Name = ""
-    person_argues: Name = ""
-
-
 class OnlineSettings(_Study):
     """Of online tests: a judge asks two agents who do not see each other."""
 
@@ -263,7 +253,6 @@ class OnlineSettings(_Study):
     roles: Roles
     tests: Tests
     agents: MachineAgents
-    batch: Batch = Field(default_factory=Batch)
     delays: DelaySettings = Field(default_factory=DelaySettings)
     source: ClassVar[str] = "."
 

@@ -33,8 +33,8 @@ from judging.study.events import (
     read_state,
 )
 from judging.study.lobby import Lobby, TalkLobby
+from judging.study.lobby_of_tests import OnlineLobby
 from judging.study.materials import AskMaterial, Material, OnlineMaterial, ToldError, TrialMaterial, read_stimuli
-from judging.study.online.lobby_of_tests import OnlineLobby
 from judging.study.page_answers import BadAnswer, panel_id, read_questions
 from judging.study.pool import TrialPool
 from judging.study.settings import (

@@ -1,16 +1,21 @@
-"""``turinglike study export``: a run folder of people's verdicts or answers, and verdicts as a table.
+"""``turinglike study export``: people's verdicts, answers and conversations as run folders, and verdicts as a table.
 
-`score`, `status`, `report` and `view` read the run folder. Beside its records stands ``verdicts.csv``;
-``participants.csv``, only with ``--personal``, has panels' ids and what people said of themselves.
+`score`, `status`, `report` and `view` read a run folder. ``verdicts.csv`` stands beside its records;
+``participants.csv``, only with ``--personal``, has panels' ids and what people said of themselves. An online test is
+two conversations, of the judge (A) with each agent (B), and after each exchange that was judged a trial of the two
+beside each other, in the order in which the judge had them.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from agents.answers import (
     CaptionAnswer,
@@ -18,43 +23,58 @@ from agents.answers import (
     ConversationAnswer,
     Message,
     ObjectAnswer,
+    VerdictAnswer,
     Withdrawn,
     WordAnswer,
     plain,
 )
 from agents.errors import InputError
-from agents.stimuli import Asked
-from judging.study.events import Judge, State, Talk, read_personal, read_state
+from agents.stimuli import Asked, ShownAnswer
+from judging.candidates import Candidate, Letter, Shown, Truth
+from judging.study.events import Judge, State, read_personal, read_state
 from judging.study.exclusions import Row
 from judging.study.materials import Material
-from judging.study.settings import CLOSING, FIELDS
+from judging.study.meetings import SIDES, Judged, OnlineTest, Talk
+from judging.study.settings import CLOSING, FIELDS, OnlineSettings
+from judging.trial_set import MARKER, JudgesList, write_trial_set
+from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
-from serving.runs.run import Run
 from serving.runs.run_opening import new_people_run
 
-TABLE, PARTICIPANTS = "verdicts.csv", "participants.csv"
+TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conversations.jsonl"
 OF_PARTICIPANTS = ("participant", "worker", "ended", "code", "answers", "excluded", "rules", *FIELDS, *CLOSING)
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
 Record = dict[str, Any]
+Personal = Mapping[str, Mapping[str, Any]]
 
 
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
-    """Write the run folder ``out``; returns the number of verdicts or answers. Raises InputError, StorageError.
+    """Write the folder ``out``; returns the number of verdicts or answers. Raises InputError, StorageError.
 
-    ``personal`` adds what people answered about themselves, and a table with the ids of panels.
+    ``personal`` adds what people answered about themselves, and a table with the ids of panels. Of online tests the
+    folder has ``conversations`` and ``verdicts`` (run folders), and ``trials`` with their key beside them.
     """
     known, state = read_personal(folder), read_state(folder)
     rows = material.rows(state, known)
-    records = [_verdict(row) for row in rows if row["phase"] != "practice"]
-    records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
-    records += _conversations(state)
+    if isinstance(material.settings, OnlineSettings):
+        tests = [test for test in state.counted(OnlineTest) if test.is_over()]
+        records = [_verdict_on_test(test, judged, state) for test in tests for judged in test.judged]
+        marker = CONVERSATIONS
+    else:
+        records = [_verdict(row) for row in rows if row["phase"] != "practice"]
+        records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
+        records += _conversations(state)
+        marker = "run.json"
     if not records:
         raise InputError(f"{folder}: nobody has answered yet")
-    with new_folder(out, marker="run.json", force=force) as made:
-        write_people_run(made, material.source, records)
+    with new_folder(out, marker=marker, force=force) as made:
+        if isinstance(material.settings, OnlineSettings):
+            _write_tests(made, out, tests, state, records, material.settings.tests.seed)
+        else:
+            new_people_run(made, material.source).write_records("humans", records)
         if personal:
-            write_participants(made / PARTICIPANTS, state, known, rows)
+            _write_participants(made / PARTICIPANTS, state, known, rows)
         if rows:
             fields = [*FIELDS, *CLOSING] if personal else []
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
@@ -62,28 +82,8 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     return len(records)
 
 
-def write_people_run(folder: Path, source: Path, records: Iterable[Record]) -> Run:
-    """Write a run folder about the set ``source``, of records that have the keys in which they differ.
-
-    People's records are a file; those of the kind "machine" are another, which no run asks for.
-    """
-    run = new_people_run(folder, source)
-    files: defaultdict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        files["humans" if record.get("kind", "human") == "human" else "published"].append(record)
-    for name, group in files.items():
-        run.write_records(name, group)
-    return run
-
-
-def write_participants(
-    path: Path, state: State, known: Mapping[str, Mapping[str, Any]], verdicts: Sequence[Row] = ()
-) -> None:
-    """Write a row for each person, in the order in which they came, for payment.
-
-    It has the panel's id, how they ended, the code that they got or would have got, the number of their answers and of
-    excluded ``verdicts`` with the rules, and what they answered about themselves.
-    """
+def _write_participants(path: Path, state: State, known: Personal, verdicts: Sequence[Row]) -> None:
+    """Write a row for each person, in the order in which they came, for payment."""
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":
@@ -106,7 +106,7 @@ def write_participants(
         write_rows(file, OF_PARTICIPANTS, (cells(code, judge) for code, judge in state.judges.items()))
 
 
-def _cells(row: Row, known: Mapping[str, Mapping[str, Any]], fields: Sequence[str]) -> list[Any]:
+def _cells(row: Row, known: Personal, fields: Sequence[str]) -> list[Any]:
     values = [" ".join(value) if isinstance(value, list) else value for value in row.values()]
     values += [known.get(row["judge"], {}).get(field) for field in fields]
     return [int(value) if isinstance(value, bool) else value for value in values]
@@ -160,6 +160,10 @@ def _typed(task: Asked, texts: Sequence[str]) -> dict[str, Any]:
     return plain(WordAnswer(word=texts[0]))
 
 
+def _name(who: str, state: State) -> str:
+    return f"human:{who}" if who in state.judges else who
+
+
 def _conversations(state: State) -> Iterator[Record]:
     # Conversations that are void, or still go on, are no answers.
     guesses: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -168,12 +172,12 @@ def _conversations(state: State) -> Iterator[Record]:
             if event["kind"] == "talk" and event["talk"] is not None:
                 guesses[event["talk"]][judge.code] = event["guess"]
     samples: Counter[tuple[str, str]] = Counter()  # the same two may meet again about the same stimulus
-    for talk in state.talks.values():
-        if talk.void is not None or talk.id not in guesses:
+    for talk in state.counted(Talk):
+        if talk.id not in guesses:
             continue
-        speakers = [f"human:{code}" if code in state.judges else code for code in talk.speakers]
+        speakers = [_name(code, state) for code in talk.people]
         pair = "~".join(speakers)
-        of_speakers = {code: guesses[talk.id][code] for code in talk.speakers if code in guesses[talk.id]}
+        of_speakers = {code: guesses[talk.id][code] for code in talk.people if code in guesses[talk.id]}
         yield {
             "task": "conversation",
             "stimulus": talk.stimulus,
@@ -206,3 +210,96 @@ def _conversation(talk: Talk, agents: Mapping[str, str]) -> ConversationAnswer:
         why = "ended" if event["turn"] == len(messages) else "interrupted"
         withdrawn += [Withdrawn(text=text, at=seconds(event), why=why, **about) for text in event["texts"]]
     return ConversationAnswer(messages=messages, withdrawn=withdrawn)
+
+
+# online tests
+
+
+def _write_tests(
+    made: Path, out: Path, tests: Sequence[OnlineTest], state: State, verdicts: Sequence[Record], seed: int
+) -> None:
+    """Write the tests into the folder ``made``, which will be ``out``; ``verdicts`` name their test and its end."""
+    source = made / CONVERSATIONS
+    with replacing(source) as file:
+        file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
+    conversations = [record for test in tests for record in _conversations_of_test(test, state)]
+    run = _write_run(made / "conversations", source, out, conversations)
+    candidates = [(_trial(test, judged.exchanges, state, made, run), False) for test in tests for judged in test.judged]
+    lists = [JudgesList("conversation-all", "conversation", candidates)]
+    notes = {"runs": [], "options": {}, "tasks": {"conversation": {"candidates": len(candidates)}}}
+    rows, _ = write_trial_set(made / "trials", lists, notes, seed, force=False)
+    trials = {(key["stimulus"], key["length"] // 2): trial["id"] for trial, key in rows}
+    named = [{**row, "stimulus": trials[row["raw"]["test"], row["raw"]["after"]]} for row in verdicts]
+    _write_run(made / "verdicts", made / "trials" / MARKER, out, named)
+
+
+def _write_run(folder: Path, source: Path, out: Path, records: Sequence[Record]) -> str:
+    """Write a run folder about ``source``; returns its id."""
+    run = new_people_run(folder, source)
+    run.write_records("humans", records)
+    place = out.resolve() / source.relative_to(folder.parent)  # where it will be
+    run.meta["set"] |= {"source": str(place), "root": str(place.parent)}
+    run.save()
+    return str(run.meta["run"])
+
+
+def _stimulus(test: OnlineTest) -> dict[str, Any]:
+    about = {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}
+    return {"id": test.id, "task": "conversation", "exchanges": 2 * test.exchanges, "who_starts": "A", "meta": about}
+
+
+def _conversations_of_test(test: OnlineTest, state: State) -> Iterator[Record]:
+    samples: Counter[str] = Counter()  # two machines may be the same agent
+    for side in SIDES:
+        judge, agent = (_name(test.people[at], state) for at in (0, side))
+        pair = f"{judge}~{agent}"
+        messages: list[Message] = []
+        for question, answers in zip(test.questions, test.answers, strict=True):
+            for speaker, who, part in (("A", judge, question), ("B", agent, answers[side])):
+                messages.append(
+                    Message(
+                        turn=len(messages), speaker=speaker, agent=who, text=part.text, raw=part.raw, at=part.clock,
+                        delay_s=part.delay_s,
+                    )
+                )  # fmt: skip
+        yield {
+            "task": "conversation",
+            "stimulus": test.id,
+            "agent": pair,
+            "sample": samples[pair],
+            "answer": plain(ConversationAnswer(messages=messages)),
+            "raw": {"test": test.id, "agent": side, "part": test.parts[side - 1], "condition": test.condition},
+            "created": test.at,
+        }
+        samples[pair] += 1
+
+
+def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: str) -> Candidate:
+    shown = Shown("conversation", test.id, _stimulus(test), folder, None, None)
+    delays = [  # as the judge saw them: both answers at once
+        seconds
+        for number, question in enumerate(test.questions[:exchanges])
+        for seconds in (question.delay_s, round(test.shown_at(number) - question.clock, 3))
+    ]
+    both = []
+    for side in SIDES:
+        agent, is_machine = _name(test.people[side], state), test.parts[side - 1] == "machine"
+        speaker: Letter | None = "B" if is_machine and test.pair == "person machine" else None
+        record = run, f"{_name(test.people[0], state)}~{agent}", 0
+        answer = ShownAnswer.model_validate({"messages": test.messages(side, exchanges)})
+        truth: Truth = "machine" if is_machine else "human"
+        both.append(Candidate(shown, agent, truth, False, record, answer, speaker, 2 * exchanges, delays))
+    columns = {"after": str(exchanges)}
+    return replace(both[0], beside=both[1], turns=2 * exchanges, columns=columns)
+
+
+def _verdict_on_test(test: OnlineTest, judged: Judged, state: State) -> Record:
+    seconds = round(judged.clock - test.shown_at(judged.exchanges - 1), 3)  # from the answers to the verdict
+    return {
+        "task": "judgement",
+        "agent": _name(judged.who, state),
+        "sample": 0,
+        "answer": plain(VerdictAnswer.model_validate({"verdict": judged.verdict, "reason": judged.reason})),
+        "raw": {"test": test.id, "after": judged.exchanges, "seconds": seconds},
+        "created": test.at,
+    }

@@ -7,7 +7,7 @@ from typing import Any
 
 from judging.study.events import State
 from judging.study.materials import Material
-from judging.study.online.course import OnlineTest
+from judging.study.meetings import Meeting, OnlineTest
 from judging.study.settings import OnlineSettings
 from serving.runs.row_problems import count
 from serving.terminal import plain_table, print_table
@@ -26,8 +26,8 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         "judges": {"wanted": wanted, "joined": len(state.judges), **judges},
     }
     if isinstance(material.settings, OnlineSettings):
-        counted = state.tests.counted()
-        void = [test for test in state.tests.by_id.values() if test.void is not None]
+        counted = state.counted(OnlineTest)
+        void = [test for test in state.meetings.values() if test.void is not None]
         over = sum(test.is_over() for test in counted)
         tests = {"wanted": material.settings.tests.wanted, "over": over, "under_way": len(counted) - over}
         reasons = Counter(_void_reason(test, state) for test in void)
@@ -57,10 +57,10 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
     }
 
 
-def _void_reason(test: OnlineTest, state: State) -> str:
+def _void_reason(test: Meeting, state: State) -> str:
     code, _, reason = (test.void or "").partition(" ")
     if code in state.judges:  # nobody is named
-        return f"{'the judge' if code == test.judge else 'an agent'} {reason}"
+        return f"{'the judge' if code == test.people[0] else 'an agent'} {reason}"
     return test.void or ""
 
 

@@ -21,178 +21,137 @@ from __future__ import annotations
 import importlib
 import math
 import os
-from array import array
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from agents.errors import ImageError, UnavailableError
 from agents.images import Image
-from serving.export.registry import FileFormat
-from serving.export.scanpaths import TASK, condition_of, image_of, numbered, on_image, scanpaths, target_name
-from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
+from serving.export.exporting import MALFORMED, Export, Record, Row, misfit
+from serving.export.scanpaths import TASK, condition_of, image_of, numbered, scanpaths, target_name
 from serving.runs.row_problems import count
 from serving.runs.run import Run
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Size = tuple[int, int]  # width, height
+TEXTS = ("agent", "kind", "stimulus", "task", "mode")
 
 
-@dataclass(slots=True)
-class _Trains:
-    """Scanpaths, gathered: the coordinates of all fixations one after another, and one entry per path otherwise."""
-
-    images: list[str] = field(default_factory=list)
-    subjects: list[int] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    frames: list[tuple[int, int]] = field(default_factory=list)
-    texts: dict[str, list[bytes]] = field(
-        default_factory=lambda: {name: [] for name in ("agent", "kind", "stimulus", "task", "mode")}
-    )
-    samples: list[int] = field(default_factory=list)
-    present: list[float] = field(default_factory=list)
-    boxes: list[list[float]] = field(default_factory=list)
-    xs: array[float] = field(default_factory=lambda: array("d"))
-    ys: array[float] = field(default_factory=lambda: array("d"))
-    seconds: array[float] = field(default_factory=lambda: array("d"))
-
-
-def _h5py() -> Any:
-    """The module h5py. Raises UnavailableError if it is not installed."""
+def write_pysaliency(chosen: Export) -> dict[str, Any]:
+    """Write the selected scanpaths, and their images to a second file; returns notes for the side-car: subjects and
+    images. Raises UnavailableError without h5py."""
     try:
-        return importlib.import_module("h5py")
+        hdf5 = importlib.import_module("h5py")
     except ImportError as error:
         raise UnavailableError(
             f"pysaliency reads HDF5, and h5py, which writes it, cannot be imported ({error}): "
             "pip install 'turinglike[pysaliency]'"
         ) from None
-
-
-def write_pysaliency(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
-    """Write the selected scanpaths to the first file and their images to the second; returns notes for the side-car:
-    subjects and images. Raises UnavailableError without h5py."""
-    hdf5 = _h5py()
     subjects: dict[tuple[str, int], int] = {}
-    trains, sizes, unread = _gather(chosen, subjects)
-    if not trains.images:
-        return {}
-    order = _in_order(chosen.folder, sizes)
-    files[0].write(_trains_file(hdf5, trains, order))
-    paths = [os.path.relpath(chosen.folder.image_path(name), folder.resolve()) for name in order]
-    files[1].write(_stimuli_file(hdf5, list(order), paths, [sizes[name] for name in order]))
-    scaled = sum(frame != sizes[image] for frame, image in zip(trains.frames, trains.images, strict=True))
-    remarks = [f"scaled from another frame to their image: {count(scaled, 'scanpath')}"] if scaled else []
-    if unread:
-        remarks.append(f"{count(len(unread), 'image')} not readable: in their place the frame of the answers counts")
-    about = [{"name": name, "width": sizes[name][0], "height": sizes[name][1]} for name in order]
-    return {
-        "subjects": numbered(subjects),
-        "images": about,
-        "sizes_not_from_the_image": unread,
-        "scaled": scaled,
-        "remarks": remarks,
-    }
-
-
-def _gather(
-    chosen: Selection, subjects: dict[tuple[str, int], int]
-) -> tuple[_Trains, dict[str, tuple[int, int]], list[str]]:
-    """All paths; the size (width, height) of each image; and the images whose size was not read from themselves.
-
-    Agents come before imports, so that an image that cannot be read has the frame of an agent if any answered it.
-    """
-    trains, sizes, unread = _Trains(), dict[str, tuple[int, int]](), list[str]()
+    sizes: dict[str, Size] = {}
+    unread: list[str] = []  # images whose size is the frame of their first answer
+    paths: list[dict[str, Any]] = []
+    # Agents come before imports, so that an image that cannot be read has the frame of an agent if any answered it.
     for record in scanpaths(chosen, imported=True):
-        row = chosen.folder.stimulus_of(record) or {}
+        row = chosen.run.stimulus_of(record) or {}
         try:
             if not record["answer"]["fixations"]:
                 chosen.leave_out(record, "without fixations")
                 continue
             image = image_of(record, row)
             if image not in sizes:
-                read = _size(chosen.folder, image)
-                if read is None:
+                size = _size(chosen.run, image)
+                if size is None:
                     unread.append(image)
-                sizes[image] = read or (record["answer"]["frame"][0], record["answer"]["frame"][1])
-            subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects))
-            _add(trains, record, row, image, sizes[image], subject)
+                sizes[image] = size or _frame(record)
+            path = _path(record, row, sizes[image])
         except MALFORMED as error:
             raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
-    return trains, sizes, unread
+        subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects))
+        paths.append({**path, "image": image, "subject": subject})
+    if not paths:
+        return {}
+    shown = [row.get("image") for row in chosen.run.stimuli() if row.get("task") == TASK]
+    names = list(dict.fromkeys([*(name for name in shown if name in sizes), *sizes]))  # what only imports name at last
+    chosen.open().write(_trains_file(hdf5, paths, {name: number for number, name in enumerate(names)}))
+    files = [os.path.relpath(chosen.run.image_path(name), chosen.out.parent.resolve()) for name in names]
+    chosen.open("stimuli.hdf5").write(_stimuli_file(hdf5, names, files, [sizes[name] for name in names]))
+    scaled = sum(path["frame"] != sizes[path["image"]] for path in paths)
+    remarks = [f"scaled from another frame to their image: {count(scaled, 'scanpath')}"] if scaled else []
+    if unread:
+        remarks.append(f"{count(len(unread), 'image')} not readable: in their place the frame of the answers counts")
+    return {
+        "subjects": numbered(subjects),
+        "images": [{"name": name, "width": sizes[name][0], "height": sizes[name][1]} for name in names],
+        "sizes_not_from_the_image": unread,
+        "scaled": scaled,
+        "remarks": remarks,
+    }
 
 
-def _size(folder: Run, image: str) -> tuple[int, int] | None:
+def _size(run: Run, image: str) -> Size | None:
     try:
-        header = Image(image, root=folder.root or folder.path).header()
+        header = Image(image, root=run.root or run.path).header()
     except ImageError:
         return None
     return header.width, header.height
 
 
-def _add(trains: _Trains, record: Record, row: Row, image: str, size: tuple[int, int], subject: int) -> None:
-    answer = record["answer"]
-    points, durations = on_image(answer, size), answer["durations_ms"]
-    if durations is not None and len(durations) != len(points):
-        raise ValueError(f"{len(durations)} durations of {len(points)} fixations")
-    condition = condition_of(row)
-    texts = {"task": target_name(row), "mode": row.get("mode", "free"), "stimulus": row.get("id", record["stimulus"])}
-    for name, column in trains.texts.items():
-        column.append(str(texts.get(name, record.get(name))).encode())
-    trains.images.append(image)
-    trains.subjects.append(subject)
-    trains.lengths.append(len(points))
-    trains.frames.append((answer["frame"][0], answer["frame"][1]))
-    trains.samples.append(record["sample"])
-    trains.present.append({"present": 1.0, "absent": 0.0}.get(condition or "", math.nan))
-    trains.boxes.append([float(side) for side in row.get("target_box") or [math.nan] * 4])
-    trains.xs.extend(x for x, _ in points)
-    trains.ys.extend(y for _, y in points)
-    trains.seconds.extend([math.nan] * len(points) if durations is None else [time / 1000 for time in durations])
+def _frame(record: Record) -> Size:
+    width, height = record["answer"]["frame"]
+    if width <= 0 or height <= 0:
+        raise ValueError(f"a frame of {width} x {height}")
+    return width, height
 
 
-def _in_order(folder: Run, images: dict[str, tuple[int, int]]) -> dict[str, int]:
-    """The number of each image: in the order of the set, then those that only imports name."""
-    shown = (row.get("image") for row in folder.stimuli() if row.get("task") == TASK)
-    names = dict.fromkeys([*(name for name in shown if name in images), *images])
-    return {name: number for number, name in enumerate(names)}
-
-
-def _trains_file(hdf5: Any, trains: _Trains, order: dict[str, int]) -> bytes:
-    import numpy as np
-
-    lengths = np.array(trains.lengths)
-    inside = np.arange(lengths.max()) < lengths[:, None]
-
-    def padded(values: array[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-        table = np.full(inside.shape, np.nan)
-        table[inside] = values
-        return table
-
-    boxes = np.array(trains.boxes)
-    attributes: dict[str, NDArray[Any]] = {name: np.array(column) for name, column in trains.texts.items()}
-    attributes |= {
-        "sample": np.array(trains.samples),
-        "target_present": np.array(trains.present),
-        "frame": np.array(trains.frames),
-        **({"target_bbox": boxes} if not np.isnan(boxes).all() else {}),
+def _path(record: Record, row: Row, size: Size) -> dict[str, Any]:
+    """A scanpath on an image of ``size``, instead of in its own frame, and its attributes."""
+    answer, frame = record["answer"], _frame(record)
+    fixations, durations = answer["fixations"], answer["durations_ms"]
+    if durations is None:
+        durations = [math.nan] * len(fixations)
+    elif len(durations) != len(fixations):
+        raise ValueError(f"{len(durations)} durations of {len(fixations)} fixations")
+    return {
+        "xs": [x * (size[0] / frame[0]) for x, _ in fixations],
+        "ys": [y * (size[1] / frame[1]) for _, y in fixations],
+        "durations": [time / 1000 for time in durations],
+        "frame": frame,
+        "agent": record["agent"],
+        "kind": record["kind"],
+        "sample": record["sample"],
+        "stimulus": row.get("id", record["stimulus"]),
+        "task": target_name(row),
+        "mode": row.get("mode", "free"),
+        "target_present": {"present": 1.0, "absent": 0.0}.get(condition_of(row) or "", math.nan),
+        "target_bbox": [float(side) for side in row.get("target_box") or [math.nan] * 4],
     }
-    seconds = np.array(trains.seconds)
-    per_fixation = {} if np.isnan(seconds).all() else {"durations": padded(seconds)}
+
+
+def _trains_file(hdf5: Any, paths: list[dict[str, Any]], numbers: dict[str, int]) -> bytes:
+    longest = max(len(path["xs"]) for path in paths)
+
+    def column(name: str) -> NDArray[Any]:
+        return np.array([path[name] for path in paths])
+
+    def padded(name: str) -> NDArray[np.float64]:
+        return np.array([path[name] + [math.nan] * (longest - len(path[name])) for path in paths])
+
+    attributes: dict[str, NDArray[Any]] = {name: np.array([path[name].encode() for path in paths]) for name in TEXTS}
+    attributes |= {name: column(name) for name in ("sample", "target_present", "frame", "target_bbox")}
+    if np.isnan(attributes["target_bbox"]).all():
+        del attributes["target_bbox"]
+    xs, durations = padded("xs"), padded("durations")
+    tables = {"train_xs": xs, "train_ys": padded("ys"), "train_ts": np.where(np.isnan(xs), np.nan, np.arange(longest))}
+    per_fixation = {} if np.isnan(durations).all() else {"durations": durations}
     with hdf5.File("trains", "w", driver="core", backing_store=False) as file:
         _head(file, "FixationTrains", "1.2", [])
         file.attrs["scanpath_attribute_mapping"] = np.bytes_(orjson.dumps({"durations": "duration"}))
-        tables = {
-            "train_xs": padded(trains.xs),
-            "train_ys": padded(trains.ys),
-            "train_ts": padded(np.nonzero(inside)[1].astype(np.float64)),
-        }
         for name, values in tables.items():
             file.create_dataset(name, data=values, compression="gzip")
-        file["train_ns"] = np.array([order[image] for image in trains.images])
-        file["train_subjects"] = np.array(trains.subjects)
+        file["train_ns"] = np.array([numbers[path["image"]] for path in paths])
+        file["train_subjects"] = column("subject")
         for group, members in (("scanpath_attributes", attributes), ("scanpath_fixation_attributes", per_fixation)):
             made = file.create_group(group)
             made.attrs["__attributes__"] = np.bytes_(orjson.dumps(sorted(members)))
@@ -202,13 +161,11 @@ def _trains_file(hdf5: Any, trains: _Trains, order: dict[str, int]) -> bytes:
         return bytes(file.id.get_file_image())
 
 
-def _stimuli_file(hdf5: Any, names: list[str], paths: list[str], sizes: list[tuple[int, int]]) -> bytes:
-    import numpy as np
-
+def _stimuli_file(hdf5: Any, names: list[str], files: list[str], sizes: list[Size]) -> bytes:
     with hdf5.File("stimuli", "w", driver="core", backing_store=False) as file:
         _head(file, "FileStimuli", "2.1", ["name"])
         file.attrs["size"] = len(names)
-        for name, texts in (("filenames", paths), ("name", names)):
+        for name, texts in (("filenames", files), ("name", names)):
             file.create_dataset(name, data=texts, dtype=hdf5.string_dtype())
         shapes = file.create_dataset("shapes", (len(names),), dtype=hdf5.vlen_dtype(np.dtype("int64")))
         for number, (width, height) in enumerate(sizes):
@@ -219,11 +176,6 @@ def _stimuli_file(hdf5: Any, names: list[str], paths: list[str], sizes: list[tup
 
 def _head(file: Any, kind: str, version: str, attributes: list[str]) -> None:
     """What pysaliency looks at first."""
-    import numpy as np
-
     file.attrs["type"] = np.bytes_(kind)
     file.attrs["version"] = np.bytes_(version)
     file.attrs["__attributes__"] = np.bytes_(orjson.dumps(attributes))
-
-
-PYSALIENCY = FileFormat(write_pysaliency, beside=("stimuli.hdf5",), with_stimuli=True)

@@ -19,24 +19,21 @@ absent: an agent does not answer "it is not there"). The data set's ``split`` an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from pathlib import PurePosixPath
+from typing import Any
 
 import orjson
 
-from agents.stimuli import Task
-from serving.export.registry import FileFormat
-from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
+from serving.export.exporting import MALFORMED, Export, Record, Row, misfit
 
-TASK: Task = "attention_prediction"
+TASK = "attention_prediction"
 
 
-def scanpaths(chosen: Selection, *, imported: bool) -> Iterator[Record]:
+def scanpaths(chosen: Export, *, imported: bool) -> Iterator[Record]:
     """The selected scanpaths: of the agents in the order of the run, then those that were imported, if asked for."""
-    begun = chosen.folder.agents()
-    for name in [name for name in chosen.machines() if name in begun]:
-        yield from chosen.records(name, answers_to=TASK)
-    for name in chosen.folder.imports() if imported else ():
+    begun = chosen.run.agents()
+    names = [name for name in chosen.machines() if name in begun]
+    for name in names + (chosen.run.imports() if imported else []):
         yield from chosen.records(name, answers_to=TASK)
 
 
@@ -47,16 +44,6 @@ def target_name(row: Row) -> str:
         return named
     image = row.get("target_image")
     return PurePosixPath(image).stem if isinstance(image, str) else "none"
-
-
-def on_image(answer: dict[str, Any], size: tuple[int, int]) -> list[tuple[float, float]]:
-    """An answer's fixations (x, y) in pixels of an image of ``size`` (width, height) instead of its own frame."""
-    width, height = answer["frame"]
-    if width <= 0 or height <= 0:
-        raise ValueError(f"a frame of {width} x {height}")
-    if (width, height) == size:
-        return [(float(x), float(y)) for x, y in answer["fixations"]]
-    return [(x * size[0] / width, y * size[1] / height) for x, y in answer["fixations"]]
 
 
 def image_of(record: Record, row: Row) -> str:
@@ -77,15 +64,16 @@ def numbered(subjects: dict[tuple[str, int], int]) -> dict[str, Any]:
     return {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()}
 
 
-def write_coco_search18(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
+def write_coco_search18(chosen: Export) -> dict[str, Any]:
     """Write the selected scanpaths of machines; returns notes for the side-car: subjects and frames."""
+    file = chosen.open()
     whole_names = _shared_file_names(chosen)
     subjects: dict[tuple[str, int], int] = {}
     frames: dict[str, list[int]] = {}
     others: list[dict[str, Any]] = []
     separator = b"["
     for record in scanpaths(chosen, imported=False):
-        row = chosen.folder.stimulus_of(record) or {}
+        row = chosen.run.stimulus_of(record) or {}
         subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
         try:
             item, frame = _coco_item(record, row, subject, whole_names), record["answer"]["frame"]
@@ -93,9 +81,9 @@ def write_coco_search18(chosen: Selection, files: list[BinaryIO], folder: Path) 
             raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
         if frames.setdefault(item["name"], frame) != frame:
             others.append({"name": item["name"], "subject": subject, "frame": frame})
-        files[0].write(separator + orjson.dumps(item))
+        file.write(separator + orjson.dumps(item))
         separator = b",\n"
-    files[0].write(b"]\n")
+    file.write(b"]\n")
     return {"subjects": numbered(subjects), "frames": frames, "other_frames": others}
 
 
@@ -126,14 +114,11 @@ def _inside(point: list[float], box: list[float]) -> bool:
     return left <= point[0] < left + width and top <= point[1] < top + height
 
 
-def _shared_file_names(chosen: Selection) -> bool:
+def _shared_file_names(chosen: Export) -> bool:
     """Whether two different images have the same file name."""
     seen: dict[str, set[str]] = {}
-    for row in chosen.folder.stimuli():
+    for row in chosen.run.stimuli():
         image = row.get("image")
         if row.get("task") == TASK and isinstance(image, str):
             seen.setdefault(PurePosixPath(image).name, set()).add(image)
     return any(len(images) > 1 for images in seen.values())
-
-
-COCO_SEARCH18 = FileFormat(write_coco_search18, with_stimuli=True)

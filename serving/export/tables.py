@@ -1,255 +1,250 @@
-"""Tables: JSONL, the records as they are, in one file; CSV, one row per record, flattened.
+"""Tables: JSONL, the records as they are, in one file; CSV and Parquet, one row per record, flattened.
 
 Columns, in this order: the record's own (``schema`` to ``status``), ``answer.*`` for every task in the export, the rest
 of the record (``raw``, ``attempts``, ``rejected_attempts``, ``error.*``, ``provenance.*``, ``timing.*``, ``worker.*``,
-``created``), the stimulus's own fields as ``stimulus.*``, and its ``meta`` as ``meta.*``. Nested values are JSON text;
-``raw`` is text as it stands, and JSON text if it is anything else. Null is an empty cell.
+``created``), the stimulus's own fields as ``stimulus.*``, and its ``meta`` as ``meta.*``. Types are those of
+:class:`Record` and the answers; nested values are JSON text in CSV, and typed in Parquet. What may be anything
+(``raw``, a field of stimuli with values of several types) is text as it stands, and JSON text if it is anything else.
 An imported answer finds its stimulus by ``benchmark_id`` where no stimulus has its name for an id.
 """
 
 from __future__ import annotations
 
 import io
-import re
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, Union, get_args, get_origin
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import orjson
+from pydantic import BaseModel
 
 from agents.answers import BY_TASK
-from agents.stimuli import ALL_TASKS
-from serving.export.registry import FileFormat
-from serving.export.selection import Record, Row, Selection, misfit
+from agents.errors import InputError, UnavailableError
+from agents.stimuli import ALL_TASKS, Task
+from serving.export import exporting
+from serving.export.exporting import Export, Row, misfit
 from serving.runs.csv_tables import write_rows
-from serving.runs.records import Attempt
+from serving.runs.records import Record, problems
 
-Pair = tuple[Record, Row]
-Type = Literal["text", "int", "float", "bool", "time", "json"]
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_FIRST = ("benchmark_id", "source", "source_id", "image")
-_OWN: dict[str, Type] = {
-    "schema": "text",
-    "run": "text",
-    "task": "text",
-    "stimulus": "text",
-    "stimulus_sha256": "text",
-    "agent": "text",
-    "kind": "text",
-    "sample": "int",
-    "seed": "int",
-    "status": "text",
-}
-_REST: dict[str, Type] = {
-    "raw": "text",
-    "attempts": "json",
-    "rejected_attempts": "int",
-    "error.code": "text",
-    "error.message": "text",
-    "provenance.digest": "text",
-    "provenance.checkpoint": "text",
-    "provenance.revision": "text",
-    "timing.waiting": "float",
-    "timing.preparing": "float",
-    "timing.responding": "float",
-    "worker.host": "text",
-    "worker.device": "text",
-    "worker.batch_size": "int",
-    "created": "time",
-}
+if TYPE_CHECKING:
+    import pyarrow
+
+Pair = tuple[exporting.Record, Row]  # a record and its stimulus
+CHUNK = 10_000  # rows of Parquet
+NAMES = {int: "int", float: "float", bool: "bool", str: "text", datetime: "time"}  # of types, in the side-car
+FIRST = ("benchmark_id", "source", "source_id", "image")  # of a stimulus's fields
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its type in a table of plain cells, and its value in a record and that record's stimulus."""
+    """A column: its name, the type of its values, and its value in a record and that record's stimulus."""
 
     name: str
-    type: Type
-    value: Callable[[Record, Row], Any]
-    shape: Any = None  # of nested values that have one: a type annotation
+    type: Any  # int, float, bool, str, datetime, list[...], a model; Any for text or JSON text
+    value: Callable[[exporting.Record, Row], Any]
 
 
-def write_jsonl(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
+def write_jsonl(chosen: Export) -> dict[str, Any]:
     """Write the selected records as they are, one line each."""
+    file = chosen.open()
     for record in chosen.everything():
-        files[0].write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
     return {}
 
 
-def write_csv(chosen: Selection, files: list[BinaryIO], folder: Path) -> dict[str, Any]:
-    """Write the selected records as CSV (RFC 4180, UTF-8). Returns notes for the side-car: the columns."""
-    columns = export_columns(chosen)
-    text = io.TextIOWrapper(files[0], encoding="utf-8", newline="", write_through=True)
-    truth = {True: "true", False: "false"}
-    cells = (
-        [truth[value] if isinstance(value, bool) else value for value in row] for row in rows(selected(chosen), columns)
-    )
+def write_csv(chosen: Export) -> dict[str, Any]:
+    """Write the selected records as CSV (RFC 4180, UTF-8)."""
+    columns = _columns(chosen)
+    text = io.TextIOWrapper(chosen.open(), encoding="utf-8", newline="", write_through=True)
+    cells = ([_plain(column.value(*pair)) for column in columns] for pair in _pairs(chosen))
     write_rows(text, [column.name for column in columns], cells)
     text.detach()
-    return columns_told(columns)
+    return _about(columns)
 
 
-def columns_told(columns: list[Column]) -> dict[str, Any]:
-    return {"columns": {column.name: column.type for column in columns}}
+def write_parquet(chosen: Export) -> dict[str, Any]:
+    """Write the selected records, :data:`CHUNK` rows at a time. Raises UnavailableError without pyarrow."""
+    pa = _pyarrow()
+    import pyarrow.parquet as pq
+
+    columns, pairs = _columns(chosen), _pairs(chosen)
+    with pq.ParquetWriter(chosen.open(), _schema(pa, columns), compression="zstd") as writer:
+        while chunk := list(islice(pairs, CHUNK)):
+            writer.write_table(_table(pa, columns, chunk))
+    return _about(columns)
 
 
-def export_columns(chosen: Selection) -> list[Column]:
-    """The columns for what is selected."""
-    tasks = {task for name in chosen.folder.agents() for task in chosen.tasks(name)}
-    for name in chosen.folder.imports():
-        tasks |= {record["task"] for record in chosen.folder.records(name)}
-    return columns_of(tasks, chosen.folder.stimuli())
+def arrow_table(pairs: Sequence[Pair]) -> pyarrow.Table:
+    """The records as a table in memory, without columns that are empty. Raises UnavailableError without pyarrow."""
+    columns = columns_of({record["task"] for record, _ in pairs}, (row for _, row in pairs))
+    table = _table(_pyarrow(), columns, pairs)
+    return table.select([name for name in table.column_names if table[name].null_count < len(table)])
 
 
-def columns_of(tasks: Collection[str], stimuli: Iterable[Row]) -> list[Column]:
+def _columns(chosen: Export) -> list[Column]:
+    tasks: set[Task] = set()
+    for name in [*chosen.run.agents(), *chosen.run.imports()]:
+        tasks |= {record["task"] for record in chosen.run.records(name)}
+    return columns_of(tasks, chosen.run.stimuli())
+
+
+def _pairs(chosen: Export) -> Iterator[Pair]:
+    """The selected records, each with its stimulus; of one that is not in the set it has nothing. Raises InputError for
+    what is no record."""
+    for record in chosen.everything():
+        for problem in problems(record):
+            raise misfit(record, problem.field or "record", problem.message)
+        yield record, chosen.run.stimulus_of(record) or {}
+
+
+def _about(columns: Iterable[Column]) -> dict[str, Any]:
+    return {"columns": {column.name: NAMES.get(column.type, "json") for column in columns}}
+
+
+def columns_of(tasks: Collection[Task], stimuli: Iterable[Row]) -> list[Column]:
     """The columns for answers to these tasks, of which these are the stimuli."""
-    columns = [Column(name, kind, _part(name)) for name, kind in _OWN.items()]
-    for task in ALL_TASKS:
-        if task in tasks:
-            for name, field in BY_TASK[task].model_fields.items():
-                kind = _type_of(field.annotation)
-                shape = field.annotation if kind == "json" else None
-                columns.append(Column(f"answer.{name}", kind, _answer(name, task), shape))
-    for name, kind in _REST.items():
-        columns.append(Column(name, kind, _part(*name.split(".")), list[Attempt] if name == "attempts" else None))
-    fields, meta = _stimulus_fields(stimuli)
-    columns += [Column(f"stimulus.{name}", kind, _of_stimulus(name), shape) for name, (kind, shape) in fields.items()]
-    columns += [Column(f"meta.{name}", kind, _of_meta(name)) for name, (kind, _) in meta.items()]
-    return columns
+    columns = []
+    for name, field in Record.model_fields.items():
+        kind, key = _bare(field.annotation), field.alias or name
+        if name == "answer":
+            columns += [column for task in ALL_TASKS if task in tasks for column in _answer_columns(task)]
+        elif isinstance(kind, type) and issubclass(kind, BaseModel):
+            for part, inner in kind.model_fields.items():
+                columns.append(Column(f"{key}.{part}", _bare(inner.annotation), _part(key, part)))
+        else:
+            columns.append(Column(key, datetime if name == "created" else kind, _part(key)))
+        if name == "attempts":
+            columns.append(Column("rejected_attempts", int, _rejected))
+    fields: dict[str, Any] = {}
+    meta: dict[str, Any] = {}
+    for row in stimuli:
+        _note_types(fields, row, ("id", "task", "meta"))
+        _note_types(meta, _meta(row), ())
+    order = {name: number for number, name in enumerate(FIRST)}
+    for name in sorted(fields, key=lambda name: (order.get(name, len(order)), name)):
+        columns.append(Column(f"stimulus.{name}", fields[name], _of_stimulus(name)))
+    return columns + [Column(f"meta.{name}", meta[name], _of_meta(name)) for name in sorted(meta)]
 
 
-def _part(*path: str) -> Callable[[Record, Row], Any]:
-    if path == ("rejected_attempts",):
-        return lambda record, _: sum(
-            any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in record["attempts"]
-        )
-    if len(path) == 1:
-        return lambda record, _: record[path[0]]
-    return lambda record, _: None if record[path[0]] is None else record[path[0]].get(path[1])
+def _answer_columns(task: Task) -> Iterator[Column]:
+    for name, field in BY_TASK[task].model_fields.items():
+
+        def value(record: exporting.Record, _: Row, name: str = name) -> Any:
+            return record["answer"].get(name) if record["answer"] and record["task"] == task else None
+
+        yield Column(f"answer.{name}", _bare(field.annotation), value)
 
 
-def _answer(name: str, task: str) -> Callable[[Record, Row], Any]:
-    return lambda record, _: record["answer"].get(name) if record["answer"] and record["task"] == task else None
+def _part(key: str, part: str | None = None) -> Callable[[exporting.Record, Row], Any]:
+    if part is None:
+        return lambda record, _: record[key]
+    return lambda record, _: None if record[key] is None else record[key][part]
 
 
-def _of_stimulus(name: str) -> Callable[[Record, Row], Any]:
+def _rejected(record: exporting.Record, _: Row) -> int:
+    return sum(any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in record["attempts"])
+
+
+def _of_stimulus(name: str) -> Callable[[exporting.Record, Row], Any]:
     return lambda _, stimulus: stimulus.get(name)
 
 
-def _of_meta(name: str) -> Callable[[Record, Row], Any]:
+def _of_meta(name: str) -> Callable[[exporting.Record, Row], Any]:
     return lambda _, stimulus: _meta(stimulus).get(name)
 
 
-def _meta(stimulus: dict[str, Any]) -> dict[str, Any]:
+def _meta(stimulus: Row) -> Row:
     meta = stimulus.get("meta")
     return meta if isinstance(meta, dict) else {}  # an invalid row may have anything there
 
 
-def _type_of(annotation: Any) -> Type:
-    """The column type of an answer's field: of its annotation without None."""
+# types
+
+
+def _bare(annotation: Any) -> Any:
+    """An annotation without None and without what it asks of values; numbers of both kinds are float."""
     if get_origin(annotation) is Annotated:
-        return _type_of(get_args(annotation)[0])
+        return _bare(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        parts = {_type_of(part) for part in get_args(annotation) if part is not types.NoneType}
-        return "float" if parts == {"int", "float"} else parts.pop() if len(parts) == 1 else "json"
+        return _common({_bare(part) for part in get_args(annotation) if part is not types.NoneType})
     if get_origin(annotation) is Literal:
-        return "text"
-    plain: dict[Any, Type] = {str: "text", int: "int", float: "float", bool: "bool"}
-    return plain.get(annotation, "json")
+        return str
+    return list[_bare(get_args(annotation)[0])] if get_origin(annotation) is list else annotation  # type: ignore[misc]
 
 
-Known = tuple[Type, Any]  # a column's type and shape
+def _common(kinds: set[Any]) -> Any:
+    """The type that holds values of all these types."""
+    return next(iter(kinds)) if len(kinds) == 1 else float if kinds == {int, float} else Any
 
 
-def _stimulus_fields(stimuli: Iterable[Row]) -> tuple[dict[str, Known], dict[str, Known]]:
-    """The fields of stimuli, and of their ``meta``, with types that hold all their values."""
-    fields: dict[str, Known] = {}
-    meta: dict[str, Known] = {}
-    for row in stimuli:
-        for kinds, values in ((fields, row), (meta, _meta(row))):
-            for name, value in values.items():
-                if value is not None and (kinds is meta or name not in ("id", "task", "meta")):
-                    now = _kind(value), _shape(value)
-                    kinds[name] = _common(kinds[name], now) if name in kinds else now
-    order = {name: number for number, name in enumerate(_FIRST)}
-    return (
-        dict(sorted(fields.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))),
-        dict(sorted(meta.items())),
-    )
+def _note_types(known: dict[str, Any], values: Row, without: Collection[str]) -> None:
+    for name, value in values.items():
+        if value is not None and name not in without:
+            known[name] = _common({known.get(name, _type_of(value)), _type_of(value)})
 
 
-def _kind(value: Any) -> Type:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return "int" if abs(value) < 2**53 else "json"
-    return "float" if isinstance(value, float) else "text" if isinstance(value, str) else "json"
+def _type_of(value: Any) -> Any:
+    """The type of a value of a stimulus."""
+    if isinstance(value, list) and value:
+        return list[_common({float if type(item) is int else _type_of(item) for item in value})]  # type: ignore[misc]
+    is_plain = type(value) in (bool, float, str) or (type(value) is int and abs(value) < 2**53)
+    return type(value) if is_plain else Any
 
 
-def _shape(value: Any) -> Any:
-    """``list[str]``, ``list[float]`` or lists of these for a value of that form; None for any other."""
-    if not isinstance(value, list) or not value:
-        return None
-    shapes = {str if isinstance(item, str) else float if type(item) in (int, float) else _shape(item) for item in value}
-    inner = shapes.pop()
-    return None if shapes or inner is None else list[inner]  # type: ignore[valid-type]
+def _plain(value: Any) -> Any:
+    """A cell of CSV."""
+    if isinstance(value, list | dict | bool):
+        return orjson.dumps(value).decode()
+    return value
 
 
-def _common(known: Known, now: Known) -> Known:
-    """The type of a column that holds values of both types. Mixed values become JSON."""
-    if known[0] == now[0]:
-        return known if known[1] == now[1] else (known[0], None)
-    return ("float" if {known[0], now[0]} == {"int", "float"} else "json"), None
+# Arrow
 
 
-def selected(chosen: Selection) -> Iterator[Pair]:
-    """The selected records, each with its stimulus; of one that is not in the set it has nothing."""
-    for record in chosen.everything():
-        yield record, chosen.folder.stimulus_of(record) or {}
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
+    return pyarrow
 
 
-def rows(
-    pairs: Iterator[Pair], columns: list[Column], cell: Callable[[Column, Record, Row], Any] | None = None
-) -> Iterator[list[Any]]:
-    """The cells of each record, by default plain ones. Raises InputError for a record that does not fit."""
-    make = cell or plain_cell
-    known = {task: set(model.model_fields) for task, model in BY_TASK.items()}
-    names = {column.name for column in columns}
-    for record, stimulus in pairs:
-        task, answer = record["task"], record["answer"]
-        unknown = set(answer or ()) - known.get(task, set())
-        if unknown or (answer and f"answer.{next(iter(answer))}" not in names):
-            raise misfit(record, "answer", f"an answer to {task} with {', '.join(sorted(answer))} was not expected")
+def _schema(pa: Any, columns: Iterable[Column]) -> Any:
+    return pa.schema([(column.name, _arrow_type(pa, column.type)) for column in columns])
+
+
+def _table(pa: Any, columns: Sequence[Column], pairs: Sequence[Pair]) -> pyarrow.Table:
+    schema, arrays = _schema(pa, columns), []
+    for column, kind in zip(columns, schema.types, strict=True):
+        cells = [_typed(column.type, column.value(*pair)) for pair in pairs]
         try:
-            yield [make(column, record, stimulus) for column in columns]
-        except (AttributeError, KeyError, TypeError) as error:
-            raise misfit(record, "record", f"a part of it has a wrong type: {error}") from None
+            arrays.append(pa.array(cells, type=kind))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InputError(f"{column.name}: a value is not of the column's type: {error}") from None
+    return pa.table(arrays, schema=schema)
 
 
-def plain_cell(column: Column, record: dict[str, Any], stimulus: dict[str, Any]) -> Any:
-    """The value of a column, of the column's type. Raises InputError if it cannot be."""
-    value = column.value(record, stimulus)
-    if value is None:
-        return None
-    match column.type:
-        case "json":
-            return orjson.dumps(value).decode()
-        case "text":
-            return value if isinstance(value, str) else orjson.dumps(value).decode()
-        case "time":
-            fits = isinstance(value, str) and _TIME.fullmatch(value) is not None
-        case "bool":
-            fits = isinstance(value, bool)
-        case "int":
-            fits = type(value) is int
-        case "float":
-            fits = type(value) in (int, float)
-    if not fits:
-        raise misfit(record, column.name, f"{value!r} is not of the type {column.type}")
-    return float(value) if column.type == "float" else value
+def _arrow_type(pa: Any, kind: Any) -> Any:
+    if get_origin(kind) is list:
+        return pa.list_(_arrow_type(pa, get_args(kind)[0]))
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        fields = kind.model_fields.items()
+        return pa.struct([(name, _arrow_type(pa, _bare(field.annotation))) for name, field in fields])
+    plain = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), datetime: pa.timestamp("ms", tz="UTC")}
+    return plain.get(kind, pa.string())
 
 
-JSONL = FileFormat(write_jsonl, with_stimuli=True)
-CSV = FileFormat(write_csv)
+def _typed(kind: Any, value: Any) -> Any:
+    """A value as Arrow takes it: JSON text for every part that may be anything."""
+    if value is None or kind in (int, float, bool, str):
+        return value
+    if kind is datetime:
+        return datetime.fromisoformat(value)
+    if get_origin(kind) is list:
+        return [_typed(get_args(kind)[0], item) for item in value]
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {name: _typed(_bare(field.annotation), value.get(name)) for name, field in kind.model_fields.items()}
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

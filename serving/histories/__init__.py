@@ -6,13 +6,13 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from agents.errors import InputError, Problem, printable
+from agents.errors import InputError, printable
 from agents.language.person import HistoryMessage, Style, history_lines, measure, read_bytes, read_history
 from serving.command_line import Commands, path
 from serving.histories.chat import Chat, ChatMessage, read_telegram, same_name
@@ -61,45 +61,32 @@ def history(options: argparse.Namespace) -> int:
     others = {message.id or message.name for chat in chats for message in chat.messages if not person.wrote(message)}
     styles = {speaker: measure(messages, speaker) for speaker in ("person", "other")}
     if options.json:
-        row: dict[str, Any] = {speaker: asdict(style) for speaker, style in styles.items()}
-        row |= {"others": len(others), "dropped": dropped}
-        print(orjson.dumps(row, option=orjson.OPT_INDENT_2).decode())
-        return 0
-    _print(styles, len(others), dropped, options.out)
+        row = {**{speaker: asdict(style) for speaker, style in styles.items()}, "others": len(others)}
+        print(orjson.dumps({**row, "dropped": dropped}, option=orjson.OPT_INDENT_2).decode())
+    else:
+        _print(styles, len(others), dropped, options.out)
     return 0
 
 
 def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
     """The messages in a file, whichever of the three forms it has. Raises InputError."""
-    content = read_bytes(path, MOST_BYTES)
-    if content[:2] == b"PK":
-        raise InputError(f"{path}: is an archive; give the text that is in it")
-    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if start[:1] == b"{":
-        row = _json(start.split(b"\n", 1)[0])
-        if isinstance(row, dict) and "speaker" in row:
+    content = read_bytes(path, MOST_BYTES).removeprefix(b"\xef\xbb\xbf")
+    first = content.lstrip().split(b"\n", 1)[0]
+    if first.startswith(b"{"):
+        if b'"speaker"' in first:
             return Chat([ChatMessage(line.speaker, line.at, line.text) for line in read_history(path)])
-        export = _json(start)
-        if not isinstance(export, dict):
-            raise InputError(f"{path}: is no JSON, or not all of it")
-        return read_telegram(export, path)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is no text in UTF-8") from None
-    if not is_whatsapp(text):
-        raise InputError(
-            f"{path}: is neither WhatsApp's export of a chat, nor Telegram's result.json, nor a history",
-            [Problem(str(path), 1, None, "begins with no date in numbers and time, as a message of WhatsApp's does")],
-        )
-    return read_whatsapp(text, path, order, person)
-
-
-def _json(content: bytes) -> Any:
-    try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return None
+        try:
+            return read_telegram(orjson.loads(content), path)
+        except orjson.JSONDecodeError:
+            raise InputError(f"{path}: is no JSON, or not all of it") from None
+    with suppress(UnicodeDecodeError):
+        text = content.decode()
+        if is_whatsapp(text):
+            return read_whatsapp(text, path, order, person)
+    raise InputError(
+        f"{path}: is neither WhatsApp's export of a chat (in UTF-8, out of its archive), nor Telegram's result.json, "
+        "nor a history; a message of WhatsApp's begins with its date in numbers and its time"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +112,7 @@ def choose_person(chats: Sequence[Chat], person: str) -> Person:
         return Person(frozenset({name}), next(iter(accounts), None))
     names = frozenset(message.name for message in messages if message.id == person)
     if not names:
-        there = list(dict.fromkeys(message.name for message in messages if message.name))
-        there = [*there[:MOST_NAMES], *(["…"] if len(there) > MOST_NAMES else [])]
+        there = list(dict.fromkeys(message.name for message in messages if message.name))[:MOST_NAMES]
         raise InputError(f"--person: no message is from {person}; there are messages from {', '.join(there)}")
     return Person(names - {""}, person)
 
@@ -140,7 +126,7 @@ def join(chats: Sequence[Chat], person: Person) -> list[HistoryMessage]:
     if all(times):
         chats = [chat for _, chat in sorted(zip(map(max, times), chats, strict=True), key=lambda pair: pair[0])]
     return [
-        HistoryMessage(message.at, "person" if person.wrote(message) else "other", message.text)
+        HistoryMessage("person" if person.wrote(message) else "other", message.text, message.at)
         for chat in chats
         for message in chat.messages
     ]

@@ -60,20 +60,17 @@ class _Message(BaseModel):
 def read_telegram(content: dict[str, Any], path: Path) -> Chat:
     """The messages of an export. Dropped are notices, and messages without a text, of somebody else or of a bot.
     Raises InputError if it is no export of one chat."""
-    if "chats" in content:
-        raise InputError(f"{path}: is an export of all chats; export the one chat alone")
     entries = content.get("messages")
     if not isinstance(entries, list):
-        raise InputError(f'{path}: is no export of a chat: it has no list of "messages"')
+        raise InputError(f'{path}: has no list of "messages"; export the one chat alone, not all chats')
     chat = Chat()
     for number, entry in enumerate(entries, 1):
-        place = f"message {number}"
         try:
             message = _Message.model_validate(entry)
         except ValidationError as error:
             fields = sorted({str(fault["loc"][0]) for fault in error.errors() if fault["loc"]})
-            wrong = f"{' and '.join(fields)}: missing or of another form" if fields else "is no object"
-            chat.problems.append(Problem(str(path), None, place, wrong))
+            wrong = f"has the form of none: {' and '.join(fields) or 'no object'}"
+            chat.problems.append(Problem(str(path), None, f"message {number}", wrong))
             continue
         parts = [message.text] if isinstance(message.text, str) else message.text
         text = "".join(part if isinstance(part, str) else part.text for part in parts).strip()

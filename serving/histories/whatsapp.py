@@ -12,17 +12,19 @@ The messenger's words, in place of a message or behind it, are known (``whatsapp
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
+
+import orjson
 
 from agents.errors import InputError, Problem
 from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name
@@ -42,7 +44,8 @@ LONGEST_NOTICE = 80
 
 _ANY_HOUR = range(24)
 _FILE = re.compile(r"\.\w{2,5}$")
-_PHONES_FILE = re.compile(r"[A-Z]{3,5}-\d{8}-WA\d{4}|\d{6,8}-[A-Z]{3,9}-\d{4}-")  # as Android or iOS names it
+# As Android or iOS names it.
+_PHONES_FILE = re.compile(r"[A-Z]{3,5}-\d{8}-WA\d{4}|\d{6,8}-[A-Z]{3,9}-\d{4}-", re.IGNORECASE)
 
 # No part repeats without a limit, so that a line takes a time that its length does not change.
 _U = rf"[{UNSEEN}]{{0,4}}"
@@ -56,24 +59,17 @@ _DATE_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_DATE}(?P<gap>{_BESIDE % 1}
 _TIME_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_TIME}(?P<gap>{_BESIDE % 1}){_DATE}(?P<after>{_BESIDE % 0}){_END}")
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """A date and time as written, and the words beside them. ``form`` is the same in all lines of a phone."""
+@dataclass(slots=True)
+class _Entry:
+    """A stamp as written, and the lines under it. ``beside`` are the words beside the time, ``form`` is the same in all
+    stamps of a phone; ``name`` is None in a notice."""
 
+    line: int
     date: tuple[str, str, str]
     mark: str
     clock: tuple[int, int, int]
-    words: tuple[str, ...]
+    beside: tuple[str, ...]
     form: tuple[object, ...]
-    rest: str
-
-
-@dataclass(slots=True)
-class _Entry:
-    """The lines under one stamp; ``name`` is None in a notice."""
-
-    line: int
-    stamp: Stamp
     lines: list[str]
     name: str | None = None
     text: str = ""
@@ -81,7 +77,7 @@ class _Entry:
 
 def is_whatsapp(text: str) -> bool:
     """Whether any of the first lines begins as a message of such an export does."""
-    return any(_read_stamp(line) for line in text.split("\n", 20)[:20])
+    return any(_read_stamp(0, line) for line in text.split("\n", 20)[:20])
 
 
 def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str = "") -> Chat:
@@ -89,26 +85,25 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
 
     Raises InputError where there is no ``order`` and the dates do not show whether days or months stand first.
     """
-    chat = Chat()
+    chat, person = Chat(), same_name(person)
     lines = text.replace("\r\n", "\n").split("\n")
-    stamps = {number: stamp for number, line in enumerate(lines, 1) if (stamp := _read_stamp(line)) is not None}
-    form = Counter(stamp.form for stamp in stamps.values()).most_common(1)[0][0]
+    stamped = [_read_stamp(number, line) for number, line in enumerate(lines, 1)]
+    form = Counter(entry.form for entry in stamped if entry is not None).most_common(1)[0][0]
     entries: list[_Entry] = []
-    for number, line in enumerate(lines, 1):
-        stamp = stamps.get(number)
-        if stamp is not None and stamp.form == form:  # of another form it is a quotation in a message
-            entries.append(_Entry(number, stamp, [stamp.rest]))
+    for number, (line, entry) in enumerate(zip(lines, stamped, strict=True), 1):
+        if entry is not None and entry.form == form:  # of another form it is a quotation in a message
+            entries.append(entry)
         elif entries:
             entries[-1].lines.append(line)
         elif line.strip(BLANK):
             chat.problems.append(Problem(str(path), number, None, "stands before the first message"))
-    order = order or _order([entry.stamp for entry in entries], path)
+    order = order or _order(entries, path)
     for entry in entries:
-        entry.name, entry.text = _name_and_text(entry.lines, same_name(person))
-    _take_names_off_groups(entries, same_name(person))
+        entry.name, entry.text = _name_and_text(entry.lines, person)
+    _take_names_off_groups(entries, person)
     for entry in entries:
         try:
-            at = datetime.combine(_date(entry.stamp, order), time(_hour(entry.stamp), *entry.stamp.clock[1:]))
+            at = datetime.combine(_date(entry, order), time(_hour(entry), *entry.clock[1:]))
         except ValueError as error:
             chat.problems.append(Problem(str(path), entry.line, None, f"has a date or time that is none: {error}"))
         else:
@@ -119,91 +114,75 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
 # Dates and times.
 
 
-def _read_stamp(line: str) -> Stamp | None:
+def _read_stamp(number: int, line: str) -> _Entry | None:
     head = _DATE_FIRST.match(line) or _TIME_FIRST.match(line)
     if head is None:
         return None
     date_first = head.start("a") < head.start("hour")
-    end = head["end"].strip(f"{UNSEEN} \u00a0\u202f")
-    if (head["bracket"] is not None) != (end == "]") or (end == "," and not (head["mark"] in ".년" and date_first)):
+    end, mark = head["end"].strip(f"{UNSEEN} \u00a0\u202f"), head["mark"]
+    if (head["bracket"] is not None) != (end == "]") or (end == "," and not (mark in ".년" and date_first)):
         return None
-    gap, after = (_known_or_apart(head[part]) for part in ("gap", "after"))
-    return Stamp(
-        (head["a"], head["b"], head["c"]),
-        head["mark"],
-        (int(head["hour"]), int(head["minute"]), int(head["second"] or 0)),
-        (*gap, *after),
-        (end, head["mark"], date_first, bool(gap), bool(after)),
-        head["rest"],
-    )
+    gap, after = _words_beside(head["gap"]), _words_beside(head["after"])
+    clock = (int(head["hour"]), int(head["minute"]), int(head["second"] or 0))
+    form = (end, mark, date_first, bool(gap), bool(after))
+    return _Entry(number, (head["a"], head["b"], head["c"]), mark, clock, (*gap, *after), form, [head["rest"]])
 
 
 @lru_cache(1000)
-def _known_or_apart(text: str) -> tuple[str, ...]:
+def _words_beside(text: str) -> tuple[str, ...]:
     """The words in ``text`` without dots and spaces: joined where that is known, each alone where not."""
     joined = _compact(text)
-    if not joined or joined in _hours():
-        return (joined,) if joined else ()
-    return tuple(word for part in re.split(r"[\s,،]", text) if (word := _compact(part)))
+    words = [joined] if joined in _hours() else map(_compact, re.split(r"[\s,،]", text))
+    return tuple(word for word in words if word)
 
 
 def _compact(text: str) -> str:
-    return "".join(
-        letter
-        for letter in unicodedata.normalize("NFC", text).casefold()
-        if letter not in UNSEEN and not letter.isspace() and letter not in ".,،'’\u200c"
-    )
+    plain = unicodedata.normalize("NFC", text).casefold()
+    return "".join(letter for letter in plain if letter not in BLANK and letter not in ".,،'’\u200c")
 
 
 @cache
 def _hours() -> dict[str, range]:
     """The hours of the day that each known word beside a time can mean."""
-    spans: dict[str, range] = {_compact(word): _ANY_HOUR for word in _table()["beside"]}
-    for span, words in _table()["hours"].items():
-        first, end = map(int, span.split("-"))
-        spans |= {_compact(word): range(first, end) for word in words}
-    return spans
+    spans = {span: range(*map(int, span.split("-"))) for span in _table()["hours"]}
+    return {_compact(word): spans[span] for span, words in _table()["hours"].items() for word in words}
 
 
-def _date(stamp: Stamp, order: Order) -> date:
-    first, second, third = map(int, stamp.date)
-    if order == "ymd" or len(stamp.date[0]) > 2:
-        year, month, day, digits = first, second, third, len(stamp.date[0])
+def _date(entry: _Entry, order: Order) -> date:
+    first, second, third = map(int, entry.date)
+    if order == "ymd" or len(entry.date[0]) > 2:
+        year, month, day, digits = first, second, third, len(entry.date[0])
     else:
-        year, digits = third, len(stamp.date[2])
+        year, digits = third, len(entry.date[2])
         day, month = (first, second) if order == "dmy" else (second, first)
-    for shift in (0, BUDDHIST):
-        century = 0 if digits > 2 else 2500 if shift else 2000
-        gregorian = century + year - shift
+    for shift, century in ((0, 2000), (BUDDHIST, 2500)):
+        gregorian = (0 if digits > 2 else century) + year - shift
         if FIRST_YEAR <= gregorian <= datetime.now().year + 1:
             return date(gregorian, month, day)
     raise ValueError(f"the year {year} is none of WhatsApp's in the Gregorian or the Buddhist calendar")
 
 
-def _hour(stamp: Stamp) -> int:
-    hour = stamp.clock[0]
-    spans = []
-    for word in stamp.words:
-        span = _hours().get(word)
-        if span is None:
+def _hour(entry: _Entry) -> int:
+    hour, spans = entry.clock[0], []
+    for word in entry.beside:
+        if word not in _hours():
             raise ValueError(f'which half of the day "{word}" beside the time means is not known')
-        if span != _ANY_HOUR:
-            spans.append(span)
-    if not spans:
+        spans.append(_hours()[word])
+    if all(span == _ANY_HOUR for span in spans):
         return hour
     hours = [value for value in (hour % 12, hour % 12 + 12) if all(value in span for span in spans)]
     if hour > 12 or len(hours) != 1:
-        raise ValueError(f"no hour {hour} of {' '.join(stamp.words)}")
+        raise ValueError(f"no hour {hour} of {' '.join(entry.beside)}")
     return hours[0]
 
 
-def _order(stamps: Sequence[Stamp], path: Path) -> Order:
+def _order(entries: Sequence[_Entry], path: Path) -> Order:
     """The order of days, months and years that fits the most dates and goes back least in time."""
-    dates = [stamp for stamp in stamps if len(stamp.date[0]) < 3]
-    if not dates:
+    entries = [entry for entry in entries if len(entry.date[0]) < 3]
+    if not entries:
         return "ymd"
-    orders: tuple[Order, ...] = ("dmy", "ymd") if dates[0].mark == "." else ("dmy", "mdy", "ymd")
-    misfits = {order: _misfit(dates, order) for order in orders}
+    orders: tuple[Order, ...] = ("dmy", "ymd") if entries[0].mark == "." else ("dmy", "mdy", "ymd")
+    misfits = {order: _misfit(entries, order) for order in orders}
     best = [order for order in orders if misfits[order] == min(misfits.values())]
     if best[1:] == ["ymd"]:  # two digits of a year seldom stand first
         best.pop()
@@ -212,15 +191,13 @@ def _order(stamps: Sequence[Stamp], path: Path) -> Order:
     return best[0]
 
 
-def _misfit(stamps: Sequence[Stamp], order: Order) -> tuple[int, int]:
+def _misfit(entries: Sequence[_Entry], order: Order) -> tuple[int, int]:
     """How many dates are none in this order, and how often they go back in time."""
     days = []
-    for stamp in stamps:
-        try:
-            days.append(_date(stamp, order))
-        except ValueError:
-            continue
-    return len(stamps) - len(days), sum(second < first for first, second in pairwise(days))
+    for entry in entries:
+        with suppress(ValueError):
+            days.append(_date(entry, order))
+    return len(entries) - len(days), sum(second < first for first, second in pairwise(days))
 
 
 # Names and texts.
@@ -243,18 +220,15 @@ def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
 def _take_names_off_groups(entries: Sequence[_Entry], person: str) -> None:
     """iOS puts a group's name before notices, as if it spoke: of the encryption, and of what somebody did to it."""
     speakers = {entry.name for entry in entries if entry.name is not None}
-    for notice in [entry for entry in entries[:FIRST] if entry.name is not None and _is_of_encryption(entry.text)]:
-        group = notice.name or ""
-        acts = [entry for entry in entries if entry.name is not None and _acts_on(entry, group)]
+    for notice in entries[:FIRST]:
+        plain, group = _plain(notice.text), notice.name
+        if group is None or not any(all(part in plain for part in parts.split("+")) for parts in _table()["encrypted"]):
+            continue
+        acts = [entry for entry in entries if _acts_on(entry, group)]
         if group != person and (acts or len(speakers) > 2):
             for entry in [*acts, *(entry for entry in entries if entry.name == group)]:
                 entry.name = None
         notice.name = None
-
-
-def _is_of_encryption(text: str) -> bool:
-    plain = _plain(text).lower()
-    return any(all(part in plain for part in parts.split("+")) for parts in _table()["encrypted"])
 
 
 def _acts_on(entry: _Entry, group: str) -> bool:
@@ -276,48 +250,43 @@ def _add(chat: Chat, entry: _Entry, at: datetime) -> None:
 
 def _persons_words(text: str) -> tuple[str, str | None]:
     """A person's words in a text, and what else is there, if that is more than the mark of an edited message."""
-    if _plain(text).lower() in _table()["deleted"]:
+    if _plain(text) in _table()["deleted"]:
         return "", None
     first, _, rest = text.partition("\n")
     file, bracket, words = first.rstrip(AROUND).rpartition(" (")
     is_phones = file.startswith(MARK) or _PHONES_FILE.match(file)
-    if bracket and _FILE.search(file) and (is_phones or _plain(words[:-1]).lower() in _table()["attached"]):
+    if bracket and _FILE.search(file) and (is_phones or _plain(words[:-1]) in _table()["attached"]):
         return rest, NOTICES
     for part, after in ((first, rest), (text, "")):
-        before, words = _tail(part)
-        if _is_messengers(before, words):
+        before, words = _messengers_words(part)
+        if words:
             is_document = not before.strip(BLANK) and "\n" not in after and _FILE.search(after)
-            kind = None if words.lower() in _table()["edited"] else NOTICES
+            kind = None if words in _table()["edited"] else NOTICES
             return (before if is_document else f"{before}\n{after}"), kind
     if text.startswith(MARK) and not text.lstrip(UNSEEN).startswith("@"):
         return "", NOTICES
     return text, None
 
 
-def _tail(text: str) -> tuple[str, str]:
-    """The words in ``<>`` or behind an unseen mark that a text ends with, after the text before them."""
+def _messengers_words(text: str) -> tuple[str, str]:
+    """The messenger's words that a text ends with, in ``<>`` or behind an unseen mark, after the text before them."""
     text = text.rstrip(BLANK)
-    place = text.rfind("<", -LONGEST_NOTICE - 2)
-    if place >= 0 and text.endswith(">") and "\n" not in text[place:] and ">" not in text[place:-1]:
-        return text[:place], _plain(text[place + 1 : -1])
-    before, _, words = text.rpartition(MARK)
-    if before[-1:].isspace() and not words.startswith("@"):
-        return before, _plain(words)
-    return text, ""
-
-
-def _is_messengers(before: str, words: str) -> bool:
-    if words.lower() in _table()["omitted"] + _table()["edited"]:
-        return True
-    is_apart = not before[-1:].strip(BLANK)
-    return is_apart and (before.endswith(MARK) or bool(_PHONES_FILE.search(words) and _FILE.search(words)))
+    before, bracket, tail = text.rpartition("<")
+    if not bracket or len(tail) > LONGEST_NOTICE + 1 or tail.find(">") != len(tail) - 1 or "\n" in tail:
+        before, _, tail = text.rpartition(MARK)
+        if not before[-1:].isspace() or tail.startswith("@"):
+            return text, ""
+    words = _plain(tail.removesuffix(">"))
+    is_phones = before.endswith(MARK) or (_PHONES_FILE.search(words) and _FILE.search(words))
+    is_messengers = (is_phones and not before[-1:].strip(BLANK)) or words in _table()["omitted"] + _table()["edited"]
+    return (before, words) if is_messengers else (text, "")
 
 
 def _plain(text: str) -> str:
-    return same_name(text).strip(" .。")
+    return same_name(text).strip(" .。").lower()
 
 
 @cache
 def _table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(WORDS.read_text("utf-8"))
+    table: dict[str, Any] = orjson.loads(WORDS.read_bytes())
     return table

@@ -15,7 +15,6 @@ from serving.cli import main
 
 NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 AGENTS = {"machine_argues": "argues", "machine_deceives": "deceives"}
-BATCH = {f"batch_{name}": name for name in ("questions", "verdicts", "person_deceives", "person_argues")}
 
 
 def made(folder: Path, **given: Any) -> Path:
@@ -53,6 +52,6 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
         return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
 
     monkeypatch.setattr("judging.study.agent_server.AgentClient.record", post)
-    served = {name: ["conversation", "judgement"] for name in (*AGENTS.values(), *BATCH.values())}
+    served = {name: ["conversation"] for name in AGENTS.values()}
     monkeypatch.setattr("judging.study.materials.served_agents", lambda server: (served, ""))
     return asked

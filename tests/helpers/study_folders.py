@@ -130,7 +130,7 @@ def changed(study: Path, **values: Any) -> Path:
     for at, line in enumerate(lines):
         table = line.split("]")[0][1:] if line.startswith("[") else table
         name = line.partition(" = ")[0]
-        dotted = f"{table}_{name}" if table in ("batch", "roles") or f"{table}_{name}" in left else name
+        dotted = f"{table}_{name}" if table in ("roles",) or f"{table}_{name}" in left else name
         if dotted in left and " = " in line:
             lines[at] = f"{name} = {json.dumps(left.pop(dotted))}"
     assert not left

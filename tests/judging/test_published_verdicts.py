@@ -79,7 +79,7 @@ def test_an_ai_judge_has_a_name(
 ) -> None:
     entries = [entry(None, "human"), entry(None, "machine", "DeepGazeIII"), entry(None, "human", "IVSN")]
     assert made(tmp_path, monkeypatch, entries, "--task", "fv") == 2
-    assert "verdicts.json: Trial_1.workerID: is not there: give the judge with --judge" in capsys.readouterr().err
+    assert "verdicts.json: Trial_1: has no workerID: give the judge with --judge" in capsys.readouterr().err
     assert made(tmp_path, monkeypatch, entries, "--task", "fv", "--judge", "chatgpt") == 0
     assert "3 do not say what was shown" in capsys.readouterr().out
     assert [row["agent"] for row in Run(tmp_path / "V").records("published")] == ["published:chatgpt"] * 3
@@ -91,7 +91,7 @@ def test_what_says_no_verdict_is_named(
 ) -> None:
     assert made(tmp_path, monkeypatch, [entry("w", "both"), entry("w", "human", "?"), {}], "--task", "word") == 2
     output = capsys.readouterr().err
-    assert "Trial_1.response_speaker: must be human or machine, not 'both'" in output
-    assert "Trial_2.machine_groundtruth: does not say which machine" in output
-    assert "Trial_3.trialData: must be an object" in output
+    assert "Trial_1.trialData.response_speaker: Input should be 'human' or 'machine'" in output
+    assert "machine_groundtruth does not say which machine" in output
+    assert "Trial_3.trialData: Field required" in output
     assert not (tmp_path / "V").exists()

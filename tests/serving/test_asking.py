@@ -162,7 +162,7 @@ def test_records_of_a_run_typed_and_as_tables(tmp_path: Path) -> None:
     assert [one.answer.frame for one in run.of(agent="gbvs", status="ok")] == [[640, 480]]
     assert [one.error.code for one in run.of(task="color_estimation", status="failed") if one.error] == ["bad_image"]
     table = run.to_arrow()
-    assert table["answer.fixations"].to_pylist()[2] == [{"x": x, "y": y} for x, y in path["answer"]["fixations"]]
+    assert table["answer.fixations"].to_pylist()[2] == path["answer"]["fixations"]
     assert table["meta.n"].to_pylist() == [3, None, None]
     frame = run.of(status="ok").to_pandas()
     assert frame["answer.color"].tolist()[0] == "red"

@@ -101,9 +101,7 @@ def test_plugins_are_imported_when_they_are_named_and_left_out_where_they_cannot
         "entry = Entry('later', 'ends_plugin:Agent', ('word_association',), 'a\\x1b[2J', '')\n"
     )
     points = [f"{name} = {name}_plugin:Agent" for name in PLUGINS] + ["later = later_plugin:entry", "mmcq = x:y"]
-    formats = [f"{name} = {name}_plugin:format" for name in PLUGINS]
-    parts = ["[turinglike.agents]", *points, "[turinglike.exports]", *formats]
-    (about / "entry_points.txt").write_text("\n".join(parts))
+    (about / "entry_points.txt").write_text("\n".join(["[turinglike.agents]", *points]))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -130,9 +128,6 @@ def test_plugins_are_imported_when_they_are_named_and_left_out_where_they_cannot
     asked = call("agents", "raises")
     assert (asked.returncode, asked.stdout) == (2, "")
     assert "turinglike: package broken: agent 'raises' is left out" in asked.stderr
-    exported = call("export", str(tmp_path), "--format", "ends", "--out", str(tmp_path / "out"))
-    assert exported.returncode == 2
-    assert "the export format 'ends'" in exported.stderr
 
 
 def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ times by map += Gauss3 - Gauss5, where Gauss3 is [1 2 1] / 4 and Gauss5 has stan
 edge without repeating it.
 
 Most of a view is black. Where the first two pools are ordinary (the published settings), the first three blocks are
-computed around the image alone, and beyond it stands what they make of black. Nothing here depends on a batch: one
-view is one pass, which is work enough for a device. Where the fixation is, only the device has to know: whatever it
-is, as much is computed.
+computed around the image alone, and beyond it stands what they make of black. One view is one pass. Where the fixation
+is, only the device has to know: whatever it is, as much is computed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from torch.nn import functional
 from agents.answers import ScanpathAnswer
 from agents.attention.models.eccentric_pooling import Pooling, pooled
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
-from agents.attention.models.inhibition import TAKEN, InhibitedPaths, Inhibition
+from agents.attention.models.inhibition import TAKEN, InhibitedPaths
 from agents.attention.models.vgg import Preprocessing, memory_format, normalise
 from agents.transfer import uploaded
 
@@ -168,16 +167,10 @@ class Gaze(InhibitedPaths):
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        shape: tuple[int, int],
-        inhibition: Inhibition,
-        radius: int,
-        device: torch.device,
-        window: int | None = None,
+        self, plan: Plan, shape: tuple[int, int], radius: int, device: torch.device, window: int | None = None
     ) -> None:
         walked = plan if window is None else _resized(plan, (shape[1], shape[0]), window)
-        super().__init__([walked], shape, inhibition, device, changing=True)
+        super().__init__([walked], shape, device, changing=True)
         self.plan, self.shape, self.radius, self.window = plan, shape, radius, window
 
     def answer(self, index: int) -> ScanpathAnswer:
@@ -202,22 +195,14 @@ class Gaze(InhibitedPaths):
         return levels[:, rows[:, None], columns].where(seen_y[:, None] & seen_x, TAKEN)
 
 
-def search(
-    net: EccNet,
-    image: Tensor,
-    target: Tensor,
-    plan: Plan,
-    inhibition: Inhibition,
-    radius: int,
-    window: int | None = None,
-) -> Gaze:
+def search(net: EccNet, image: Tensor, target: Tensor, plan: Plan, radius: int, window: int | None = None) -> Gaze:
     """The path over an image in search of a target, both resized; ``plan`` is about the frame as it was.
 
     With ``window`` the target is tested, and places are inhibited, by exact windows of so many pixels of the resized
     image, as in the authors' program.
     """
     kernels, framed = net.kernels(target), net.framed(image)
-    gaze = Gaze(plan, (image.shape[2], image.shape[3]), inhibition, radius, image.device, window)
+    gaze = Gaze(plan, (image.shape[2], image.shape[3]), radius, image.device, window)
     while gaze.going():
         gaze.show(similarity(net.features(framed, gaze.column[0, 0], gaze.row[0, 0]), kernels)[None])
         gaze.choose()

@@ -2,11 +2,8 @@
 
 - A map is first rounded to 2**-20 of its range, so that rounding noise decides nothing; ties go to the lowest index in
   C order.
-- ``square`` inhibition takes the pixels inside the window around a fixation for ever; see
+- Inhibition takes the pixels inside the window around a fixation for ever; see
   :class:`agents.attention.models.fixations.Plan` for how far it reaches.
-- ``gaussian`` inhibition lowers the map around a fixation by up to its whole range, and by half of it at the distance
-  of the window's edge (full width at half maximum = the window). Only the fixated pixel itself is taken for ever. Of
-  all past fixations the strongest counts at each place.
 - A map may have fewer cells than the frame has pixels. It is not resized here: what can be chosen are the pixels at the
   centres of its cells, and a cell is inhibited when that pixel is.
 """
@@ -14,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -24,11 +20,8 @@ from agents.attention.models.fixations import Paths, Plan
 from agents.errors import AnswerError
 from agents.transfer import downloaded, uploaded
 
-Inhibition = Literal["square", "gaussian"]
-
 STEPS = 2**20  # a map is rounded to 1 / STEPS of its range
-TAKEN = -(2**30)  # among rounded maps, minus infinity; twice of it fits, and what a dip leaves is far above half of it
-FWHM = 2.3548200450309493  # full width at half maximum of a Gaussian, in standard deviations: 2 sqrt(2 ln 2)
+TAKEN = -1  # below all that a rounded map has
 EXHAUSTED, NOT_FINITE = -1, -2  # in the place of a fixation: none is left, or the map is no map
 
 
@@ -94,28 +87,26 @@ def hear(paths: Iterable[DevicePaths]) -> None:
         path.unheard.clear()
 
 
-def scanpaths(
-    maps: Tensor, plans: Sequence[Plan], inhibition: Inhibition = "square"
-) -> list[ScanpathAnswer | AnswerError]:
+def scanpaths(maps: Tensor, plans: Sequence[Plan]) -> list[ScanpathAnswer | AnswerError]:
     """One scanpath for each map of a batch, on the device of the maps.
 
     ``maps`` is [batch, rows, columns], any real type; ``plans`` has one entry for each, and the frames may differ. A
     map that is not finite gets an AnswerError ``bad_map`` in its place; a flat map gives a valid path (every cell is a
     tie). Nothing depends on what else is in the batch. The arithmetic is on integers once the maps are rounded.
     """
-    portions = walks(maps, plans, inhibition)
+    portions = walks(maps, plans)
     hear(portions)
     return [path for paths in portions for path in paths.results()]
 
 
-def walks(maps: Tensor, plans: Sequence[Plan], inhibition: Inhibition = "square") -> list[DevicePaths]:
+def walks(maps: Tensor, plans: Sequence[Plan]) -> list[DevicePaths]:
     """The paths of :func:`scanpaths`, in order, of which on a GPU the host has not yet heard."""
     # A CPU gains nothing from a batch, and would go on with paths that have ended.
     at_once = 1 if maps.device.type == "cpu" else max(1, len(plans))
     walked: list[DevicePaths] = []
     for start in range(0, len(plans), at_once):
         portion = slice(start, start + at_once)
-        paths = InhibitedPaths(plans[portion], (maps.shape[1], maps.shape[2]), inhibition, maps.device)
+        paths = InhibitedPaths(plans[portion], (maps.shape[1], maps.shape[2]), maps.device)
         paths.show(maps[portion])
         while paths.going():
             paths.choose()
@@ -137,7 +128,7 @@ class InhibitedPaths(DevicePaths):
     """Paths whose next fixation is the maximum of a map with inhibition of return.
 
     :meth:`show` all paths their maps; then :meth:`choose` while any is :meth:`going`. ``shape`` is (rows, columns) of
-    every map. With ``inhibition`` None no pixel is ever taken: the maps are those of draws from a density. Where maps
+    every map. With ``drawn`` no pixel is ever taken: the maps are those of draws from a density. Where maps
     are ``changing`` new ones are shown before each choice. ``row`` and ``column`` [paths, 1] are the latest fixation's
     cell, and ``fixated`` holds x and y [paths, 2] of each fixation, all on the device.
     """
@@ -146,19 +137,16 @@ class InhibitedPaths(DevicePaths):
         self,
         plans: Sequence[Plan],
         shape: tuple[int, int],
-        inhibition: Inhibition | None,
         device: torch.device,
         *,
+        drawn: bool = False,
         changing: bool = False,
     ) -> None:
-        selection = f"maximum, {inhibition} inhibition" if inhibition else "drawn from the density"
+        selection = "drawn from the density" if drawn else "maximum, square inhibition"
         super().__init__(plans, selection, device, dear=changing)
         rows, columns = shape
         numbers = [[*plan.frame, *plan.reach, *path[0]] for plan, path in zip(plans, self.fixations, strict=True)]
-        tables = [torch.tensor(numbers)]
-        if inhibition == "gaussian":
-            tables.append(_falls(plans))
-        moved, *self._fall = uploaded(tables, device)
+        [moved] = uploaded([torch.tensor(numbers)], device)
         width, height, self._before, self._behind, x, y = moved[:, :, None].unbind(1)
         self._xs = _centres(columns, width)
         self._ys = _centres(rows, height)
@@ -166,11 +154,8 @@ class InhibitedPaths(DevicePaths):
         self.fixated = [torch.cat([x, y], 1)]
         self.row = torch.full_like(x, rows // 2)
         self.column = torch.full_like(x, columns // 2)
-        self.inhibition = inhibition
         self._finite = torch.ones(len(plans), dtype=torch.bool, device=device)
-        # How far each cell has been lowered; what is taken on a map that stays need not be remembered.
-        remembered = changing or inhibition == "gaussian"
-        self._dip = torch.zeros((len(plans), *shape), dtype=torch.int32, device=device) if remembered else None
+        self._taken = None if drawn else torch.zeros((len(plans), *shape), dtype=torch.bool, device=device)
 
     def show(self, maps: Tensor, items: Tensor | None = None) -> None:
         """Give all paths, or later those numbered ``items``, their maps [batch, rows, columns]. One that is not finite
@@ -191,40 +176,22 @@ class InhibitedPaths(DevicePaths):
         score = self._inhibited()
         row = score.amax(2).argmax(1, keepdim=True)  # the first of the highest in C order: its row, then its column
         best, column = score.take_along_dim(row[:, :, None], 1)[:, 0].max(1, keepdim=True)
-        left = best > TAKEN // 2
+        left = best > TAKEN
         self.row, self.column = torch.where(left, row, self.row), torch.where(left, column, self.column)
         fixated = torch.cat([self._xs.gather(1, self.column), self._ys.gather(1, self.row)], 1)
         self.fixated.append(fixated)
         self.add(fixated.where(left, EXHAUSTED).where(self._finite[:, None], NOT_FINITE))
 
     def _inhibited(self) -> Tensor:
-        """The levels, lowered around the latest fixation as well."""
-        if self.inhibition is None:
+        """The levels without what is inhibited, around the latest fixation as well."""
+        if self._taken is None:
             return self._levels
         x, y = self.fixated[-1].split(1, 1)
-        across, down = self._xs - x, self._ys - y
-        if self._fall:
-            columns, rows = across == 0, down == 0
-        else:
-            columns, rows = ((-self._before <= away) & (away <= self._behind) for away in (across, down))
-        along_x, along_y = (torch.where(taken, -TAKEN, TAKEN).int() for taken in (columns, rows))
-        dip = torch.minimum(along_y[:, :, None], along_x[:, None])
-        if self._dip is None:
-            return torch.minimum(self._levels, dip.neg_(), out=self._levels)
-        if self._fall:
-            near_x, near_y = (self._fall[0].gather(1, away.abs()) for away in (across, down))
-            dip = torch.maximum(dip, ((near_y * STEPS)[:, :, None] * near_x[:, None]).round_().int())
-        return self._levels - torch.maximum(self._dip, dip, out=self._dip)
+        across, down = ((-self._before <= away) & (away <= self._behind) for away in (self._xs - x, self._ys - y))
+        self._taken |= down[:, :, None] & across[:, None]
+        return self._levels.masked_fill(self._taken, TAKEN)
 
 
 def _centres(cells: int, side: Tensor) -> Tensor:
     """The pixels that hold the centres of cells [paths, cells], where they lie along a side [paths, 1]."""
     return (2 * torch.arange(cells, device=side.device) + 1) * side // (2 * cells)
-
-
-def _falls(plans: Sequence[Plan]) -> Tensor:
-    """What a Gaussian dip has at 0, 1, 2 … pixels from its middle, float64 [paths, longest side], 1 at most. The CPU
-    makes it: so it is the same everywhere."""
-    away = torch.arange(max(max(plan.frame) for plan in plans), dtype=torch.float64)
-    deviations = torch.tensor([[plan.window / FWHM] for plan in plans], dtype=torch.float64)
-    return torch.exp(-((away / deviations) ** 2) / 2)

@@ -7,7 +7,7 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
     map + 0.2346 x saccade prior - 0.93 x memory
 
 - The map runs from 0 to 1: saliency in free viewing (:func:`saliency`), similarity to the target in search.
-- The prior says how often people's eyes go so far (``saccade_prior``), in free viewing and in each search; it is
+- The prior says how often people's eyes go so far (:func:`saccade_prior`), in free viewing and in each search; it is
   shifted so that its centre lies on the current fixation.
 - Memory inhibits return, and fades: the maximum over all past fixations of m exp(-d**2 / (2 s**2)), where
   m = max(0.92**age, 0.5), age 0 is the current fixation, and d is a distance on axes that run from 0 at the first
@@ -16,11 +16,9 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
 The first fixation is cell 2016 (row 31, column 32), forced. A cell stands for the pixel of the frame that holds its
 centre, ((column + 0.5) width / 64, (row + 0.5) height / 64).
 
-What differs from the published program: it stores all three terms in 8 bits and so picks by 255 levels, where here a
-map and then the score are rounded to 2**-20 and ties go to the lowest index; it measures d from the fixation's
-cell / 64 to the others' cell / 63, which moves inhibition by up to one cell towards the top left; and on arrays its
-prior knows where the six objects are (here it is that of natural images). On the one image whose maps are published
-with it, its map gives 14 of its 15 fixations here, and with the first two of these differences undone all 15.
+The published program stores the three terms in 8 bits, where here a map and the score are rounded to 2**-20 and ties go
+to the lowest index; it measures d from a cell / 64 to others / 63; and on arrays its prior knows where the six objects
+are (here it is that of natural images). On the one image whose maps are published, this gives 14 of its 15 fixations.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -40,11 +39,13 @@ from agents.attention.models import similarity, vgg
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import NOT_FINITE, STEPS, DevicePaths
 from agents.attention.models.resizing import cubic_weights
-from agents.attention.models.saccade_prior import GRID
 from agents.errors import AnswerError
 from agents.transfer import uploaded
 
+GRID = 64
 START = 2016
+AMPLITUDES = Path(__file__).with_name("saccade_amplitudes.txt")
+VIEWINGS = ("free", "natural", "waldo")  # its columns: free viewing, search in natural images, for Waldo
 FRAME = (1280, 1024)  # on which saliency maps are made: the original's
 
 
@@ -67,6 +68,20 @@ class Weights:
     prior: float = 0.2346
     memory: float = 0.93
     decay: float = 0.92
+
+
+def saccade_prior(viewing: str) -> NDArray[np.float64]:
+    """How often people's eyes go so far, for one of VIEWINGS: [128, 128] from 0 to 1, with no saccade at (64, 64); it
+    is highest at a ring.
+
+    AMPLITUDES has the grey levels of the authors' pictures, a line for two pixels; the correlation with what their
+    program reads of them is above 0.9999. 16 pixels are a cell, and the pictures' middle lies 7 pixels past the cell
+    that the program takes for it.
+    """
+    levels = np.loadtxt(AMPLITUDES)[:, VIEWINGS.index(viewing)]
+    place = 16 * np.arange(-GRID, GRID) - 7
+    distance: NDArray[np.float64] = np.hypot(place[:, None], place)
+    return np.asarray(np.interp(distance, 2 * np.arange(len(levels)), levels / 255))
 
 
 def scanpaths(
@@ -174,13 +189,10 @@ def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Metho
 def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> Tensor:
     """The bottom-up map of one picture, float64 [64, 64] from 0 to 1 (all 0 where it is flat).
 
-    ``features`` is VGG16's. ``images`` is the picture at several sizes, each uint8 [side, side, 3] and on the device of
-    the features: the whole frame, brought to a square. Each size's map is relu4_3 summed over its channels, brought to
-    0..1 and cubically to 1280 x 1024 pixels. Their mean is brought to 0..1, set to 0 where it is less than ``border``
-    pixels from the edge, brought to 0..1 again, and read at the centres of the cells.
-
-    One picture goes through the network at a time: its map is the same whatever else is answered with it, and its
-    million pixels are work enough for a GPU.
+    ``features`` is VGG16's. ``images`` is the picture at several sizes, each uint8 [side, side, 3]. Each size's map is
+    relu4_3 summed over its channels, brought to 0..1 and cubically to 1280 x 1024 pixels. Their mean is brought to
+    0..1, set to 0 where it is less than ``border`` pixels from the edge, brought to 0..1 again, and read at the centres
+    of the cells. One picture goes through the network at a time: its map depends on no batch.
     """
     layers = features[: vgg.LAYERS["relu4_3"] + 1]
     width, height = FRAME

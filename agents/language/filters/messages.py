@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.contract import Settings
 from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentences, words
@@ -23,36 +23,20 @@ from agents.language.sent_messages import leading_label, short_names
 class FilterSettings(Settings):
     """The filters' thresholds: a filter has a finding at its threshold, and none below it."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    repeated_sentence: int = Field(3, ge=2)
-    """In how many messages of a speaker a sentence stands when it counts as repeated."""
-    sentence_words: int = Field(4, ge=1)
-    """How many words a sentence has at least that may not be repeated."""
-    repeated_block: int = Field(2, ge=1, le=100)
-    """How many messages in a row, all repeated in the same order by the same speakers, are a repeated block."""
-    same_message: int = Field(3, ge=2)
-    """How often a speaker sends the same message, of whatever length, when it counts as repeated."""
-    word_loop: int = Field(4, ge=2)
-    """How often a word, or the same few words, stand in a row in a message when they are a loop."""
-    early_exit: int = Field(3, ge=0)
-    """How many of the last messages may take leave; a farewell before them is an early exit."""
-    empty: int = Field(1, ge=1)
-    """How many characters a message has at least, spaces, dots, dashes and quotation marks not counted."""
-    other_speaker: int = Field(1, ge=1)
-    """How many labels of the other speaker ("Alice:") in a message are a finding."""
-    prompt_echo: int = Field(8, ge=2)
-    """How many words in a row of the prompt, repeated in a message, are an echo of it."""
-    too_long: int = Field(66, ge=1)
-    """The most words of a message; the drawn lengths of people's messages exceed 66 once in 1,000."""
-    list_lines: int = Field(3, ge=2)
-    """How many items on lines of their own, or numbered within the text, make a message a list."""
-    list_items: int = Field(8, ge=2)
-    """How many things in a row, one to three words each between commas, make a message a list."""
-    too_short: int = Field(1, ge=0)
-    """The fewest words of a message."""
-    self_disclosure: int = Field(1, ge=1)
-    """In how many sentences of a message the speaker says that it is a machine when that is a finding."""
+    repeated_sentence: int = Field(3, ge=2)  # messages of a speaker with the same sentence
+    sentence_words: int = Field(4, ge=1)  # of a sentence that may not be repeated
+    repeated_block: int = Field(2, ge=1, le=100)  # messages in a row, repeated in their order by the same speakers
+    same_message: int = Field(3, ge=2)  # times that a speaker sends it, of whatever length
+    word_loop: int = Field(4, ge=2)  # times in a row that a word, or the same few, stand in a message
+    early_exit: int = Field(3, ge=0)  # last messages that may take leave
+    empty: int = Field(1, ge=1)  # characters of a message; spaces, dots, dashes and quotation marks do not count
+    other_speaker: int = Field(1, ge=1)  # labels of the other speaker ("Alice:") in a message
+    prompt_echo: int = Field(8, ge=2)  # words in a row of the prompt, in a message
+    too_long: int = Field(66, ge=1)  # most words; the drawn lengths of people's messages exceed 66 once in 1,000
+    list_lines: int = Field(3, ge=2)  # items on lines of their own, or numbered within the text
+    list_items: int = Field(8, ge=2)  # things in a row, one to three words each between commas
+    too_short: int = Field(1, ge=0)  # fewest words
+    self_disclosure: int = Field(1, ge=1)  # sentences of a message that say that the speaker is a machine
 
 
 class Finding(NamedTuple):
@@ -70,19 +54,19 @@ class Judged:
     first: int
     settings: FilterSettings
     names: Collection[str]
-    prompts: Mapping[str, str]
-    total: int | None
+    prompts: Mapping[str, str | None]
+    total: int
 
     def findings(self, name: str) -> dict[int, Finding]:
         """One filter's findings by the index of the message."""
         if name in _OF_CONVERSATIONS:
             return _OF_CONVERSATIONS[name](self)
-        judge = _OF_MESSAGES[name]
-        return {
-            index: Finding(0, finding)
-            for index in range(self.first, len(self.messages))
-            if (finding := judge(self, *self.messages[index])) is not None
-        }
+        findings = {}
+        for index in range(self.first, len(self.messages)):
+            text = _OF_MESSAGES[name](self, *self.messages[index])
+            if text is not None:
+                findings[index] = Finding(0, text)
+        return findings
 
 
 # Filters of a single message: its speaker and text.
@@ -110,27 +94,20 @@ _PLACEHOLDER = re.compile(
 
 
 def _empty(judged: Judged, _: str, text: str) -> str | None:
-    characters = 0
-    for character in text:
-        if character not in _EMPTY and unicodedata.category(character) not in _INVISIBLE:
-            characters += 1
-        if characters >= judged.settings.empty:
-            return None
-    return "no text" if not text.strip() else quoted(text)
+    count = sum(letter not in _EMPTY and unicodedata.category(letter) not in _INVISIBLE for letter in text)
+    if count >= judged.settings.empty:
+        return None
+    return quoted(text) if text.strip() else "no text"
 
 
 def _too_short(judged: Judged, _: str, text: str) -> str | None:
     count, least = len(words(text)), judged.settings.too_short
-    return f"{_words(count)}, of at least {least}" if count < least else None
+    return f"{count} {'word' if count == 1 else 'words'}, of at least {least}" if count < least else None
 
 
 def _too_long(judged: Judged, _: str, text: str) -> str | None:
     count, most = len(words(text)), judged.settings.too_long
-    return f"{_words(count)}, of at most {most}" if count > most else None
-
-
-def _words(count: int) -> str:
-    return "1 word" if count == 1 else f"{count} words"
+    return f"{count} words, of at most {most}" if count > most else None
 
 
 def _word_loop(judged: Judged, _: str, text: str) -> str | None:
@@ -188,11 +165,8 @@ def _lines_after_colon(text: str) -> int:
 
 def _items(sentence: str) -> int:
     """The most things in a row of one to three words between commas; the last may be "a, b and c"."""
-    pieces = _BETWEEN_ITEMS.split(sentence)
-    if len(pieces) == 1:
-        return 1
     most = count = 0
-    for piece in pieces:
+    for piece in _BETWEEN_ITEMS.split(sentence):
         count = count + 1 if 1 <= len(words(piece)) <= _ITEM_WORDS else 0
         most = max(most, count)
     return most
@@ -202,19 +176,18 @@ def _other_speaker(judged: Judged, speaker: str, text: str) -> str | None:
     known = {*judged.names, *(name for name, _ in judged.messages)}
     others = labels(text, known - {speaker})
     if len(others) >= judged.settings.other_speaker:
-        times = "once" if len(others) == 1 else f"{len(others)} times"
-        return f"“{others[0]}:” {times}"
+        return f"{quoted(f'{others[0]}:')} {'once' if len(others) == 1 else f'{len(others)} times'}"
     return _short_label(judged, speaker, text, ("other", "nobody"))
 
 
 def _prompt_echo(judged: Judged, speaker: str, text: str) -> str | None:
     if (mark := _TEMPLATE.search(text)) is not None:
-        return f"“{mark.group()}” of a chat template"
+        return f"{quoted(mark.group())} of a chat template"
     if (place := _PLACEHOLDER.search(text)) is not None:
-        return f"the placeholder “{place.group()}”"
+        return f"the placeholder {quoted(place.group())}"
     if named := labels(text, [speaker, *_ROLES]):
-        return f"the label “{named[0]}:”"
-    run, spoken, prompt = judged.settings.prompt_echo, words(text), words(judged.prompts.get(speaker, ""))
+        return f"the label {quoted(f'{named[0]}:')}"
+    run, spoken, prompt = judged.settings.prompt_echo, words(text), words(judged.prompts.get(speaker) or "")
     runs = {tuple(prompt[i : i + run]) for i in range(len(prompt) - run + 1)}
     for i in range(len(spoken) - run + 1 if runs else 0):
         if tuple(spoken[i : i + run]) in runs:
@@ -226,7 +199,7 @@ def _short_label(judged: Judged, speaker: str, text: str, whose: Collection[str]
     """A letter, a number or nothing before a colon at the beginning of a message, as the label of ``whose``."""
     names = list(judged.names) if isinstance(judged.names, Sequence) else []
     label = leading_label(text, *short_names(names, speaker))
-    return f"the label “{label.written}”" if label is not None and label.whose in whose else None
+    return f"the label {quoted(label.written)}" if label is not None and label.whose in whose else None
 
 
 def _self_disclosure(judged: Judged, _: str, text: str) -> str | None:
@@ -303,12 +276,9 @@ def _same_message(judged: Judged) -> dict[int, Finding]:
 
 def _early_exit(judged: Judged) -> dict[int, Finding]:
     """Farewells before the last messages of the planned total."""
-    total = judged.total
-    if total is None:
-        return {}
-    last = min(len(judged.messages), total - judged.settings.early_exit)
+    last = min(len(judged.messages), judged.total - judged.settings.early_exit)
     return {
-        index: Finding(0, f"{quoted(leave)}, {total - index - 1} messages before the end")
+        index: Finding(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
         for index in range(judged.first, last)
         if (leave := farewell(judged.messages[index][1])) is not None
     }

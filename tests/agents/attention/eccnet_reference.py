@@ -5,6 +5,7 @@ All of it is numpy in float64, VGG16's convolutions too. Written from the descri
 what TensorFlow and OpenCV document of "same" padding, Gaussian blurs and their borders.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -107,18 +108,11 @@ class EccNet:
             total = total + blurred(total, [0.25, 0.5, 0.25]) - blurred(total, [one / sum(wide) for one in wide])
         return total
 
-    def path(self, image, target, frame, window, maximum, inhibition="square"):
+    def path(self, image, target, frame, window, maximum):
         """The fixations in pixels of the frame, and why there are no more."""
         kernels, chosen = self.kernels(target), self.settings
-        return walk(
-            lambda x, y: self.map(image, kernels, x, y),
-            image.shape[:2],
-            frame,
-            window,
-            maximum,
-            chosen.radius,
-            inhibition,
-        )
+        look = functools.partial(self.map, image, kernels)
+        return walk(look, image.shape[:2], frame, window, maximum, chosen.radius)
 
 
 def compared(features, kernel):
@@ -144,7 +138,7 @@ def blurred(values, weights):
     return found
 
 
-def walk(look, shape, frame, window, maximum, radius, inhibition="square", target_box=None):
+def walk(look, shape, frame, window, maximum, radius, target_box=None):
     """One fixation after another: ``look`` gives the map of the view around a pixel of the image as it is shown."""
     rows, columns = shape
     xs = [math.floor((column + 0.5) * frame[0] / columns) for column in range(columns)]
@@ -168,17 +162,9 @@ def walk(look, shape, frame, window, maximum, radius, inhibition="square", targe
         for row in range(max(0, y - radius), min(rows, y + radius)):
             for column in range(max(0, x - radius), min(columns, x + radius)):
                 level = levels[(row - y + half) // 16, (column - x + half) // 16]
-                dip = 0
-                for px, py in path:
-                    away = xs[column] - px, ys[row] - py
-                    if away == (0, 0) or (inhibition == "square" and max(map(abs, away)) <= window // 2):
-                        dip = math.inf
-                    elif inhibition == "gaussian":
-                        spread = window / (2 * math.sqrt(2 * math.log(2)))
-                        square = away[0] ** 2 + away[1] ** 2
-                        dip = max(dip, np.rint(2**20 * math.exp(-square / (2 * spread**2))))
-                if dip < math.inf and (best is None or level - dip > best[0]):
-                    best = level - dip, column, row
+                away = min(max(abs(xs[column] - px), abs(ys[row] - py)) for px, py in path)
+                if away > window // 2 and (best is None or level > best[0]):
+                    best = level, column, row
         if best is None:
             return path, "exhausted"
         _, x, y = best

@@ -29,12 +29,7 @@ CASES = {
     "as published, caffe, box": {"preprocessing": "caffe", "resampling": "box"},
     "windows grow in every pool": {"slopes": (0.05, 0.1, 0.07, 0.16, 0.32)},
     "windows of three cells, a target of 64 pixels": {"rf_min": 3, "target_side": 64},
-    "an image larger than what is seen, gaussian": {
-        "long_side": 192,
-        "radius": 40,
-        "margin": 8,
-        "inhibition": "gaussian",
-    },
+    "an image larger than what is seen": {"long_side": 192, "radius": 40, "margin": 8},
 }
 
 
@@ -72,7 +67,7 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weight
         assert found.shape == expected.shape
         assert np.abs(found - expected).max() < NEAR * (expected.max() - expected.min())
     [reply] = agent.respond([(image, target, task)], [Draw(seed=1)])
-    path, stop = slow.path(shown, wanted, (100, 80), 11, 2, agent.settings.inhibition)
+    path, stop = slow.path(shown, wanted, (100, 80), 11, 2)
     assert reply.answer.fixations == [list(point) for point in path]
     assert (len(path), reply.answer.stop) == (2, stop)
 
@@ -91,16 +86,16 @@ def walks(draw):
 
 
 @settings(max_examples=150)
-@given(walks(), st.sampled_from(["square", "gaussian"]))
-def test_every_path_is_the_plain_loops(walk, inhibition):
+@given(walks())
+def test_every_path_is_the_plain_loops(walk):
     """On maps that are given, a few in turn, with many ties."""
     shape, frame, radius, maps, window, maximum, box = walk
     plan = Plan(frame, window, maximum, box, box is not None)
     turns = itertools.cycle(maps)
-    expected, stop = reference.walk(lambda x, y: next(turns), shape, frame, window, maximum, radius, inhibition, box)
+    expected, stop = reference.walk(lambda x, y: next(turns), shape, frame, window, maximum, radius, box)
     with pretended_cuda():
         for device in ("cpu", "cuda"):
-            gaze = Gaze(plan, shape, inhibition, radius, torch.device(device))
+            gaze = Gaze(plan, shape, radius, torch.device(device))
             turns = itertools.cycle(maps)
             while gaze.going():
                 gaze.show(torch.from_numpy(next(turns))[None].to(device))
@@ -149,7 +144,7 @@ def test_the_authors_window_is_theirs_at_their_size(masked, monkeypatch):
     plan = Plan((1280, 1024), 200, 66, mask if masked else box, True)
     net = SimpleNamespace(kernels=lambda target: None, framed=lambda image: None, features=lambda image, x, y: None)
     image = torch.zeros((1, 3, 736, 896), dtype=torch.uint8)
-    [path] = eccnet.search(net, image, image, plan, "square", 736, window=64).results()
+    [path] = eccnet.search(net, image, image, plan, 736, window=64).results()
     assert [[(2 * x + 1) * 896 // 2560, (2 * y + 1) * 736 // 2048] for x, y in path.fixations] == [
         [x, y] for y, x in expected
     ]

@@ -17,10 +17,8 @@ from agents.language.filters.policies import (
     MEASURE,
     Family,
     FilterSettings,
-    Judgement,
     Policy,
     judge_conversation,
-    judge_turn,
     papers_policy,
 )
 from agents.language.filters.texts import disclosures, farewell, labels, sentences, words
@@ -43,7 +41,8 @@ def only(name: str) -> Policy:
 def finding(name: str, text: str, speaker: str = "B", prompt: str = "", **thresholds: int) -> str | None:
     """What one filter finds in one message of a conversation of A and B."""
     limits = FilterSettings.model_validate(thresholds)
-    judged = judge_turn([], speaker, text, only(name), limits, names=["A", "B"], prompt=prompt)
+    names, prompts = ["A", "B"], {speaker: prompt}
+    judged = judge_conversation([(speaker, text)], only(name), limits, names=names, prompts=prompts)
     return judged[0].found if judged else None
 
 
@@ -51,8 +50,8 @@ def turns(name: str, messages: Messages, **thresholds: int) -> dict[int, str]:
     """The findings of one filter by message, each judged in its turn."""
     limits = FilterSettings.model_validate(thresholds)
     findings = {}
-    for i, (speaker, text) in enumerate(messages):
-        for judgement in judge_turn(messages[:i], speaker, text, only(name), limits):
+    for i in range(len(messages)):
+        for judgement in judge_conversation(messages[: i + 1], only(name), limits, last_only=True):
             findings[i] = judgement.found
     return findings
 
@@ -343,16 +342,16 @@ def test_policies_of_the_papers(
 
 def test_a_judgement_follows_the_policy() -> None:
     for action in ("resample_turn", "resample_conversation", "flag"):
-        [judgement] = judge_turn([("B", "hi")], "A", "- a\n- b\n- c", Policy.model_validate({"list": action}))
+        policy = Policy.model_validate(dict.fromkeys(FILTERS, "off") | {"list": action})
+        [judgement] = judge_conversation([("B", "hi"), ("A", "- a\n- b\n- c")], policy)
         assert (judgement.filter, judgement.action, judgement.turns) == ("list", action, (1,))
         assert judgement.rejected == (action != "flag")
         assert judgement.verdict() == Verdict("list", judgement.rejected, "3 lines with bullets or numbers")
-    assert judge_turn([], "A", "- a\n- b\n- c", Policy(list="off")) == []
 
 
 def test_missing_messages_are_an_early_exit() -> None:
     said = [("A", "hi"), ("B", "what is up?"), ("A", "bye")]
-    assert judge_turn([], "A", "bye", MEASURE) == judge_turn([], "A", "bye", MEASURE, total=3) == []
+    assert judge_conversation([("A", "bye")], MEASURE, total=3, last_only=True) == []
     assert judge_conversation(said, COMPLETION) == judge_conversation(said, COMPLETION, total=3) == []
     [judgement] = judge_conversation(said, COMPLETION, total=6)
     assert (judgement.found, judgement.turns) == ("“bye”, 3 messages before the end; 3 of 6 messages", (2,))
@@ -384,18 +383,14 @@ CONVERSATION = st.lists(
 @settings(max_examples=60)
 def test_a_conversation_is_judged_as_its_turns_are(messages: Messages, prompt: str) -> None:
     limits = FilterSettings(prompt_echo=3)
-    by_turn: dict[str, list[Judgement]] = {}
-    for i, (speaker, text) in enumerate(messages):
-        for judgement in judge_turn(
-            messages[:i], speaker, text, MEASURE, limits, names=["A", "B"], prompt=prompt, total=len(messages)
-        ):
-            by_turn.setdefault(judgement.filter, []).append(judgement)
-    judged = judge_conversation(messages, MEASURE, limits, names=["A", "B"], prompts={"A": prompt, "B": prompt})
-    assert {each.filter: each.turns for each in judged} == {
-        name: tuple(each.turns[0] for each in judgements) for name, judgements in by_turn.items()
-    }
-    for each in judged:
-        assert each.found in {judgement.found for judgement in by_turn[each.filter]}
+    about: Any = {"names": ["A", "B"], "prompts": {"A": prompt, "B": prompt}, "total": len(messages)}
+    findings: dict[str, dict[int, str]] = {}
+    for i in range(len(messages)):
+        for judgement in judge_conversation(messages[: i + 1], MEASURE, limits, last_only=True, **about):
+            findings.setdefault(judgement.filter, {})[i] = judgement.found
+    judged = judge_conversation(messages, MEASURE, limits, **about)
+    assert {each.filter: each.turns for each in judged} == {name: tuple(turns) for name, turns in findings.items()}
+    assert all(each.found in findings[each.filter].values() for each in judged)
 
 
 # what holds for any text
@@ -404,6 +399,6 @@ def test_a_conversation_is_judged_as_its_turns_are(messages: Messages, prompt: s
 @given(st.lists(TEXT, max_size=4), TEXT, TEXT)
 @settings(max_examples=200)
 def test_nothing_raises_on_any_text(history: list[str], text: str, prompt: str) -> None:
-    said = [("AB"[i % 2], earlier) for i, earlier in enumerate(history)]
-    judged = judge_turn(said, "A", text, MEASURE, names=["A", text], prompt=prompt, total=24)
+    said = [("AB"[i % 2], earlier) for i, earlier in enumerate([*history, text])]
+    judged = judge_conversation(said, MEASURE, names=["A", text], prompts={"A": prompt}, total=24)
     assert all(each.found and len(each.found) < 200 and len(each.found.splitlines()) == 1 for each in judged)

@@ -102,7 +102,7 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     study = made(tmp_path)
     run(study, converse)
     state = read_state(study)
-    [talk] = state.talks.values()
+    [talk] = state.meetings.values()
     assert [(one["speaker"], one["text"].partition(" ")[2]) for one in talk.messages] == [
         ("AB"[at % 2], f"says {at}") for at in range(4)
     ]
@@ -277,9 +277,9 @@ def test_waiting_does_not_tell_with_whom_one_converses(
 
     async def work(served: Study) -> None:
         for wait, judge, _ in await arrivals(served, "talk", clock, (0.2, 0.02), 1600):
-            talk = served.state.talk_of(judge.code)
+            talk = served.state.meeting_of(judge.code)
             assert talk is not None
-            waits.append((wait, "eliza" in talk.speakers))
+            waits.append((wait, "eliza" in talk.people))
 
     run(made(tmp_path, agent="eliza", machines=machines), work)
     first, second = ([one for one in waits if (one[0] > 0) is waited] for waited in (True, False))
@@ -326,7 +326,7 @@ def test_what_no_person_could_say_makes_it_void(
         assert all(one["text"] for one in view["messages"])
 
     run(study := made(tmp_path, 4, mode, **ALONE, quiet_s=0.0), work)
-    [talk] = read_state(study).talks.values()
+    [talk] = read_state(study).meetings.values()
     assert why in str(talk.void)
     assert [body["sample"] for body in asked] == [0, 1, 2]
 
@@ -346,7 +346,7 @@ def test_who_comes_back_to_an_agent_too_late_has_left(tmp_path: Path, monkeypatc
             elif comes_back == "by a message":
                 assert await say(served, judge, 0, "hello") == "partner_left"
         await lobby.at(await arrived(served, "talk"), -1)
-        assert [talk.void is None for talk in served.state.talks.values()] == [False, False, False, True]
+        assert [talk.void is None for talk in served.state.meetings.values()] == [False, False, False, True]
 
     run(made(tmp_path, **ALONE), work)
 
@@ -426,7 +426,7 @@ def test_an_agent_has_so_long_for_its_turn(tmp_path: Path, monkeypatch: pytest.M
     with misbehaving_server.running() as server:
         server.otherwise = lambda request: misbehaving_server.drip
         run(study := made(tmp_path, **ALONE, server=server.url), work)
-    assert [talk.void for talk in read_state(study).talks.values()] == ["eliza: no answer within 0.2 s"]
+    assert [talk.void for talk in read_state(study).meetings.values()] == ["eliza: no answer within 0.2 s"]
 
 
 @pytest.mark.parametrize("mode", ["ping-pong", "burst"])
@@ -441,7 +441,7 @@ def test_an_agent_that_types_when_the_person_leaves_says_no_more(
         if (await lobby.at(judge, -1))["my_turn"]:
             await say(served, judge, 0, "hello")
         await lobby.at(judge, 1)
-        talk = served.state.talk_of(judge.code)
+        talk = served.state.meeting_of(judge.code)
         assert talk is not None
         known = len(talk.messages)
         lobby.seen[judge.code] -= 1000
@@ -489,5 +489,5 @@ def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) 
         pages[1].get_by_role("button", name="Continue").click()
         pages[1].locator(".code").wait_for()
         pages[1].context.close()
-    [talk] = read_state(study).talks.values()
+    [talk] = read_state(study).meetings.values()
     assert (len(talk.messages), talk.void is None) == (3, False)

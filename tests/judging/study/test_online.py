@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import random
-import re
 import sys
 import time
 from collections import Counter
@@ -20,14 +19,13 @@ import misbehaving_server
 import pytest
 import scipy.stats
 import server_process
-from online_studies import AGENTS, BATCH, made, replies, take_part
-from study_folders import arrivals, arrived, begin_in, run
+from online_studies import made, replies, take_part
+from study_folders import arrivals, arrived, begin_in, changed, run
 
 from agents.errors import InputError
-from judging.study.agent_server import NoAnswerError, text_of
 from judging.study.events import read_state
-from judging.study.online.course import PARTS, OnlineTest, next_cell, shortened
-from judging.study.online.lobby_of_tests import OnlineLobby
+from judging.study.lobby_of_tests import OnlineLobby
+from judging.study.meetings import PARTS, OnlineTest, next_cell, shares, shortened
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
 from judging.study.study import Refused, Study
@@ -78,8 +76,8 @@ def test_a_judge_a_person_and_a_machine(
     run(study, work)
     state = read_state(study)
     assert state == before[0]
-    [test] = state.tests.by_id.values()
-    person = test.agents[test.parts.index("person")]
+    [test] = state.counted(OnlineTest)
+    person = test.people[1 + test.parts.index("person")]
     assert (len(test.questions), [one.exchanges for one in test.judged]) == (2, [1, 2] if verdicts == "each" else [2])
     assert {test.judged[-1].verdict, test.judged[-1].reason} == {"human", "because"}
     for server, body in asked:
@@ -100,7 +98,7 @@ def test_a_judge_a_person_and_a_machine(
     assert "p0 1" not in events
     state = read_state(study)
     assert (list(state.judges), state.judges[second].ended) == ([second], "finished")
-    assert [test.void for test in state.tests.by_id.values()] == ["forgotten"]
+    assert [test.void for test in state.meetings.values()] == ["forgotten"]
     assert main(["study", "export", str(study), "-o", str(tmp_path / "none")]) == 2
 
 
@@ -108,9 +106,9 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
     """Of two people, of two machines and of one of either the judge sees the same, but for what is said."""
     asked = replies(monkeypatch, lambda agent, row: "said")
     sent = []
-    for number, shares in enumerate(({"two_people": 1.0}, {"two_machines": 1.0}, {})):
+    for number, kinds in enumerate(({"two_people": 1.0}, {"two_machines": 1.0}, {})):
         (folder := tmp_path / str(number)).mkdir()
-        study = made(folder, exchanges=[1], person_deceives=0.0, seed=number, **shares)
+        study = made(folder, exchanges=[1], person_deceives=0.0, seed=number, **kinds)
 
         async def work(served: Study, people: int = (3, 1, 2)[number]) -> None:
             all_of_them = [await arrived(served, "test") for _ in range(people)]
@@ -120,7 +118,7 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
                 for one in view.get("exchanges", ()):
                     one["answers"] = ["said"] * len(one["answers"])
             acts = [view | {"version": "", "test": ""} for view in judges if view.get("act") or view["state"] == "over"]
-            sent.append((acts, [test.pair for test in served.state.tests.by_id.values()]))
+            sent.append((acts, [test.pair for test in served.state.meetings.values()]))
 
         run(study, work)
     assert [pairs for _, pairs in sent] == [["two people"], ["two machines"], ["person machine"]]
@@ -135,15 +133,15 @@ def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch
     shares = {"two machines": 0.3, "two people": 0.3, "person machine": 0.4}
     clock = [0.0]
     told = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
-    for name in ("lobby", "online.lobby_of_tests"):
+    for name in ("lobby", "lobby_of_tests"):
         monkeypatch.setattr(f"judging.study.{name}.time", told)
     monkeypatch.setattr("judging.study.lobby.SWEEP", 1e9)
-    monkeypatch.setattr("judging.study.online.lobby_of_tests.OnlineLobby.drive", lambda self, test: None)
+    monkeypatch.setattr("judging.study.lobby_of_tests.OnlineLobby.drive", lambda self, test: None)
     waits: list[tuple[float, str]] = []
 
     async def work(served: Study) -> None:
         for wait, judge, view in await arrivals(served, "test", clock, (0.2, 0.05), 2000):
-            test = served.state.tests.test_of(judge.code)
+            test = served.state.meeting_of(judge.code)
             assert test is not None
             if view["role"] == "judge":
                 waits.append((wait, test.pair))
@@ -170,7 +168,7 @@ def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
         judge = await arrived(served, "test")
         begun = asyncio.create_task(take_part(served, judge, "q"))
         while (
-            not (tests := served.state.tests.by_id)
+            not (tests := served.state.meetings)
             or len((test := tests["test-00001"]).answers[-1:] and test.answers[-1]) < 2
         ):
             await asyncio.sleep(0.01)
@@ -209,7 +207,7 @@ def test_who_leaves_makes_it_void_and_the_other_one_goes_back(
         assert (await lobby.at(stays, ""))["state"] == "open"
 
     run(study, work)
-    first, second = read_state(study).tests.by_id.values()
+    first, second = read_state(study).meetings.values()
     assert main(["study", "status", str(study)]) == 0
     assert "void: 1 the judge left" in (told := capsys.readouterr().out) or "void: 1 an agent left" in told
     assert str(first.void).endswith(" left")
@@ -233,29 +231,18 @@ def test_a_test_that_everybody_has_left_makes_room(tmp_path: Path, monkeypatch: 
     run(made(tmp_path, tests_wanted=1, exchanges=[1], two_machines=1.0, seconds_away=0.3), work)
 
 
-def test_who_comes_back_too_late_or_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        lobby = lobby_of(served)
-        for comes_back in ("by a look", "by a move"):
-            judge = await arrived(served, "test")
-            view = await lobby.at(judge, "")
-            lobby.seen[judge.code] -= 46
-            if comes_back == "by a look":
-                assert (await lobby.at(judge, ""))["state"] == "void"
-            else:
-                assert await lobby.move(judge, {"test": view["test"], "act": "ready", "turn": 0}) == "test_void"
-        judge = await arrived(served, "test")
+        lobby, judge = lobby_of(served), await arrived(served, "test")
         assert (await lobby.at(judge, ""))["state"] == "open"
-        due, since = lobby.awaited[str(served.state.tests.of[judge.code])]
-        lobby.awaited[served.state.tests.of[judge.code]] = due, since - 181
+        due, since = lobby.awaited["test-00001"]
+        lobby.awaited["test-00001"] = due, since - 181
         assert (await lobby.at(judge, ""))["state"] == "void"
 
     run(study := made(tmp_path, two_machines=1.0), work)
-    assert [str(test.void).split(" ", 1)[1] for test in read_state(study).tests.by_id.values()] == [
-        "left", "left", "did nothing"
-    ]  # fmt: skip
+    assert str(read_state(study).meetings["test-00001"].void).endswith("did nothing")
 
 
 def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,8 +252,8 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         people = [await arrived(served, "test") for _ in range(3)]
         lobby = lobby_of(served)
         await asyncio.gather(*(lobby.at(one, "") for one in people[:2]))
-        [test] = served.state.tests.by_id.values()
-        judge, agent = sorted(people[:2], key=lambda one: one.code != test.judge)
+        [test] = served.state.meetings.values()
+        judge, agent = sorted(people[:2], key=lambda one: one.code != test.people[0])
         say = {"test": test.id, "turn": 1, "text": "hello"}
         assert await lobby.move(judge, say | {"act": "ask"}) == "not_your_turn"  # before the part is read
         for one in (judge, agent):
@@ -285,36 +272,6 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert len(test.answers[0]) >= 1
 
     run(made(tmp_path, exchanges=[5]), work)
-
-
-def test_a_machine_that_hangs_makes_it_void(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It has as long as a person has; and `study check` says in a sentence that this is no server of agents."""
-
-    async def hangs(served: Study) -> None:
-        with pytest.raises(NoAnswerError, match=r"argues: no answer within 0\.5 s"):
-            await lobby_of(served)._reply(server.url, "argues", {}, text_of)
-
-    with misbehaving_server.running() as server:
-        server.otherwise = lambda request: misbehaving_server.hang
-        run(study := made(tmp_path, seconds_to_act=0.5, server=server.url), hangs)
-        server.otherwise = lambda request: misbehaving_server.body(b"[1]")
-        assert main(["study", "check", str(study)]) == 2
-    assert "is no `turinglike serve`: it sends no list of agents" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "answer", [{"verdict": "cat"}, {"verdict": "human", "reason": {}}, {"messages": [{"text": 3}]}]
-)
-def test_what_is_no_answer_is_taken_from_no_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
-) -> None:
-    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
-    asked = replies(monkeypatch, lambda agent, row: answer if ("verdict" in answer) == ("answer" in row) else "well")
-    study = made(tmp_path, exchanges=[1], **BATCH)
-    assert main(["study", "batch", str(study), "--tests", "1"]) == 1
-    [test] = read_state(study).tests.by_id.values()
-    assert "Error" in str(test.void)
-    assert 3 <= len(asked) <= 9
 
 
 def test_each_study_has_a_seed_of_its_own(tmp_path: Path) -> None:
@@ -338,7 +295,7 @@ def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest
     async def work(served: Study) -> None:
         judge = await arrived(served, "test")
         taking_part = asyncio.create_task(take_part(served, judge, "q"))
-        while not (tests := list(served.state.tests.by_id.values())) or not tests[0].questions:
+        while not (tests := list(served.state.meetings.values())) or not tests[0].questions:
             await asyncio.sleep(0.01)
         real, [test] = time.time, tests
         monkeypatch.setattr(time, "time", lambda: real() - 3600)
@@ -384,37 +341,28 @@ def test_who_waited_for_one_test_waits_anew_for_the_next(tmp_path: Path) -> None
     run(made(tmp_path, seconds_in_lobby=0.2, each=2), work)
 
 
-def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Without people, in no time but the tests' own: what was said before the end and after is what an undisturbed
-    batch says; the export's verdicts, scored, are those of a judge whose ability is known."""
-
-    def said(agent: str, row: dict[str, Any]) -> Any:
-        if row["task"] == "judgement":  # the machine's answers name it: three in four are found
-            chance = random.Random(row["id"]).random() < 0.75
-            in_first = not row["answer"]["messages"][1]["text"].startswith("person")
-            return {"verdict": "machine" if in_first == chance else "human", "reason": None}
-        if agent == "questions":  # of whom B is both
-            assert all(re.fullmatch("1: .+\n2: .+", one["text"]) for one in row["history"] if one["speaker"] == "B")
-        return f"{agent} says {len(row['history'])}. " + "word " * 20
-
-    replies(monkeypatch, said)
-    study = made(tmp_path, exchanges=[1, 3], two_machines=0.1, verdicts="each", base=1.0, type_mean=0.3, **BATCH)
-    command = ["study", "batch", str(study), "--tests", "60", "--at-once", "20"]
-    assert main(command) == 0
-    whole = read_state(study).tests.by_id
-    events = (study / "events.jsonl").read_bytes()
-    (study / "events.jsonl").write_bytes(events[: len(events) * 3 // 5])
-    assert main(command) == 0
-    resumed = read_state(study).tests.by_id
-    assert len(resumed) == 60
-    for name, test in whole.items():
-        other = resumed[name]
-        assert (test.agents, test.condition, test.exchanges) == (other.agents, other.condition, other.exchanges)
-        assert (test.questions, test.answers, test.judged) == (other.questions, other.answers, other.judged)
-        assert all(len(said.text.split()) < 15 for both in test.answers for said in both.values())
-        assert all(one.delay_s > 1 for one in test.questions)
+def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
+    """Of a judge whose ability is known; in a tenth of the tests both agents are machines."""
+    study, at, chance = made(tmp_path), "2026-01-01T00:00:00.000Z", random.Random(0)
+    joined = {"session": "s", "number": 1, "keys": [], "steps": [], "end_code": "", "link": None, "kit": None}
+    events = [{"event": "joined", "judge": code, **joined} for code in ("judge", "other")]
+    for number in range(60):
+        name, parts = f"test-{number:05}", chance.sample(["person", "machine"], 2)
+        parts = ["machine", "machine"] if number % 10 == 0 else parts
+        agents = ["other" if part == "person" else "argues" for part in parts]
+        about = {"condition": "person_deceives", "exchanges": 1 + 2 * (number % 2), "verdicts": "each"}
+        events.append({"event": "test", "test": name, "judge": "judge", "agents": agents, "parts": parts, **about})
+        right = "human" if parts[0] == "person" else "machine"
+        for exchange in range(about["exchanges"]):
+            said = {"test": name, "delay_s": 1.0, "raw": None, "text": f"{number} {exchange}"}
+            events.append({"event": "test_asked", "who": "judge", **said, "clock": 5.0 * exchange + 1})
+            for side in (1, 2):
+                answer = {"event": "test_answered", "who": agents[side - 1], "side": side}
+                events.append({**answer, **said, "text": f"{side} {number} {exchange}", "clock": 5.0 * exchange + 2})
+            verdict = right if chance.random() < 0.75 else {"human": "machine", "machine": "human"}[right]
+            judged = {"event": "test_judged", "test": name, "who": "judge", "verdict": verdict, "reason": None}
+            events.append({**judged, "clock": 5.0 * exchange + 3})
+    (study / "events.jsonl").write_text("".join(json.dumps({**event, "at": at}) + "\n" for event in events))
     assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 0
     for folder in ("conversations", "verdicts"):
         for path in (tmp_path / "out" / folder / "records").iterdir():
@@ -424,49 +372,46 @@ def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
     assert alike["stimulus"].nunique() == 6
     apart = table[table["truth"] != table["beside_truth"]]
     assert abs((apart["verdict"] == apart["truth"]).mean() - 0.75) < 0.1
-    capsys.readouterr()
-    assert main(["study", "status", str(study)]) == 0
-    assert "tests: 60 of 50 wanted (0 under way, 0 void)" in capsys.readouterr().out
     assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(tmp_path / "scores"), "--by", "condition"]) == 0
 
 
-def test_all_that_is_missing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_that_is_missing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def checked(**values: Any) -> str:
+        changed(study, **values)
+        assert main(["study", "check", str(study)]) == 2
+        return capsys.readouterr().err
+
     study = made(tmp_path, machine_argues="", machine_deceives="", two_machines=0.5)
-    assert main(["study", "check", str(study)]) == 2
-    said = capsys.readouterr().err
+    said = checked()
     assert "agents.machine_argues: name" in said
     assert "agents.machine_deceives: name" in said
-    assert main(["study", "batch", str(study), "--tests", "1"]) == 2
-    said = capsys.readouterr().err
-    assert all(f"batch.{name.removeprefix('batch_')}: name" in said for name in BATCH)
-    text = re.sub('(machine_.+) = ""', r'\1 = "eliza"', (study / "study.toml").read_text())
-    text = text.replace("http://127.0.0.1:8001/", f"http://127.0.0.1:{server_process.free_port()}/")
-    (study / "study.toml").write_text(text.replace("person_deceives = 0.5", "person_deceives = 1.0"))
-    assert main(["study", "check", str(study)]) == 2
-    said = capsys.readouterr().err
+    server = f"http://127.0.0.1:{server_process.free_port()}/"
+    said = checked(machine_argues="eliza", machine_deceives="eliza", server=server, tests_person_deceives=1.0)
     assert "does not answer; start `turinglike serve`" in said
     assert "machine_deceives" not in said  # which no test has
+    with misbehaving_server.running() as other:
+        other.otherwise = lambda request: misbehaving_server.body(b"[1]")
+        assert "is no `turinglike serve`: it sends no list of agents" in checked(server=other.url)
+    monkeypatch.setattr("judging.study.materials.served_agents", lambda server: ({"eliza": ["judgement"]}, ""))
+    assert "agents.machine_argues: eliza answers judgement, not conversation" in checked()
 
 
 def test_every_value_has_its_share() -> None:
-    """Whatever is drawn before, no number of exchanges, condition or kind is more than one test off its share."""
+    """Whatever kind is drawn, no number of exchanges and no condition is more than one test off its share."""
     settings = Drawn(wanted=100, seed=0, two_machines=0.2, two_people=0.1, person_deceives=0.3)
-    held: list[OnlineTest] = []
+    held, kinds = list[OnlineTest](), shares(settings)[2]
+    assert kinds == {"person machine": 0.7, "two machines": 0.2, "two people": 0.1}
     for at in range(200):
-        cell = next_cell(settings, held, random.Random(at))
-        parts = list(PARTS[cell.pair])
-        held.append(OnlineTest("t", "", "j", ["a", "b"], parts, cell.condition, cell.exchanges, "end"))
+        chance = random.Random(at)
+        [kind] = chance.choices(list(kinds), list(kinds.values()))
+        exchanges, condition = next_cell(settings, held, chance, kind)
+        held.append(OnlineTest("t", "", ["j", "a", "b"], [*PARTS[kind]], condition, exchanges, "end"))
         counts = Counter(test.exchanges for test in held)
         assert all(abs(counts[number] - (at + 1) / 4) < 1.5 for number in settings.exchanges)
-        for found, share in (
-            (sum(test.condition == "person_deceives" for test in held), 0.3),
-            (sum(test.pair == "two machines" for test in held), 0.2),
-            (sum(test.pair == "two people" for test in held), 0.1),
-        ):
-            assert abs(found - share * (at + 1)) < 1.5
-    cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
-    assert len(cells) == 24
-    assert {next_cell(settings, held, random.Random(0), kind).pair for kind in PARTS} == set(PARTS)
+        assert abs(sum(test.condition == "person_deceives" for test in held) - 0.3 * (at + 1)) < 1.5
+    assert len({(test.exchanges, test.condition, test.pair) for test in held}) == 24
 
 
 def test_what_a_machine_says_too_much_is_cut() -> None:
@@ -475,23 +420,6 @@ def test_what_a_machine_says_too_much_is_cut() -> None:
     assert shortened("Fine, thank you", 14) == "Fine, thank you"
     assert shortened("It costs 3.50 dollars a day", 5) == "It costs 3.50 dollars a"
     assert shortened('I said "No." Then Dr. Smith came in', 6) == 'I said "No."'
-
-
-def test_an_agent_that_cannot_take_a_part_is_named_and_what_makes_tests_void_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("judging.study.agent_server.TRIES", 1)
-    names = dict.fromkeys([*AGENTS, *BATCH], "eliza")
-    replies(monkeypatch, lambda agent, row: {})
-    monkeypatch.setattr("judging.study.materials.served_agents", lambda server: ({"eliza": ["conversation"]}, ""))
-    study = made(tmp_path, **names)
-    command = ["study", "batch", str(study), "--tests", "3"]
-    assert main(command) == 2
-    assert capsys.readouterr().err.splitlines()[0] == "batch.verdicts: eliza answers conversation, not judgement"
-    monkeypatch.setattr("judging.study.materials.OnlineMaterial.served_problems", lambda self, **about: [])
-    assert main(command) == 1
-    assert main(["study", "status", str(study)]) == 0
-    assert "  void: 3 eliza: KeyError: 'messages'" in capsys.readouterr().out.splitlines()
 
 
 def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_path: Path) -> None:
@@ -543,5 +471,5 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_
         assert judge.title() == "Which one is the human?"
         judge.context.close()
     assert faults == []
-    first, second = read_state(study).tests.by_id.values()
+    first, second = read_state(study).meetings.values()
     assert (len(first.questions), first.judged[0].reason, second.void is None) == (1, "so", False)

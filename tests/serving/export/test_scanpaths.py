@@ -18,7 +18,7 @@ from PIL import Image as PILImage
 from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
 from agents.errors import InputError, UnavailableError
-from serving.export.registry import export
+from serving.export.exporting import export
 
 GAZE, COLOR = "attention_prediction", "color_estimation"
 PEOPLE = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from run_folders import agent_entry, attempt, line, record, stimulus, write_run
 
 from agents.errors import InputError
-from serving.export.registry import export
+from serving.export.exporting import export
 from serving.runs.run import Damage, Run
 from serving.runs.status import status
 from serving.web.report import write_report

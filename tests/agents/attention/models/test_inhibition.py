@@ -17,12 +17,12 @@ from agents.attention.models.inhibition import InhibitedPaths, scanpaths
 from agents.errors import AnswerError
 
 
-def naive(saliency, plan, inhibition):
+def naive(saliency, plan):
     """One fixation after another on a float map, a cell at a time where that is plainest."""
     (width, height), (rows, columns) = plan.frame, saliency.shape
     saliency = saliency.astype(np.float64)
     extent = saliency.max() - saliency.min()
-    base = np.rint((saliency - saliency.min()) / extent * 2**20) / 2**20 if extent > 0 else np.zeros_like(saliency)
+    score = np.rint((saliency - saliency.min()) / extent * 2**20) / 2**20 if extent > 0 else np.zeros_like(saliency)
     places = [
         [(int((c + 0.5) * width / columns), int((r + 0.5) * height / rows)) for c in range(columns)]
         for r in range(rows)
@@ -35,7 +35,6 @@ def naive(saliency, plan, inhibition):
         target = set(itertools.product(xs, ys))
     elif plan.target is not None:
         target = {(x, y) for y, x in np.argwhere(plan.target).tolist()}
-    score = base.copy()
     path = [(width // 2, height // 2)]
     while True:
         x, y = path[-1]
@@ -46,15 +45,8 @@ def naive(saliency, plan, inhibition):
             return path, "maximum"
         for r, c in itertools.product(range(rows), range(columns)):
             px, py = places[r][c]
-            if inhibition == "square":
-                if px - x in side and py - y in side:
-                    score[r, c] = -np.inf
-            else:
-                spread = plan.window / (2 * math.sqrt(2 * math.log(2)))
-                strength = math.exp(-((px - x) ** 2 + (py - y) ** 2) / (2 * spread**2))
-                score[r, c] = min(score[r, c], base[r, c] - np.rint(strength * 2**20) / 2**20)
-                if (px, py) == (x, y):
-                    score[r, c] = -np.inf
+            if px - x in side and py - y in side:
+                score[r, c] = -np.inf
         best = int(score.argmax())
         if score.flat[best] == -np.inf:
             return path, "exhausted"
@@ -94,31 +86,31 @@ def batches(draw):
 
 
 @settings(max_examples=150)
-@given(batches(), st.sampled_from(["square", "gaussian"]))
-def test_every_path_is_the_plain_loops_in_any_batch(batch, inhibition):
+@given(batches())
+def test_every_path_is_the_plain_loops_in_any_batch(batch):
     maps, plans = batch
-    paths = scanpaths(torch.from_numpy(maps), plans, inhibition)
+    paths = scanpaths(torch.from_numpy(maps), plans)
     for device in DEVICES[1:]:
-        assert scanpaths(torch.from_numpy(maps).to(device), plans, inhibition) == paths
+        assert scanpaths(torch.from_numpy(maps).to(device), plans) == paths
     for saliency, plan, path in zip(maps, plans, paths, strict=True):
-        fixations, stop = naive(saliency, plan, inhibition)
+        fixations, stop = naive(saliency, plan)
         assert (path.fixations, path.stop) == ([list(point) for point in fixations], stop)
         assert (path.frame, path.window, path.forced_first) == (list(plan.frame), plan.window, True)
         assert path.found is (None if not plan.searching else path.stop == "target")
         assert path.found_at == (len(path.fixations) - 1 if path.found else None)
-        assert scanpaths(torch.from_numpy(saliency)[None], [plan], inhibition) == [path]
+        assert scanpaths(torch.from_numpy(saliency)[None], [plan]) == [path]
 
 
 @settings(max_examples=30)
-@given(batches(), st.sampled_from(["square", "gaussian"]))
-def test_a_gpu_is_waited_for_once_at_most_and_finds_the_same(batch, inhibition):
+@given(batches())
+def test_a_gpu_is_waited_for_once_at_most_and_finds_the_same(batch):
     maps, plans = torch.from_numpy(batch[0]), batch[1]
     with pretended_cuda() as cuda:
         there = maps.to("cuda")
         cuda.clear()
-        paths = scanpaths(there, plans, inhibition)
+        paths = scanpaths(there, plans)
         assert sum(cuda.waits.values()) <= 1
-    assert paths == scanpaths(maps, plans, inhibition)
+    assert paths == scanpaths(maps, plans)
 
 
 def path_of(saliency, window=1, maximum=15, frame=None, **options):
@@ -167,9 +159,9 @@ def test_the_target_is_tested_before_its_window_is_inhibited_and_the_centre_coun
 # --- maps that change ---
 
 
-def walk(maps, plan, inhibition):
+def walk(maps, plan, **options):
     """The path over maps in turn."""
-    paths = InhibitedPaths([plan], maps.shape[1:], inhibition, torch.device("cpu"), changing=True)
+    paths = InhibitedPaths([plan], maps.shape[1:], torch.device("cpu"), changing=True, **options)
     for saliency in maps:
         if paths.going():
             paths.show(saliency[None])
@@ -178,11 +170,11 @@ def walk(maps, plan, inhibition):
 
 
 @settings(max_examples=60)
-@given(batches(), st.sampled_from(["square", "gaussian"]))
-def test_a_map_that_stays_gives_the_path_of_still_maps(batch, inhibition):
+@given(batches())
+def test_a_map_that_stays_gives_the_path_of_still_maps(batch):
     maps, plans = batch
     still = torch.from_numpy(maps[:1])
-    assert walk(still.expand(25, -1, -1), plans[0], inhibition) == scanpaths(still, plans[:1], inhibition)[0]
+    assert walk(still.expand(25, -1, -1), plans[0]) == scanpaths(still, plans[:1])[0]
 
 
 def test_each_new_map_counts_under_what_was_taken_before():
@@ -194,7 +186,7 @@ def test_each_new_map_counts_under_what_was_taken_before():
         [9, 9, 9, 9, 9, 9, 9, 9, 0],  # only 8 is left
         [1] * 9,
     ]
-    found = walk(torch.tensor(turns)[:, None], Plan((9, 1), 3, 15), "square")
+    found = walk(torch.tensor(turns)[:, None], Plan((9, 1), 3, 15))
     assert [x for x, _ in found.fixations] == [4, 0, 6, 2, 8]
     assert found.stop == "exhausted"
 
@@ -202,4 +194,4 @@ def test_each_new_map_counts_under_what_was_taken_before():
 def test_without_inhibition_a_place_may_come_again():
     still = torch.zeros(4, 4)
     still[3, 1] = 1
-    assert walk(still.expand(5, -1, -1), Plan((4, 4), 2, 5), None).fixations == [[2, 2], *[[1, 3]] * 4]
+    assert walk(still.expand(5, -1, -1), Plan((4, 4), 2, 5), drawn=True).fixations == [[2, 2], *[[1, 3]] * 4]

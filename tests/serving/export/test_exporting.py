@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from unicodedata import category
@@ -19,7 +20,8 @@ from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus,
 
 from agents.errors import InputError
 from agents.stimuli import TASKS
-from serving.export.registry import FORMATS, export
+from serving.export.exporting import FORMATS, export
+from serving.export.published_files import response
 from serving.runs.csv_tables import unguarded
 from serving.runs.importing import import_files
 from serving.runs.records import problems
@@ -76,7 +78,7 @@ def _exported(run: Path) -> list[dict[str, Any]]:
 
 def test_jsonl_is_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, out = _mixed(tmp_path), tmp_path / "new" / "all.jsonl"
-    assert export(run, "jsonl", out) == 0
+    export(run, "jsonl", out)
     rows = [orjson.loads(text) for text in out.read_bytes().splitlines()]
     assert rows == _exported(run)
     assert [problems(row) for row in rows] == [[]] * len(rows)
@@ -104,26 +106,20 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
     assert sum(row["kind"] == "control" for row in rows) == 1
 
 
-def _cell(value: Any) -> Any:
+def _text(value: Any) -> Any:
     """A table's cell: nested values as JSON."""
     return orjson.dumps(value).decode() if isinstance(value, list | dict) else value
 
 
 def _flat(row: dict[str, Any], stimuli: dict[str, Any]) -> dict[str, Any]:
     """A record as a table's row, the plain way."""
-    flat = {
-        key: row[key] for key in ("schema", "run", "task", "stimulus", "stimulus_sha256", "agent", "kind", "sample")
-    }
-    flat |= {key: row[key] for key in ("seed", "status", "created")} | {"raw": _cell(row["raw"])}
-    flat |= {"attempts": _cell(row["attempts"]), "rejected_attempts": len(row["attempts"])}
-    for part in ("answer", "error", "provenance", "timing", "worker"):
-        flat |= {f"{part}.{key}": _cell(value) for key, value in (row[part] or {}).items()}
+    parts = ("answer", "error", "provenance", "timing", "worker")
+    flat = {key: value for key, value in row.items() if key not in parts}
+    flat |= {f"{part}.{key}": value for part in parts for key, value in (row[part] or {}).items()}
+    flat |= {"raw": _text(row["raw"]), "rejected_attempts": len(row["attempts"])}
     shown = stimuli.get(row["stimulus"], {})
-    flat |= {f"stimulus.{key}": _cell(value) for key, value in shown.items() if key not in ("id", "task", "meta")}
-    odd = shown.get("meta", {}).get("odd")
-    flat |= {f"meta.{key}": value for key, value in shown.get("meta", {}).items()}
-    if odd is not None:
-        flat["meta.odd"] = orjson.dumps(odd).decode()  # a column of numbers and words: each as JSON
+    flat |= {f"stimulus.{key}": value for key, value in shown.items() if key not in ("id", "task", "meta")}
+    flat |= {f"meta.{key}": str(value) if key == "odd" else value for key, value in shown.get("meta", {}).items()}
     return {key: value for key, value in flat.items() if value is not None}
 
 
@@ -132,42 +128,26 @@ def _stimuli(run: Path) -> dict[str, Any]:
     return {row["id"]: row for row in rows} | {row["benchmark_id"]: row for row in rows if "benchmark_id" in row}
 
 
-def _nested(row: dict[str, Any], stimuli: dict[str, Any]) -> dict[str, Any]:
-    """A record as a row of a typed table, the plain way."""
-    flat = _flat(row, stimuli)
-    for name, value in (row["answer"] or {}).items():
-        if isinstance(value, list):
-            flat[f"answer.{name}"] = value
-    if "answer.fixations" in flat:
-        flat["answer.fixations"] = [{"x": x, "y": y} for x, y in flat["answer.fixations"]]
-    flat["attempts"] = [
-        {**one, "answer": orjson.dumps(one["answer"]).decode(), "raw": orjson.dumps(one["raw"]).decode()}
-        for one in row["attempts"]
-    ]
-    for key, value in stimuli.get(row["stimulus"], {}).items():
-        if isinstance(value, list) and f"stimulus.{key}" in flat:
-            flat[f"stimulus.{key}"] = value
-    return flat
-
-
 def test_parquet_read_by_pyarrow(tmp_path: Path) -> None:
     run, out = _mixed(tmp_path), tmp_path / "t.parquet"
     export(run, "parquet", out)
     table = pq.read_table(out)
-    found = []
+    read = []
     for row in table.to_pylist():
         if row["created"] is not None:
             assert row["created"].tzinfo is not None
             row["created"] = row["created"].strftime("%Y-%m-%dT%H:%M:%S.") + f"{row['created'].microsecond // 1000:03}Z"
-        found.append({key: value for key, value in row.items() if value is not None})
-    assert found == [_nested(row, _stimuli(run)) for row in _exported(run)]
-    assert not [name for name in table.column_names if table[name].null_count == len(table)]
+        read.append({key: value for key, value in row.items() if value is not None})
+    wanted = [_flat(row, _stimuli(run)) for row in _exported(run)]
+    for row in wanted:
+        row["attempts"] = [{**tried, "answer": _text(tried["answer"])} for tried in row["attempts"]]
+    assert read == wanted
     types = {field.name: str(field.type) for field in table.schema}
     assert types["seed"] == types["answer.tokens"] == types["meta.n"] == "int64"
     assert types["answer.score"] == types["meta.f"] == types["stimulus.pixels_per_degree"][:0] + "double"
     assert types["answer.forced_first"] == types["answer.ended_early"] == types["meta.yes"] == "bool"
     assert types["created"] == "timestamp[ms, tz=UTC]"
-    assert types["answer.fixations"] == "list<element: struct<x: double, y: double>>"
+    assert types["answer.fixations"] == "list<element: list<element: double>>"
     assert types["answer.palette"] == "list<element: struct<rgb: list<element: int64>, population: int64>>"
     assert types["meta.odd"] == types["meta.pool"] == "string"
 
@@ -185,10 +165,9 @@ def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
     wanted = [_flat(row, _stimuli(run)) for row in _exported(run)]
 
     def text(value: Any) -> str:
-        return str(value).lower() if isinstance(value, bool) else _without_controls(str(value))
+        return str(value).lower() if isinstance(value, bool) else _without_controls(str(_text(value)))
 
     for row, flat in zip(rows, wanted, strict=True):
-        flat = {key: float(value) if key in ("meta.f", "answer.window") else value for key, value in flat.items()}
         assert {key: value for key, value in row.items() if value != ""} == {k: text(v) for k, v in flat.items()}
     frame = pandas.read_csv(out)
     assert frame["seed"].dropna().astype(int).unique().tolist() == [7]
@@ -224,18 +203,15 @@ def test_any_text_and_number_survives(tmp_path_factory: pytest.TempPathFactory, 
     ("row", "reason"),
     [
         (record(answer={**ANSWERS[COLOR], "mood": 1}), "mood"),
-        (record(task=WORD), "was not expected"),
-        (record(task=CAPTION, answer={**ANSWERS[CAPTION], "tokens": 1.5}), "answer.tokens: 1.5 is not of the type int"),
-        (record(seed="x"), "seed"),
+        (record(task=CAPTION, answer={**ANSWERS[CAPTION], "tokens": 1.5}), "answer.tokens: "),
         (record(created="yesterday"), "created"),
-        (record(timing=[1]), "wrong type"),
-        (record(worker="x"), "wrong type"),
+        (record(timing=[1]), "timing"),
     ],
 )
-def test_what_does_not_fit_a_table_is_named(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
+def test_what_is_no_record_is_named(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
     run = write_run(tmp_path / "run", [], {"mmcq": [row]}, {"mmcq": agent_entry(COLOR, CAPTION)})
     for form in ("csv", "parquet"):
-        with pytest.raises(InputError, match=reason):
+        with pytest.raises(InputError, match=f"mmcq, stimulus 's1': .*{reason}"):
             export(run, form, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
@@ -271,7 +247,7 @@ def _benchmark(tmp_path: Path, **changes: Any) -> Path:
 
 def test_turingtest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "sub" / "mission"
-    assert export(_benchmark(tmp_path), "turingtest", out) == 0
+    export(_benchmark(tmp_path), "turingtest", out)
     files = {path.name: json.loads(path.read_text()) for path in (out / "all").iterdir()}
     assert sorted(files) == ["caption.json", "color.json", "fv.json", "object.json", "word.json"]
     assert list(files["color.json"].items()) == [("1017.jpg", "blue"), ("c2", "red")]
@@ -312,12 +288,9 @@ def test_turingtest_comes_back_by_import(tmp_path: Path) -> None:
     points=st.lists(st.tuples(st.floats(-1e4, 1e4), st.floats(-1e4, 1e4)), max_size=20),
 )
 def test_fixations_are_always_inside_the_frame(width: int, height: int, points: list[tuple[float, float]]) -> None:
-    from collections import Counter
-
-    from serving.export.published_files import RESPONSES
-
     answer = {"frame": [width, height], "fixations": [list(point) for point in points]}
-    found = RESPONSES[GAZE](answer, Counter())
+    found = response(record(task=GAZE, answer=answer), Counter())
+    assert isinstance(found, list)
     assert len(found) == min(15, len(points))
     for (x, y), (column, row) in zip(points, found, strict=False):
         assert type(column) is type(row) is int
@@ -338,7 +311,7 @@ def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     named = {problem.field: problem.message for problem in caught.value.problems}
     assert named["c1"] == "failed: bad_image: it is broken"
     assert named["o1"] == "unanswered"
-    assert "every attempt was rejected" in named["t1"]
+    assert named["t1"] == "rejected (--include-rejected exports it)"
     assert not (tmp_path / "out").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     export(run, "turingtest", tmp_path / "out", allow_missing=True)
@@ -361,19 +334,6 @@ def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_pat
         export(run, "turingtest", tmp_path / "two")
 
 
-def test_what_has_no_place_in_the_benchmark_is_said(tmp_path: Path) -> None:
-    stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search"), stimulus("d1", "conversation", topic="books")]
-    records = {"hunter": [record("g2", GAZE, "hunter")]}
-    agents = {"hunter": {**agent_entry(GAZE), "modes": ["search"]}}
-    run = write_run(tmp_path / "run", stimuli, records, agents)
-    said = r"in this format, which has no place for visual search \(use coco-search18, pysaliency or jsonl\)"
-    with pytest.raises(InputError, match=rf"run: there is nothing to export {said}$"):
-        export(run, "turingtest", tmp_path / "out")
-    write_run(tmp_path / "both", stimuli, records, {"hunter": agent_entry(GAZE, "conversation")})
-    with pytest.raises(InputError, match=rf"{said} and conversations \(use jsonl\)$"):
-        export(tmp_path / "both", "turingtest", tmp_path / "out", allow_missing=True)
-
-
 # --- usage ----------------------------------------------------------------------------------------------------------
 
 
@@ -383,8 +343,6 @@ def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = _mixed(tmp_path)
     with pytest.raises(InputError, match="no export format 'xml'"):
         export(run, "xml", tmp_path / "out")
-    with pytest.raises(InputError, match="samples are numbered from 0"):
-        export(run, "csv", tmp_path / "out", sample=-1)
     with pytest.raises(InputError, match="not a run folder"):
         export(tmp_path / "none", "csv", tmp_path / "out")
     for form in FORMATS:
@@ -394,6 +352,6 @@ def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(InputError, match="has no name of its own"):
             export(run, "csv", out, force=True)
     empty = write_run(tmp_path / "empty", [], {})
-    with pytest.raises(InputError, match="nothing to export"):
+    with pytest.raises(InputError, match="nothing to export in this format, which has no place for visual search"):
         export(empty, "turingtest", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "empty", "run"]

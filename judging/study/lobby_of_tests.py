@@ -1,0 +1,234 @@
+"""The lobby of online tests: participants wait, get parts, see what their part may see, and make their moves.
+
+Who is to judge and who takes a person's part is drawn anew for each test, among those who have waited longest. More may
+wait than a test takes: they are there when somebody leaves. Where kinds of tests take more and fewer people, everybody
+waits for as many as any takes; the kind is drawn after that, by its share alone: a judge cannot tell from the time that
+they waited whom they ask. Who is not heard of for a while, or does not do in time what is awaited of them, has left:
+the test is void, and the others may go back to the lobby.
+
+A `turinglike serve` answers for machines, each agent for its conversation with the judge. When an answer is
+shown the model of delays says (:mod:`serving.conversations.scenario`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import orjson
+
+from agents.answers import is_blank
+from judging.study.agent_server import LONGEST, NoAnswerError, text_of, tidy
+from judging.study.events import Judge, State
+from judging.study.lobby import Lobby, Note, View
+from judging.study.meetings import PARTS, SIDES, Move, OnlineTest, next_cell, people_of, shares, shortened
+from judging.study.page_answers import LONGEST_REASON
+from judging.study.settings import OnlineSettings
+
+
+class OnlineLobby(Lobby[OnlineTest]):
+    """The tests of a study. ``awaited`` is what is awaited of whom in a test, and since when; ``began`` when each
+    began, on a clock that nobody sets."""
+
+    kind, voids, meeting = "test", "test_void", OnlineTest
+
+    def __init__(
+        self, settings: OnlineSettings, state: State, note: Note, written: Callable[[], Awaitable[None]]
+    ) -> None:
+        super().__init__(state, note, written, settings.tests)
+        self.settings = settings
+        self.began: dict[str, float] = {}
+        self.awaited: dict[str, tuple[list[Move], float]] = {}
+
+    def is_over(self, test: OnlineTest) -> bool:
+        return test.is_over()
+
+    def is_enough(self) -> bool:
+        """Whether as many tests as are wanted are over."""
+        return sum(test.is_over() for test in self.meetings()) >= self.settings.tests.wanted
+
+    def clock(self, test: OnlineTest) -> float:
+        """Seconds since the test began, whatever becomes of the machine's clock while this process runs."""
+        if test.id not in self.began:
+            clocks = [question.clock for question in test.questions]  # of a server before this process
+            clocks += [judged.clock for judged in test.judged]
+            since = time.time() - datetime.fromisoformat(test.at).timestamp()
+            self.began[test.id] = time.monotonic() - max(since, 0.0, *clocks)
+        return time.monotonic() - self.began[test.id]
+
+    def due(self, test: OnlineTest) -> list[Move]:
+        return test.due(self.clock(test), self.state.judges)
+
+    def chance(self, what: str) -> random.Random:
+        """Numbers for a purpose, the same whenever they are drawn."""
+        return random.Random(f"{self.settings.tests.seed} {what}")
+
+    async def look(self, judge: Judge) -> View:
+        view = await super().look(judge)
+        return view | {"version": hashlib.sha256(orjson.dumps(view)).hexdigest()[:16]}
+
+    async def pair(self, judge: Judge) -> None:
+        tests = self.settings.tests
+        kinds = shares(tests)[2]
+        needed = max(map(people_of, kinds))
+        while len(there := self.there()) >= needed:
+            counted = self.meetings()
+            if len(counted) >= tests.wanted:  # those who wait are there for a test that becomes void
+                return
+            begun = len(self.state.meetings)
+            [kind] = self.chance(f"pair {begun}").choices(list(kinds), list(kinds.values()))
+            exchanges, condition = next_cell(tests, counted, self.chance(f"cell {begun}"), kind)
+            chosen = there[:needed]
+            self.chance(f"people {begun}").shuffle(chosen)
+            judge_code, *others = chosen[: people_of(kind)]
+            for code in (judge_code, *others):
+                self.waiting.pop(code)
+            name, parts = f"test-{begun + 1:05}", list(PARTS[kind])
+            self.chance(name).shuffle(parts)
+            agents = self.settings.agents
+            poses = condition == "person_deceives"
+            machine = agents.machine_argues if poses else agents.machine_deceives
+            await self.note(
+                {
+                    "event": "test", "test": name, "judge": judge_code, "parts": parts,
+                    "agents": [machine if part == "machine" else others.pop(0) for part in parts],
+                    "condition": condition, "exchanges": exchanges, "verdicts": tests.verdicts,
+                }
+            )  # fmt: skip
+
+    def why_void(self, test: OnlineTest) -> str | None:
+        """Also if somebody keeps the others waiting."""
+        due = [move for move in self.due(test) if move[0] in self.state.judges]
+        if self.awaited.get(test.id, (None, 0.0))[0] != due:
+            self.awaited[test.id] = (due, time.monotonic())
+        is_late = due and time.monotonic() - self.awaited[test.id][1] > self.settings.tests.seconds_to_act
+        return super().why_void(test) or (f"{due[0][0]} did nothing" if is_late else None)
+
+    def view(self, test: OnlineTest, code: str) -> View:
+        side = test.people.index(code)
+        over = "void" if test.void is not None else "over" if test.is_over() else None
+        of_agents = "person_deceives" if test.condition == "person_deceives" else "person_argues"
+        role = of_agents if side else "judge"
+        act = next((act for who, _, act in self.due(test) if who == code), None)
+        both = test.shown(self.clock(test))
+        exchanges = []
+        for number, (question, answers) in enumerate(zip(test.questions, test.answers, strict=True)):
+            sides = [side] if side else [*SIDES] if number < both else []
+            texts = [answers[at].text for at in sides if at in answers]
+            exchanges.append({"question": question.text, "answers": texts})
+        verdicts = [
+            {"after": judged.exchanges, "human": 1 if judged.verdict == "human" else 2, "reason": judged.reason}
+            for judged in test.judged
+        ]
+        return {
+            "state": over or "open",
+            "test": test.id,
+            "role": role,
+            "text": getattr(self.settings.roles, role),
+            "act": act,
+            "turn": _turn(test, act),
+            "left": test.exchanges - (sum(side in answers for answers in test.answers) if side else both),
+            "of": test.exchanges,
+            "exchanges": exchanges,
+            "verdicts": [] if side else verdicts,
+        }
+
+    # moves: each is checked and taken into the state at once, so that of two tabs the first counts
+
+    async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
+        test, act, turn = self.meeting_of(judge.code), body.get("act"), body.get("turn")
+        if test is None or test.id != body.get("test"):
+            return "test_void"
+        if act == "back":
+            if test.void is None:
+                return "not_your_turn"
+            await self.note({"event": "test_left", "test": test.id, "who": judge.code})
+            return None
+        if test.void is not None:
+            return "test_void"
+        side = test.people.index(judge.code)
+        if _is_done(test, side, act, turn):
+            return None
+        if (judge.code, side, act) not in self.due(test) or turn != _turn(test, act):
+            return "not_your_turn"
+        text, event = body.get("reason" if act == "judge" else "text", ""), {"test": test.id, "who": judge.code}
+        if act == "ready":
+            await self.note({"event": "test_ready", **event})
+            return None
+        if not isinstance(text, str) or len(text) > (LONGEST_REASON if act == "judge" else LONGEST):
+            return "incomplete"
+        text = tidy(text)
+        clock = self.clock(test)
+        if act == "judge":
+            if type(body.get("human")) is not int or body["human"] not in SIDES:
+                return "incomplete"
+            about = {"verdict": "human" if body["human"] == 1 else "machine", "reason": text[:LONGEST_REASON] or None}
+            await self.note({"event": "test_judged", **event, **about, "clock": round(clock, 3)})
+        elif is_blank(text):
+            return "incomplete"
+        elif act == "ask":
+            before = test.shown_at(len(test.questions) - 1) if test.questions else 0.0
+            await self._say({"event": "test_asked", **event}, text, before, clock - before)
+        elif len(text.split()) >= self.settings.tests.words_below:
+            return "too_many_words"
+        else:
+            asked_at = test.questions[-1].clock
+            await self._say({"event": "test_answered", **event, "side": side}, text, asked_at, clock - asked_at)
+        return None
+
+    async def _say(self, event: View, text: str, before: float, taken: float, raw: str | None = None) -> None:
+        times = {"clock": round(before + taken, 3), "delay_s": round(max(0.0, taken), 3)}
+        await self.note({**event, "text": text, **times, "raw": raw})
+
+    def drive(self, test: OnlineTest) -> None:
+        for who, side, act in self.due(test):
+            if act == "answer" and who not in self.state.judges:
+                self.begin_task((test.id, side), partial(self._answer, test, who, side))
+
+    async def _answer(self, test: OnlineTest, machine: str, side: int) -> None:
+        """A machine's answer, for which a participant waits no longer than for a person's."""
+        tests, question, number = self.settings.tests, test.questions[-1], len(test.questions)
+        row = {
+            "id": f"{test.id}/{side}", "task": "conversation", "type": "HM", "who_starts": "A",
+            "exchanges": 2 * test.exchanges, "history": test.messages(side),
+        }  # fmt: skip
+        try:
+            raw = await self.client.answer(
+                self.settings.agents.server, machine, row, text_of, seconds=tests.seconds_to_act, seed=tests.seed
+            )
+        except NoAnswerError as error:
+            await self.make_void(test, str(error))
+            return
+        if (machine, side, "answer") in self.due(test):
+            text = shortened(tidy(raw), tests.words_below - 1)[:LONGEST]
+            chance = self.chance(f"{test.id} delay {number} {side}")
+            modelled = self.settings.delays.draw(len(text), len(question.text), chance)
+            event = {"event": "test_answered", "test": test.id, "who": machine, "side": side}
+            taken = max(self.clock(test) - question.clock, modelled)
+            await self._say(event, text, question.clock, taken, raw if raw != text else None)
+
+
+def _turn(test: OnlineTest, act: Any) -> int:
+    """The number of the exchange that an act is of: it tells an act that is sent twice from the next."""
+    return len(test.questions) + int(act == "ask")
+
+
+def _is_done(test: OnlineTest, side: int, act: Any, turn: Any) -> bool:
+    """Whether what is sent was sent before."""
+    if type(turn) is not int or turn < 0:
+        return False
+    match act:
+        case "ready":
+            return test.people[side] in test.ready
+        case "ask":
+            return side == 0 and 0 < turn <= len(test.questions)
+        case "answer":
+            return side > 0 and 0 < turn <= len(test.answers) and side in test.answers[turn - 1]
+        case "judge":
+            return side == 0 and any(judged.exchanges == turn for judged in test.judged)
+    return False

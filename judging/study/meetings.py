@@ -1,0 +1,214 @@
+"""What participants do together, read from the study's events and from nothing else: conversations and online tests.
+
+A test is a list of exchanges: a question of the judge's and an answer of each agent, whom the judge knows as 1 and 2.
+Times (``clock``) are seconds from when the test began. An answer's ``clock`` may lie ahead; both of an exchange are
+shown when the later is over.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import product
+from typing import Any, Literal, get_args
+
+from judging.study.settings import Tests as TestSettings
+
+Condition = Literal["person_deceives", "machine_deceives"]
+Pair = Literal["person machine", "two machines", "two people"]
+Part = Literal["person", "machine"]
+Act = Literal["ready", "ask", "answer", "judge"]
+Move = tuple[str, int, Act]  # of whom, the side of an agent or 0 of the judge, what
+OF_TALKS = ("paired", "said", "withdrawn", "void")
+OF_TESTS = ("test", "test_ready", "test_asked", "test_answered", "test_judged", "test_void", "test_left")
+SIDES = (1, 2)
+PARTS: Mapping[Pair, tuple[Part, Part]] = {
+    "person machine": ("person", "machine"),
+    "two machines": ("machine", "machine"),
+    "two people": ("person", "person"),
+}
+END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
+TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Meeting:
+    """A conversation or a test of ``people``: participants' codes and agents' names."""
+
+    id: str
+    at: str
+    people: list[str]
+    void: str | None = field(default=None, kw_only=True)
+
+    def apply(self, event: dict[str, Any]) -> None:
+        """Take an event in. Raises KeyError for what no server of ours has written."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class Talk(Meeting):
+    """A conversation of the speakers A and B."""
+
+    stimulus: str
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    withdrawn: list[dict[str, Any]] = field(default_factory=list)
+
+    def apply(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "said":
+                self.messages.append(event)
+            case "withdrawn":
+                self.withdrawn.append(event)
+            case "void":
+                self.void = event["why"]
+
+
+@dataclass(slots=True)
+class Said:
+    """A question or an answer; ``raw`` is a machine's text before it was cut, ``delay_s`` what it took."""
+
+    text: str
+    clock: float
+    delay_s: float
+    raw: str | None = None
+
+
+@dataclass(slots=True)
+class Judged:
+    """A verdict after so many ``exchanges``, as on the trial in which agent 1 stands for the answer and agent 2 beside
+    it: ``human`` is that 1 is the human, ``machine`` that 2 is."""
+
+    who: str
+    exchanges: int
+    verdict: str
+    reason: str | None
+    clock: float
+
+
+@dataclass(slots=True)
+class OnlineTest(Meeting):
+    """A test; its people are the judge and two agents. ``parts`` say whose part each agent takes. ``answers`` are of
+    each exchange, by side."""
+
+    parts: list[Part]
+    condition: Condition
+    exchanges: int
+    verdicts: Literal["each", "end"]
+    ready: set[str] = field(default_factory=set)
+    questions: list[Said] = field(default_factory=list)
+    answers: list[dict[int, Said]] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
+
+    def apply(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "test_ready":
+                self.ready.add(event["who"])
+            case "test_asked":
+                self.questions.append(_said(event))
+                self.answers.append({})
+            case "test_answered":
+                self.answers[-1][event["side"]] = _said(event)
+            case "test_judged":
+                number = len(self.questions)
+                self.judged.append(Judged(event["who"], number, event["verdict"], event["reason"], event["clock"]))
+            case "test_void":
+                self.void = event["why"]
+
+    @property
+    def pair(self) -> Pair:
+        return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
+
+    def began(self) -> float:
+        """When, in seconds of the epoch."""
+        return datetime.fromisoformat(self.at).timestamp()
+
+    def shown_at(self, exchange: int) -> float:
+        """The clock at which both answers of an exchange, which are there, are shown."""
+        return max(answer.clock for answer in self.answers[exchange].values())
+
+    def shown(self, clock: float) -> int:
+        """How many exchanges the judge may see in full."""
+        return sum(len(both) == len(SIDES) and self.shown_at(at) <= clock for at, both in enumerate(self.answers))
+
+    def is_over(self) -> bool:
+        return bool(self.judged) and self.judged[-1].exchanges == self.exchanges
+
+    def due(self, clock: float, participants: Collection[str]) -> list[Move]:
+        """What is awaited. Only ``participants`` have to say
+        that they have read their part; the judge may ask before the others have, lest their time tell that they are
+        people. Nothing where the test is over or void, or answers are there that are not yet shown."""
+        if self.void is not None or self.is_over():
+            return []
+        reading = {who for who in self.people if who in participants and who not in self.ready}
+        due: list[Move] = [(who, side, "ready") for side, who in enumerate(self.people) if who in reading]
+        number = len(self.questions)
+        if number and len(self.answers[-1]) < len(SIDES):
+            left = [(self.people[side], side) for side in SIDES if side not in self.answers[-1]]
+            return [*due, *((who, side, "answer") for who, side in left if who not in reading)]
+        if self.shown(clock) < number or self.people[0] in reading:
+            return due
+        is_judging = number == self.exchanges or (number and self.verdicts == "each" and len(self.judged) < number)
+        return [*due, (self.people[0], 0, "judge" if is_judging else "ask")]
+
+    def messages(self, side: int, exchanges: int | None = None) -> list[dict[str, str]]:
+        """The first ``exchanges`` (all) with an agent, who is B."""
+        messages = []
+        for question, answers in zip(self.questions[:exchanges], self.answers, strict=False):
+            messages.append({"speaker": "A", "text": question.text})
+            if side in answers:
+                messages.append({"speaker": "B", "text": answers[side].text})
+        return messages
+
+
+def _said(event: dict[str, Any]) -> Said:
+    return Said(event["text"], event["clock"], event["delay_s"], event["raw"])
+
+
+def shortened(text: str, words: int) -> str:
+    """The sentences of ``text`` that have at most so many words together; if the first has more, its first words."""
+    parts = text.split()
+    if len(parts) > words:
+        ends = [at for at, word in enumerate(parts[:words], start=1) if END.search(word) and not TITLE.fullmatch(word)]
+        text = " ".join(parts[: ends[-1] if ends else words])
+    return text
+
+
+def people_of(pair: Pair) -> int:
+    """The people of a test, with the judge."""
+    return 1 + PARTS[pair].count("person")
+
+
+def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
+    """The share of each number of exchanges, condition and kind of pair that there is to be."""
+    deceit = settings.person_deceives
+    alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
+    conditions = zip(get_args(Condition), (deceit, 1 - deceit), strict=True)
+    pairs = zip(get_args(Pair), (round(share, 9) for share in alike), strict=True)
+    return (
+        dict.fromkeys(settings.exchanges, 1 / len(settings.exchanges)),
+        {condition: share for condition, share in conditions if share},
+        {pair: share for pair, share in pairs if share},
+    )
+
+
+def next_cell(
+    settings: TestSettings, held: Iterable[OnlineTest], chance: random.Random, pair: Pair
+) -> tuple[int, Condition]:
+    """The number of exchanges and the condition of a test of the kind ``pair``: those that lack most to their shares
+    after the tests that were ``held``; among equals by chance."""
+    exchanges, conditions, pairs = shares(settings)
+    cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
+    total = cells.total() + 1
+
+    def lack(cell: tuple[int, Condition]) -> tuple[float, float, float]:
+        number, condition = cell
+        lacks = (exchanges[number] + conditions[condition]) * total
+        lacks -= sum(times * ((at == number) + (other == condition)) for (at, other, _), times in cells.items())
+        expected = exchanges[number] * conditions[condition] * pairs[pair] * total
+        return round(lacks, 9), round(expected - cells[number, condition, pair], 9), chance.random()
+
+    return max(product(exchanges, conditions), key=lack)

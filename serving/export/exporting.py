@@ -1,0 +1,217 @@
+"""Export: a run's records for other programs, in the formats of :data:`FORMATS`.
+
+A format is a function ``write(chosen)``: it takes records from an :class:`Export` and writes them to files that it
+opens there. What it returns are notes for the side-car; ``remarks`` among them are printed.
+
+What every format has in common: the last record of a key counts; rejected answers and control answers (catch trials)
+are left out unless asked for, and counted; everything is written whole or not at all, and nothing is replaced without
+``force``. Beside ``OUT`` stands ``OUT.export.json`` (in a folder of a benchmark ``_export.json``), which says run,
+seed, sample, each agent's settings and provenance, and what was left out. Formats that have no place for the stimuli's
+own fields and ``meta`` come with them in ``OUT.stimuli.jsonl`` (``_stimuli.jsonl``).
+
+Text is exported as it stands. A spreadsheet may take an answer such as ``=1+1`` for a formula: import CSV as text.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from agents.errors import InputError
+from serving.runs.atomic_files import replacing
+from serving.runs.output_paths import make_parent, new_folder, refuse_existing, refuse_own_files
+from serving.runs.row_problems import count
+from serving.runs.run import Run
+
+SCHEMA = "turinglike.export/1"
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError)  # what an answer of no form makes
+ABOUT, STIMULI = "export.json", "stimuli.jsonl"  # endings of the files beside OUT
+SHOWN = 20  # agents in the summary
+
+Record = dict[str, Any]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Where a format's function is; whether it fills a folder, for one sample; the endings of its further files."""
+
+    write: str
+    is_folder: bool = False
+    beside: tuple[str, ...] = ()
+
+
+FORMATS = {
+    "jsonl": Format("serving.export.tables:write_jsonl", beside=(STIMULI,)),
+    "csv": Format("serving.export.tables:write_csv"),
+    "parquet": Format("serving.export.tables:write_parquet"),
+    "turingtest": Format("serving.export.published_files:write_turingtest", is_folder=True, beside=(STIMULI,)),
+    "coco-search18": Format("serving.export.scanpaths:write_coco_search18", beside=(STIMULI,)),
+    "pysaliency": Format("serving.export.pysaliency:write_pysaliency", beside=("stimuli.hdf5", STIMULI)),
+}
+
+
+def export(
+    path: Path | str,
+    format: str,
+    out: Path | str,
+    *,
+    sample: int | None = None,
+    include_rejected: bool = False,
+    include_control: bool = False,
+    allow_missing: bool = False,
+    force: bool = False,
+) -> None:
+    """Export the run folder ``path`` to ``out`` and print a summary.
+
+    ``sample``: which sample of each key; None means all of them, for the benchmark's folder sample 0. Raises
+    InputError (unknown format, ``out`` exists, gaps, pictures that are missing or changed, damaged records, nothing to
+    export), UnavailableError (a package that the format needs is not installed) and StorageError.
+    """
+    if (kind := FORMATS.get(format)) is None:
+        raise InputError(f"there is no export format {format!r}; there are {', '.join(FORMATS)}")
+    run, out = Run(path), Path(out)
+    if out.name in ("", ".."):
+        raise InputError(f"{out} has no name of its own; give the name of the file or folder to make")
+    if kind.is_folder and sample is None:
+        sample = 0
+    module, _, name = kind.write.partition(":")
+    write = getattr(import_module(module), name)
+    with ExitStack() as files:
+        chosen = Export(run, out, sample, include_rejected, include_control, allow_missing, files)
+        if kind.is_folder:
+            refuse_own_files([out], run.path)
+            chosen.folder = files.enter_context(new_folder(out, marker=f"_{ABOUT}", force=force))
+        else:
+            paths = [out, *(chosen.path(ending) for ending in (*kind.beside, ABOUT))]
+            refuse_own_files(paths, run.path)
+            refuse_existing(paths, force=force)
+            make_parent(out)
+        notes = write(chosen)
+        if not chosen.taken.total():
+            raise InputError(f"{run.path}: there is nothing to export{chosen.left_out_told()}")
+        chosen.open(ABOUT).write(chosen.sidecar(format, notes))
+        if STIMULI in kind.beside and run.has_stimuli():
+            for _ in run.stimuli():  # they are whole
+                pass
+            with (run.path / "stimuli.jsonl").open("rb") as source:
+                shutil.copyfileobj(source, chosen.open(STIMULI))
+        for file in chosen.opened:  # if the disk is full, know it before the first is put in place
+            file.flush()
+    taken = list((+chosen.taken).items())
+    counts = ", ".join(f"{name} {number:,}" for name, number in taken[:SHOWN])
+    more = f" and {len(taken) - SHOWN:,} more" if len(taken) > SHOWN else ""
+    print(f"{out}: {count(chosen.taken.total(), 'record')} ({counts}{more}){chosen.left_out_told()}")
+    for line in notes.get("remarks", ()):
+        print(line)
+
+
+@dataclass(slots=True)
+class Export:
+    """One export: the records of ``run`` that it is about, a count of those it leaves out, and the files it writes."""
+
+    run: Run
+    out: Path
+    sample: int | None
+    include_rejected: bool
+    include_control: bool
+    allow_missing: bool
+    files: ExitStack
+    folder: Path | None = None  # to be filled, where OUT is one
+    taken: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    opened: list[BinaryIO] = field(default_factory=list)
+
+    # files
+
+    def path(self, ending: str) -> Path:
+        return self.out.with_name(f"{self.out.name}.{ending}")
+
+    def open(self, name: str = "") -> BinaryIO:
+        """A file to fill: OUT, or beside it the one with the ending ``name``; in a folder that of the name."""
+        if self.folder is None:
+            file = self.files.enter_context(replacing(self.path(name) if name else self.out))
+        else:
+            path = self.folder / (f"_{name}" if name in (ABOUT, STIMULI) else name)
+            path.parent.mkdir(exist_ok=True)
+            file = self.files.enter_context(path.open("wb"))
+        self.opened.append(file)
+        return file
+
+    # records
+
+    def machines(self) -> list[str]:
+        """The agents to export: those that have begun, controls only if asked for."""
+        entries = self.run.meta["agents"]
+        names = dict.fromkeys([*entries, *self.run.agents()])
+        return [
+            name for name in names if self.include_control or entries.get(name, {}).get("kind", "machine") != "control"
+        ]
+
+    def reason(self, record: Record) -> str | None:
+        """Why a record is left out: "control" or "rejected"; or None."""
+        if record["kind"] == "control" and not self.include_control:
+            return "control"
+        return "rejected" if record["status"] == "rejected" and not self.include_rejected else None
+
+    def records(self, name: str, answers_to: str | None = None) -> Iterator[Record]:
+        """The chosen records of an agent or an import, failed ones too; or only answers to the task."""
+        for record in self.run.latest(name):
+            if self.sample not in (None, record["sample"]) or answers_to not in (None, record["task"]):
+                continue
+            reason = self.reason(record)
+            if reason is None and answers_to is not None and (record["status"] == "failed" or not record["answer"]):
+                reason = "failed"
+            if reason is None:
+                self.taken[record["agent"]] += 1
+                yield record
+            else:
+                self.left_out[reason] += 1
+
+    def leave_out(self, record: Record, why: str) -> None:
+        """Not to export a record after all that :meth:`records` gave; ``why`` is for the summary."""
+        self.taken[record["agent"]] -= 1
+        self.left_out[why] += 1
+
+    def everything(self) -> Iterator[Record]:
+        """The chosen records of all agents and imports."""
+        for name in [*self.run.agents(), *self.run.imports()]:
+            yield from self.records(name)
+
+    # what a reader must know
+
+    def sidecar(self, form: str, notes: dict[str, Any]) -> bytes:
+        """What a reader of the export must know, as JSON."""
+        meta = self.run.meta
+        about = {
+            "schema": SCHEMA,
+            "format": form,
+            "run": meta["run"],
+            "turinglike": meta.get("turinglike"),
+            "seed": meta.get("seed"),
+            "sample": "all" if self.sample is None else self.sample,
+            "set": meta.get("set"),
+            "agents": {name: entry for name, entry in meta["agents"].items() if self.taken[name]},
+            "records": dict(+self.taken),
+            "left_out": dict(self.left_out),
+            **notes,
+        }
+        return orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+    def left_out_told(self) -> str:
+        """What was left out, as the end of a sentence; empty if nothing was."""
+        options = {"rejected": " (--include-rejected)", "control": " (--include-control)"}
+        return "".join(f"; {number:,} {what} left out{options.get(what, '')}" for what, number in self.left_out.items())
+
+
+def misfit(record: Record, field: str, reason: str) -> InputError:
+    """The error for a record whose ``field`` cannot be exported."""
+    return InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: {field}: {reason}")

@@ -22,10 +22,11 @@ from judging.study.page_answers import VERDICTS, BadAnswer, StimulusAnswer, fast
 from judging.study.pool import Seen, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.trial_set import MARKER, key_path
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
 from serving.runs.row_problems import count
 from serving.runs.set_rows import Choose
 from serving.runs.set_rows import Row as SetRow
+from serving.runs.stimulus_set import read_rows
 
 LONGEST = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
 OBJECTS = 3
@@ -227,7 +228,7 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
             stimuli[row.id] = parse_row(row.canonical, root=root)
             digest.update(row.canonical)
 
-    report = check_set(source, choose=chosen(task), on_row=keep)
+    report = check_rows(read_rows(source, choose=chosen(task)), on_row=keep)
     if report.problems:
         raise InputError(f"{source} cannot be shown", report.problems)
     if not stimuli:

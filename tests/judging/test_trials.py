@@ -21,8 +21,9 @@ from judging import blindness
 from judging.trial_set import key_path
 from judging.verdicts import read_key
 from serving.cli import main
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
 from serving.runs.output_paths import MODIFIED
+from serving.runs.stimulus_set import read_rows
 
 PERSON: dict[str, Any] = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None}
 AGENTS = ("alpha", "beta")
@@ -101,7 +102,7 @@ def out(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_trial_set_is_a_stimulus_set_of_half_people(out: Path) -> None:
-    assert not check_set(out / "trials.jsonl").problems
+    assert not check_rows(read_rows(out / "trials.jsonl")).problems
     for task in TASKS:
         chosen = [key for trial, key in trials(out) if trial["asked"] == task and key["catch"] == "0"]
         people = sum(key["truth"] == "human" for key in chosen)

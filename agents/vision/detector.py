@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -100,7 +100,15 @@ class Detector(Agent[D]):
         if self.device.type == "cuda" and self._reduced is not None:
             self.model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         for head in heads:
-            head.register_forward_hook(lambda head, args, output: self._finite.extend(_finite(output)))
+            head.register_forward_hook(lambda head, args, output: self._note(output))
+
+    def _note(self, output: Any) -> None:
+        """Whether a head's output, or each of its parts, is finite."""
+        if hasattr(output, "isfinite"):
+            self._finite.append(output.isfinite().all())
+        else:
+            for part in output.values() if isinstance(output, Mapping) else output:
+                self._note(part)
 
     @abstractmethod
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
@@ -186,21 +194,9 @@ def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], se
 
 
 def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
-    left, right = (min(max(edge, 0.0), float(width)) for edge in corners[0::2])
-    top, bottom = (min(max(edge, 0.0), float(height)) for edge in corners[1::2])
-    return [round(left, 1), round(top, 1), round(right - left, 1), round(bottom - top, 1)]
-
-
-def _finite(output: Any) -> Iterator[torch.Tensor]:
-    if hasattr(output, "isfinite"):
-        yield output.isfinite().all()
-    elif isinstance(output, Mapping | Sequence):
-        for part in output.values() if isinstance(output, Mapping) else output:
-            yield from _finite(part)
-
-
-class FileSettings(DetectionSettings, WeightsFileSettings):
-    """Which boxes count, and a file of weights."""
+    edges = zip(corners, (width, height, width, height), strict=True)
+    left, top, right, bottom = (min(max(edge, 0.0), float(most)) for edge, most in edges)
+    return [round(value, 1) for value in (left, top, right - left, bottom - top)]
 
 
 class TorchvisionMaskRCNNAgent(
@@ -208,7 +204,7 @@ class TorchvisionMaskRCNNAgent(
 ):
     """He et al. 2017, with a ResNet-50-FPN, trained on COCO; without the masks, which change no box."""
 
-    class Settings(FileSettings):
+    class Settings(DetectionSettings, WeightsFileSettings):
         """Which weights, and which boxes count."""
 
         variant: Literal["v1"] = "v1"
@@ -324,15 +320,14 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
 
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
         import torch
+        from torchvision.ops import box_convert
+
+        from agents.transfer import uploaded
 
         output = self.model(pixel_values=pixels)
         scores, classes = output.logits.float().softmax(-1)[..., :-1].max(-1)
-        x, y, width, height = output.pred_boxes.float().unbind(-1)
-        edges = torch.stack((x - 0.5 * width, y - 0.5 * height, x + 0.5 * width, y + 0.5 * height))
-        corners = [
-            torch.stack((left * wide, top * high, right * wide, bottom * high), -1)
-            for (left, top, right, bottom), (high, wide) in zip(edges.unbind(1), sizes, strict=True)
-        ]
+        [scales] = uploaded([torch.tensor([(wide, high, wide, high) for high, wide in sizes])], self.device)
+        corners = box_convert(output.pred_boxes.float(), "cxcywh", "xyxy") * scales[:, None]
         return [Detections(*boxes) for boxes in zip(classes, scores, corners, strict=True)]
 
     def provenance(self) -> dict[str, Any]:

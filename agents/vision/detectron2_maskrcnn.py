@@ -19,9 +19,9 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
-from agents.pretrained import WeightsFileAgent, download
+from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download
 from agents.stimuli import Stimulus
-from agents.vision.detector import Detections, Detector, FileSettings, PreparedImage, decode
+from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, decode
 
 if TYPE_CHECKING:
     import torch
@@ -54,7 +54,7 @@ ALLOWED = (
 class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["Detectron2Agent.Settings"]):
     """He et al. 2017: the labels, scores and boxes of Detectron2's ``DefaultPredictor``, without the masks."""
 
-    class Settings(FileSettings):
+    class Settings(DetectionSettings, WeightsFileSettings):
         """Which weights, and which boxes count."""
 
         threshold: float = Field(0.5, ge=0, lt=1)

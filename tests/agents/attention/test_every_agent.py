@@ -24,7 +24,7 @@ def stimulus(agent, image, target, **fields):
     return asked(image, **fields)
 
 
-@pytest.mark.parametrize("name", ["center", "gbvs", "ivsn-layer", "return-fixations"])
+@pytest.mark.parametrize("name", ["center", "gbvs", "ivsn-layer"])
 def test_an_agent_draws_its_number_of_fixations_from_peoples(agents, tmp_path, monkeypatch, name):
     """From the draw's seed alone, up to the most there may be; the fixations are those of the longer path."""
     agent, lengths = agents(name), tmp_path / "lengths.txt"

@@ -1,8 +1,5 @@
-"""Language models as judges, on a server with OpenAI's interface or here, and what they are asked (``prompts.toml``).
-
-By default each trial is a question of its own, as it is for people. With ``grid`` all answers to a stimulus stand in
-one prompt, in a drawn order, as in the papers, and each trial's verdict is read from the one reply.
-"""
+"""Language models as judges, and what they are asked (``prompts.toml``): about each trial by itself, as people are, or
+with ``grid`` about all answers to a stimulus in one prompt, in a drawn order, as in the papers."""
 
 from __future__ import annotations
 
@@ -48,10 +45,8 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about a stimulus; of a scanpath or a conversation the first trial's.
-
-    With an ``example``, a whole conversation in which A is a person and B a machine, their one-shot prompt.
-    """
+    """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first; with an
+    ``example``, a conversation in which A is a person and B a machine, their one-shot prompt."""
     first = trials[0]
     templates, text = PROMPTS["papers"], answer_text(first)
     if first.asked == "conversation":

@@ -117,11 +117,8 @@ def measures(right: Floats, number: Floats) -> Floats:
 
 
 def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS) -> list[Score]:
-    """The measures of all agents together, first, and of each, over all judges in the table.
-
-    ``verdicts`` are those of a task, as :func:`judging.verdicts.read_verdicts` reads them, without catch trials and
-    repeats.
-    """
+    """The measures of all agents together, first, and of each, over all judges of ``verdicts``, which are of a task and
+    without catch trials and repeats."""
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")

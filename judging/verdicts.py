@@ -48,13 +48,9 @@ class _JudgedRun:
 
 
 def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFrame:
-    """All verdicts of the run folders with their rows of the key, which lies beside the trial set unless ``key`` is
-    given. Columns: :data:`TABLE`, and the stimuli's.
-
-    ``verdict`` is human, machine, refused, unparsed, failed, or unjudged; nothing is dropped. Raises InputError for
-    what is no run of verdicts, for records, keys or trials that do not fit or were changed, and for a judge with two
-    verdicts on a trial.
-    """
+    """All verdicts of the run folders with their rows of the key, which lies beside the trial set without ``key``.
+    Columns: :data:`TABLE`, and the stimuli's; ``verdict`` is human, machine, refused, unparsed, failed, or unjudged.
+    Raises InputError for records, keys or trials that do not fit or were changed, and two verdicts on a trial."""
     import pandas as pd
 
     for folder in map(Run, folders):
@@ -78,8 +74,7 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
 
 
 def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
-    """The trials that were judged, each once, with their rows of the key; without catch trials, repeats, and trials
-    whose answer is not known. Raises InputError as :func:`read_verdicts`."""
+    """The trials that were judged, each once, with their rows of the key; without catch trials and repeats."""
     answers: dict[tuple[Path, str], dict[str, Any]] = {}
     for run in _open(folders, key):
         with (run.folder.path / "stimuli.jsonl").open("rb") as file:

@@ -230,10 +230,11 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, event
 
 
-def count_pages(judges: Iterable[Judge], released: set[str]) -> Counter[tuple[str, ...]]:
-    """By page, the judges who have judged it or have it before them; ``released`` judges have nothing before them."""
+def count_pages(judges: Iterable[Judge], away: set[str]) -> Counter[tuple[str, ...]]:
+    """By page, the judges who have judged it or have it before them; those who are ``away`` have nothing before
+    them."""
     counts: Counter[tuple[str, ...]] = Counter()
     for judge in judges:
-        left = set(judge.pages(judge.step)) if judge.code in released or judge.ended else set()
+        left = set(judge.pages(judge.step)) if judge.code in away or judge.ended else set()
         counts.update(page for page in judge.pages() if page not in left)
     return counts

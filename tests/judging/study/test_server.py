@@ -30,8 +30,8 @@ from serving.cli import main
 KEY = "a-key-for-the-tests-0123"
 
 
-def serving(folder: Path, study: Path, *told: str) -> Any:
-    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study), *told]
+def serving(folder: Path, study: Path) -> Any:
+    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
     return server_process.running(folder, command, os.environ | {"TURINGLIKE_API_KEY": KEY})
 
 
@@ -62,7 +62,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("log"), study, "--joins-per-minute", "10000") as found:
+    with serving(tmp_path_factory.mktemp("log"), study) as found:
         found.wait_for("/health")
         yield found
 
@@ -273,7 +273,7 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
     judges = [threading.Thread(target=judge, args=(number,)) for number in range(30)]
     try:
         for at in range(3):
-            with serving(tmp_path, folder, "--joins-per-minute", "1000") as server:
+            with serving(tmp_path, folder) as server:
                 server.wait_for("/health")
                 ports[0] = server.port
                 if at == 0:
@@ -311,13 +311,3 @@ def test_what_cannot_be_written_is_sent_again(study: Path, tmp_path: Path) -> No
                 (folder / "lock").unlink()
             status, reply = browser.post("/answer", step=3, list=view["list"], answer=said)
             assert (status, reply.get("new")) == ((503, None), (200, True))[at]
-
-
-def test_one_address_does_not_take_every_place(study: Path, tmp_path: Path) -> None:
-    folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
-    with serving(tmp_path, folder, "--joins-per-minute", "5", "--behind-proxy") as server:
-        server.wait_for("/health")
-        found = [Browser(server.port, **{"x-real-ip": "192.0.2.1"}).post("/join")[0] for _ in range(8)]
-        assert found == [200] * 5 + [429] * 3
-        assert Browser(server.port, **{"x-real-ip": "192.0.2.2"}).post("/join")[0] == 200
-    assert "192.0.2" not in "".join(path.read_text() for path in folder.iterdir()) + server.said()

@@ -15,7 +15,7 @@ import study_folders
 from study_folders import run
 
 from agents.errors import InputError, StorageError
-from judging.study.events import Judge, read_personal, read_state
+from judging.study.events import Judge, count_pages, read_personal, read_state
 from judging.study.page_answers import BadAnswer
 from judging.study.pages import read_phrases, view
 from judging.study.settings import read_settings
@@ -96,7 +96,7 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
         ({"verdicts": ["human"], "rt": True}, "rt"),
         ({"verdicts": ["human"], "rt": 10**400}, "rt"),
         ({"verdicts": ["human"], "away": 1}, "away"),
-        ({"verdicts": ["human"], "truth": "human"}, "parts that no page sends"),
+        ({"verdicts": ["human"], "truth": "human"}, "truth"),
         ({"verdicts": ["human"], "confidence": 2}, "confidence"),
         ({"verdicts": ["human"], "confidence": 0.5, "reason": "x" * 2001}, "reason"),
     ],
@@ -151,7 +151,8 @@ def test_who_stays_away_gives_their_trials_to_others(tmp_path: Path) -> None:
     async def later(study: Study) -> None:
         judge = await joined(study)
         first = next(iter(study.state.judges.values()))
-        assert sum(study._seen.values()) == 2 + len(list(judge.pages()))
+        seen = count_pages(study.state.judges.values(), study.away())
+        assert sum(seen.values()) == 2 + len(list(judge.pages()))
         await go_on(study, first)  # they come back
         assert first.ended == "finished"
 

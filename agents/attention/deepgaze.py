@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints
 from agents.attention import scanpath
@@ -46,8 +46,6 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How fixations are chosen from the densities, and which weights."""
 
-        model_config = ConfigDict(use_attribute_docstrings=True)
-
         choice: Literal["argmax", "sample"] = "argmax"
         """The density's maximum with inhibition of return, or a draw from the density, where nothing is inhibited."""
         center_bias: str = Field("mit1003", min_length=1)
@@ -58,6 +56,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     extra = "attention"
     packages = ("torch", "cv2")
+    reports = ("torchvision", "torch")
     licence = "no licence given"
     memory = 4 * GIB
     device_memory = 6 * GIB
@@ -194,8 +193,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
     def provenance(self) -> dict[str, Any]:
         from importlib import metadata
 
-        packages = ("deepgaze_pytorch", "torchvision", "torch")
-        return {**super().provenance(), **{name: metadata.version(name) for name in packages}}
+        return {**super().provenance(), "deepgaze_pytorch": metadata.version("deepgaze_pytorch")}
 
     def close(self) -> None:
         self.__dict__.pop("model", None)

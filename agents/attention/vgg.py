@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from agents import checkpoints
 from agents.contract import MIB
@@ -31,7 +31,7 @@ class VGGAgent(WeightsFileAgent[V]):
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     licence = "BSD-3-Clause"
     extra = "attention"
-    packages = ("torch", "torchvision")
+    packages = reports = ("torch", "torchvision")
     memory = 2048 * MIB
     device_memory = 4096 * MIB
     batch_size = 8
@@ -60,12 +60,6 @@ class VGGAgent(WeightsFileAgent[V]):
         use_full_float32(self.device.type)
         features = features.eval().requires_grad_(False)
         self.features = features.to(self.device, memory_format=memory_format(self.device))
-
-    def provenance(self) -> dict[str, Any]:
-        import torch
-        import torchvision
-
-        return {**super().provenance(), "torchvision": torchvision.__version__, "torch": torch.__version__}
 
     def close(self) -> None:
         self.__dict__.pop("features", None)

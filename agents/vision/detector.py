@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints
 from agents.answers import ObjectAnswer
@@ -37,8 +37,6 @@ NAMELESS = frozenset({"__background__", "N/A"})  # COCO has 80 classes, numbered
 
 class DetectionSettings(BaseSettings):
     """Which boxes count and which of them are named."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     threshold: float = Field(0.05, ge=0, lt=1)
     """A box counts if its score is above this; 0.05 is Detectron2's default."""
@@ -211,6 +209,7 @@ class TorchvisionMaskRCNNAgent(
         """torchvision's maskrcnn_resnet50_fpn."""
 
     licence = "BSD-3-Clause"
+    reports = ("torchvision", "torch")
     # Measured on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4. On a GPU, by estimate, the
     # same activations, cuDNN's workspaces and the CUDA context.
     memory = 4 * GIB
@@ -265,12 +264,6 @@ class TorchvisionMaskRCNNAgent(
         boxes = self._transform.postprocess(boxes, shapes, list(sizes))
         return [Detections(image["labels"], image["scores"], image["boxes"]) for image in boxes]
 
-    def provenance(self) -> dict[str, Any]:
-        import torch
-        import torchvision
-
-        return {**super().provenance(), "torchvision": torchvision.__version__, "torch": torch.__version__}
-
 
 class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Settings"]):
     """Carion et al. 2020, by transformers' classes. A box's score is that of its best class, "no object" excluded. The
@@ -283,6 +276,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         """An id on the Hugging Face hub, or a local folder."""
 
     model_types = ("detr",)
+    reports = ("transformers",)
     # Measured on CPU at 800 x 1199, in MiB: 778 loaded, 1355 with one image, 1908 with 4; on a GPU, by estimate, less.
     memory = device_memory = working_memory = 3 * GIB
     batch_size = 4
@@ -331,7 +325,4 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         return [Detections(*boxes) for boxes in zip(classes, scores, corners, strict=True)]
 
     def provenance(self) -> dict[str, Any]:
-        import transformers
-
-        about = {"processor": type(self._processor).__name__, "transformers": transformers.__version__}
-        return {**super().provenance(), **about}
+        return {**super().provenance(), "processor": type(self._processor).__name__}

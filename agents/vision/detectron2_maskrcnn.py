@@ -65,6 +65,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         """The config of Detectron2's model zoo."""
 
     licence = "CC-BY-SA-3.0"
+    reports = ("detectron2", "torch")
     # As torchvision's Mask R-CNN.
     memory = 4 * GIB
     device_memory = 6 * GIB
@@ -136,12 +137,6 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         ]
         instances = [output["instances"] for output in self.model(images)]
         return [Detections(image.pred_classes, image.scores, image.pred_boxes.tensor) for image in instances]
-
-    def provenance(self) -> dict[str, Any]:
-        import detectron2
-        import torch
-
-        return {**super().provenance(), "detectron2": detectron2.__version__, "torch": torch.__version__}
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

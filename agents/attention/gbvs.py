@@ -27,10 +27,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     """Harel, Koch and Perona 2006, with the settings of their program; see ``models.graph_saliency``.
 
     What the paper leaves open is ours in ``gbvs`` and the program's in ``gbvs-harel``; whether the grey pictures of the
-    Turing-like tests were files of one channel is not known.
-
-    The map knows nothing of a target: in search it is the same as in free viewing, and only the path ends when the
-    target is found.
+    Turing-like tests were files of one channel is not known. The map knows nothing of a target.
     """
 
     class Settings(scanpath.ScanSettings):

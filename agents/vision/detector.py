@@ -235,8 +235,6 @@ class TorchvisionMaskRCNNAgent(
         from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
         from torchvision.ops import FrozenBatchNorm2d
 
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
         backbone = resnet_fpn_backbone(backbone_name="resnet50", weights=None)
         model = FasterRCNN(backbone, num_classes=len(self.names), box_score_thresh=self.settings.threshold)
         for module in model.modules():  # as torchvision does where it loads the published weights by itself
@@ -284,8 +282,6 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
     def open(self) -> None:
         import transformers
 
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
         self._processor = load_part(transformers.AutoImageProcessor, self.folder(), "image processor", backend="pil")
         chosen = {"shortest_edge": self.settings.short_edge, "longest_edge": self.settings.long_edge}
         edges = {name: edge for name, edge in chosen.items() if edge is not None}

@@ -113,8 +113,6 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         self.names = tuple(MetadataCatalog.get(config.DATASETS.TEST[0]).thing_classes)
 
     def load(self, device: str) -> None:
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
         from detectron2.modeling import build_model
 
         model = build_model(self._config)

@@ -1,8 +1,7 @@
 """DeepGaze III, assembled from its authors' package ``deepgaze_pytorch``, and made to look at each picture once.
 
-The package has no licence that would allow its code to be passed on, so it is imported where it is installed. Its own
-constructor would fetch and execute the DenseNet of another repository; the parts are put together here instead, around
-torchvision's DenseNet-201, whose weights have the same names.
+The package's licence does not allow its code to be passed on. Its own constructor would fetch and execute the DenseNet
+of another repository; the parts are put together here around torchvision's, whose weights have the same names.
 """
 
 from __future__ import annotations
@@ -50,10 +49,8 @@ def build() -> nn.Module:
 
 
 class OnePass:
-    """The model, ``loaded`` with its weights, which computes the features of each picture only once.
-
-    Between two fixations only the history changes. ``begin`` with a batch of pictures, then ask for densities.
-    """
+    """The ``loaded`` model, which computes the features of each picture once: between two fixations only the history
+    changes. ``begin`` with a batch of pictures, then ask for densities."""
 
     def __init__(self, loaded: Any) -> None:
         self.model = loaded
@@ -64,10 +61,7 @@ class OnePass:
         loaded.features, loaded.saliency_networks = self.features, nn.ModuleList(self.saliency)
 
     def begin(self, pictures: Tensor, bias: Tensor) -> None:
-        """``pictures`` [all, 3, height, width] are RGB in 0..255, ``bias`` [height, width] is a log density.
-
-        With no pictures nothing is kept any longer.
-        """
+        """``pictures`` [all, 3, height, width] are RGB in 0..255, ``bias`` [height, width] is a log density."""
         self.pictures, self.bias = pictures, bias
         for part in (self.features, *self.saliency):
             part.kept = None

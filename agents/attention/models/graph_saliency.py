@@ -93,9 +93,6 @@ def grid_shape(height: int, width: int) -> tuple[int, int]:
     return max(1, round(GRID_SIDE * height / longer)), max(1, round(GRID_SIDE * width / longer))
 
 
-# --- features ---------------------------------------------------------------------------------------------------------
-
-
 def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[int]]:
     """Feature maps on the grid [batch, maps, rows, columns], each in units of its full scale, and the channel of each
     (0 colour, 1 intensity, 2 orientation)."""
@@ -214,9 +211,6 @@ def _gabors(device: torch.device) -> Tensor:
     return uploaded([torch.stack(pairs).view(4, 2, *kernel.shape)], device)[0]
 
 
-# --- the two walks ----------------------------------------------------------------------------------------------------
-
-
 def activation(maps: Tensor) -> Tensor:
     """The equilibrium of the first walk on each map [chains, rows, columns]; each sums to 1 (all 0 for a flat map)."""
     nearness = _nearness(*maps.shape[1:], ACTIVATION_SIGMA, maps.device)
@@ -257,9 +251,6 @@ def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Te
     x = torch.arange(columns, dtype=torch.float64).repeat(rows)
     squared = (y[:, None] - y) ** 2 + (x[:, None] - x) ** 2
     return uploaded([torch.exp(-squared / (2 * spread**2))], device)[0]
-
-
-# --- from the sum to the frame ----------------------------------------------------------------------------------------
 
 
 def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tensor:

@@ -87,11 +87,9 @@ def saccade_prior(viewing: str) -> NDArray[np.float64]:
 def scanpaths(
     maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
 ) -> list[ScanpathAnswer | AnswerError]:
-    """One scanpath for each map of a batch, on the device of the maps.
+    """One scanpath for each of the ``maps`` [batch, 64, 64] from 0 to 1, whatever else is in the batch.
 
-    ``maps`` is [batch, 64, 64], from 0 to 1; ``plans`` and ``memories`` have one entry for each. ``priors`` is
-    [batch, 128, 128] with no saccade at (64, 64). A map that is not finite gets an AnswerError ``bad_map`` in its
-    place. Nothing depends on what else is in the batch.
+    ``priors`` is [batch, 128, 128]. A map that is not finite gets an AnswerError ``bad_map`` in its place.
     """
     paths = _ReturningPaths(maps, plans, memories, priors, weights)
     while paths.going():
@@ -154,9 +152,6 @@ class _ReturningPaths(DevicePaths):
 def _pixel(cell: int, frame: Pixel) -> Pixel:
     row, column = divmod(cell, GRID)
     return cell_centre(column, GRID, frame[0]), cell_centre(row, GRID, frame[1])
-
-
-# --- the maps ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -95,12 +95,10 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
             os.replace(made, path)
 
     def open(self) -> None:
-        try:
-            import detectron2
-            from detectron2.config import get_cfg
-            from detectron2.data import MetadataCatalog, transforms
-        except ImportError as error:
-            raise UnavailableError(f"{INSTALL} (importing it: {error})") from None
+        import detectron2
+        from detectron2.config import get_cfg
+        from detectron2.data import MetadataCatalog, transforms
+
         config = get_cfg()
         config.merge_from_file(str(Path(detectron2.__file__).parent / "model_zoo" / "configs" / self.settings.config))
         config.MODEL.WEIGHTS, config.MODEL.DEVICE = "", "cpu"

@@ -101,11 +101,9 @@ def read_bias(path: Path) -> NDArray[np.float64]:
         bias = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise UnavailableError(f"{path} cannot be read: {error}") from None
-    is_table = isinstance(bias, np.ndarray) and bias.ndim == 2 and bias.size and np.issubdtype(bias.dtype, np.floating)
-    if not is_table or not np.isfinite(bias.max()):
+    if bias.ndim != 2 or bias.dtype.kind != "f" or not np.isfinite(bias.max(initial=-np.inf)):
         raise UnavailableError(f"{path} is no log density: an array [rows, columns] of floats without NaN or infinity")
-    table: NDArray[np.float64] = bias.astype(np.float64)
-    return table
+    return bias.astype(np.float64)  # type: ignore[no-any-return]
 
 
 def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from agents.attention.models.resizing import area_weights, cubic_weights
+from agents.attention.models.resizing import area_weights, cubic_weights, min_max
 from agents.transfer import uploaded
 
 Normalisation = Literal["power", "graph"]
@@ -260,8 +260,8 @@ def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tens
     spread = BLUR_SIGMA * max(rows, columns)
     reach = round(2 * spread) if program == "harel" else math.ceil(3 * spread)
     down, across = (_blur_weights(side, spread, reach, master.device) for side in (rows, columns))
-    blurred = _min_max(down @ _min_max(master * ramp) @ across.T)
-    return _min_max(resize(blurred, height, width, program))
+    blurred = min_max(down @ min_max(master * ramp) @ across.T)
+    return min_max(resize(blurred, height, width, program))
 
 
 def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -> Tensor:
@@ -276,13 +276,6 @@ def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -
         for source, length in zip(planes.shape[-2:], (height, width), strict=True)
     )
     return down @ (planes @ across.T) if width < planes.shape[-1] else (down @ planes) @ across.T
-
-
-def _min_max(maps: Tensor) -> Tensor:
-    """Each map shifted and scaled to 0..1, in its place; 0 where it is flat."""
-    low, high = maps.amin((-2, -1), keepdim=True), maps.amax((-2, -1), keepdim=True)
-    extent = high - low
-    return maps.sub_(low).div_(torch.where(extent > 0, extent, 1.0))
 
 
 @lru_cache(maxsize=64)

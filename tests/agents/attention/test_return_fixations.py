@@ -106,21 +106,6 @@ def test_every_path_is_the_plain_loops(items, weights):
         assert sum(times for (why, _), times in cuda.waits.items() if why in ("to cpu", "event")) <= 1
 
 
-def test_a_fixation_stands_at_its_cells_centre_in_any_frame():
-    saliency = np.zeros((64, 64))
-    saliency[63, 63], saliency[0, 1] = 1.0, 0.5
-    frames = [(1280, 1024), (64, 64), (100, 30), (1, 1), (3000, 5)]
-    paths = return_model.scanpaths(
-        torch.from_numpy(np.stack([saliency] * len(frames))),
-        [Plan(frame, 10, 3) for frame in frames],
-        [return_model.MEMORIES["natural"]] * len(frames),
-        torch.from_numpy(NO_PRIOR).expand(len(frames), -1, -1),
-        return_model.Weights(),
-    )
-    for (width, height), path in zip(frames, paths, strict=True):
-        assert path.fixations == [list(reference.pixel(cell, width, height)) for cell in (2016, 4095, 1)]
-
-
 def test_the_published_fixations_of_one_picture():
     """gray004 of kreimanlab/RefixationModel (MIT, (c) 2020 Kreiman Lab): the authors' map is in the file beside this
     one, and the last of their fixations, 3675, is not ours."""
@@ -179,16 +164,6 @@ def test_free_viewing_is_the_plain_model(make, pictures, vgg_weights, shown):
     expected, lead = reference.choose(saliency, prior, 0.02, 0.5, 15)
     assert lead > 1e-5  # between float64 and float32 the maps differ by less
     assert answer["fixations"] == [list(reference.pixel(cell, width, height)) for cell in expected]
-
-
-@pytest.mark.parametrize(("shown", "sizes", "border"), [(1, (16,), 300), (2, (16, 40), 0)])
-def test_the_saliency_map_is_the_plain_one(make, pictures, vgg_weights, shown, sizes, border):
-    made = make(sizes=sizes, border=border)
-    seen, *_ = made.prepare(stimulus(pictures[shown]))
-    with torch.inference_mode():
-        [found] = return_model.maps(made.features, [seen], similarity.Method(), border)
-    expected = reference.saliency(pixels(pictures[shown]), vgg_weights, sizes, border)
-    assert np.abs(found.numpy() - expected).max() < 1e-4
 
 
 def test_every_setting_of_the_score_counts(make, pictures, vgg_weights):

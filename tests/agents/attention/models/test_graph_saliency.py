@@ -83,17 +83,6 @@ def test_every_size_has_a_map(shape, normalisation):
     assert (found.min(), found.max()) == (0, 1)
 
 
-def test_an_odd_one_out_is_the_most_salient():
-    image = np.full((240, 320, 3), 110, np.uint8)
-    for y in range(20, 240, 40):
-        for x in range(20, 320, 40):
-            cv2.circle(image, (x, y), 8, (90, 140, 90), -1)
-    cv2.circle(image, (220, 100), 8, (200, 60, 60), -1)
-    y, x = np.unravel_index(run(image)[0].argmax(), (240, 320))
-    assert abs(x - 220) <= 12
-    assert abs(y - 100) <= 12
-
-
 def test_weights_choose_channels():
     image = scene(96, 128, seed=11)
     brightest = run(

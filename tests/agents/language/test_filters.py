@@ -21,7 +21,7 @@ from agents.language.filters.policies import (
     judge_conversation,
     papers_policy,
 )
-from agents.language.filters.texts import disclosures, farewell, labels, sentences, words
+from agents.language.filters.texts import disclosures, farewell, sentences, words
 
 # Any text at all, lone surrogates included, and texts that are full of what the filters look for.
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
@@ -96,18 +96,6 @@ def test_words(text: str, expected: list[str]) -> None:
 @given(TEXT)
 def test_sentences_hold_every_word_once(text: str) -> None:
     assert [word for sentence in sentences(text) for word in words(sentence)] == words(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Hi! Alice: how are you?", ["Alice"]),
-        ("ALICE: ok\nbob : yes\n**Alice:** no", ["Alice", "bob", "Alice"]),
-        ("Hi Alice, ask bob: he knows. Al: no", []),
-    ],
-)
-def test_labels(text: str, expected: list[str]) -> None:
-    assert labels(text, ["Alice", "bob", ""]) == expected
 
 
 # repetition

@@ -25,7 +25,6 @@ from agents.language.person import (
     EMOJI,
     HistoryMessage,
     Speaker,
-    burstiness,
     history_lines,
     measure,
     read_history,
@@ -123,21 +122,6 @@ def test_the_style_of_messages() -> None:
     assert style.burstiness == pytest.approx((spread - mean) / (spread + mean))
     nothing = measure([])
     assert {getattr(nothing, name) for name in ("words_mean", "emoji", "burstiness", "gap_s", "capitals")} == {None}
-
-
-@pytest.mark.parametrize(
-    ("gaps", "expected"),
-    [
-        ([1.0, 3.0], -1 / 3),  # of a and b, a below b, it is -a / b
-        ([0.5, 50.0], -0.01),
-        ([7.0] * 9, -1),
-        ([0.0] * 9999 + [1.0], (9999**0.5 - 1) / (9999**0.5 + 1)),  # sd is sqrt(9999) times the mean
-        ([5.0], None),
-        ([0.0, 0.0], None),
-    ],
-)
-def test_burstiness_has_a_closed_form(gaps: list[float], expected: float | None) -> None:
-    assert burstiness(gaps) == (None if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize(

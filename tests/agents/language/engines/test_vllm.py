@@ -204,35 +204,6 @@ def test_a_text_is_held_to_its_schema(loop: asyncio.Runner, engine: VLLMEngine) 
 
 
 @tiny_vllm.needed
-@pytest.mark.parametrize("temperature", [0.0, 0.6])
-def test_each_field_becomes_vllms(temperature: float) -> None:
-    sampling = Sampling(temperature, 0.9, 7, -1.5, 2.0, 30, 300, ("Ann:", "", "\n", "Bob:"), "Ann:")
-    with tiny_vllm.told():
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
-
-        made, plain = vllm_engine.sampling_params(sampling, (1 << 70) + 5, [7, 9]), SamplingParams()
-    expected = {
-        "temperature": temperature,
-        "top_p": 0.9 if temperature else 1.0,
-        "top_k": 7 if temperature else 0,
-        "frequency_penalty": -1.5,
-        "presence_penalty": 2.0,
-        "max_tokens": 30,
-        "min_tokens": 30,
-        "stop": ["\n", "Bob:"],
-        "stop_token_ids": [7, 9],
-        "output_kind": RequestOutputKind.FINAL_ONLY,
-        "seed": 5,
-    }
-    assert {field: getattr(made, field) for field in expected} == expected
-    # Every other field is as vLLM has it by default.
-    derived = {"output_text_buffer_length", "_all_stop_token_ids"}
-    for field in set(SamplingParams.__struct_fields__) - set(expected) - derived:
-        assert getattr(made, field) == getattr(plain, field), field
-
-
-@tiny_vllm.needed
 def test_the_settings_become_vllms_arguments(folder: Path) -> None:
     engine = _engine(folder, chat=True, tensor_parallel=2, sequences=77, positions=300, load_format="dummy")
     with tiny_vllm.told():

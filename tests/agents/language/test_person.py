@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import sys
@@ -311,17 +310,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
 
 def served(url: str, history: Path, **settings: Any) -> Any:
     chosen = {"base_url": url, "person": str(history), "retries": 0, **settings}
-    agent: Any = catalogue.get("gpt-4o-online").make(chosen)
-
-    async def reply() -> Any:
-        agent.open()
-        agent.load("cpu")
-        try:
-            return await agent.respond_one(talk(1), Draw(1, options={"speaker": "A"}))
-        finally:
-            await agent.aclose()
-
-    return asyncio.run(reply())
+    return bad.replied(catalogue.get("gpt-4o-online").make(chosen), talk(1), Draw(1, options={"speaker": "A"}))[0]
 
 
 @pytest.mark.usefixtures("nothing_leaves")

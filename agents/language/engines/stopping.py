@@ -9,21 +9,8 @@ import torch
 from torch import Tensor
 from transformers import StoppingCriteria
 
-from agents.language.engines.text_request import Sampling, TextRequest, settled
+from agents.language.engines.text_request import TextRequest, settled
 from agents.transfer import Download, uploaded
-
-Decode = Callable[[Sequence[int]], str]
-
-
-def first_stop(tokens: Sequence[int], sampling: Sampling, decode: Decode) -> int | None:
-    """Where in the text of ``tokens`` the first stop begins, or None.
-
-    As in vLLM, a stop that is complete within the text of ``min_tokens`` is passed over.
-    """
-    if not sampling.stops:
-        return None
-    floor = len(decode(tokens[: sampling.min_tokens])) if sampling.min_tokens else 0
-    return sampling.stop_in(decode(tokens), floor)
 
 
 class RowEnds(StoppingCriteria):
@@ -34,7 +21,12 @@ class RowEnds(StoppingCriteria):
     """
 
     def __init__(
-        self, requests: Sequence[TextRequest], ends: Sequence[int], start: int, decode: Decode, device: torch.device
+        self,
+        requests: Sequence[TextRequest],
+        ends: Sequence[int],
+        start: int,
+        decode: Callable[[Sequence[int]], str],
+        device: torch.device,
     ) -> None:
         self._requests = requests
         most = [request.sampling.max_tokens for request in requests]
@@ -75,9 +67,9 @@ class RowEnds(StoppingCriteria):
                 continue
             tokens.append(token)
             request, is_end = self._requests[row], token in self._end_tokens
-            stop = first_stop(tokens, request.sampling, self._decode)
+            text = self._decode(tokens)
+            stop = request.sampling.stop_in(text)
             if request.say is not None and not is_end:
-                text = self._decode(tokens)
                 request.say(settled(text, request.sampling.stops) if stop is None else text[:stop])
             if is_end or stop is not None or len(tokens) >= request.sampling.max_tokens:
                 self._lengths[row] = len(self._read.pop(row))

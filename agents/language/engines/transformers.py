@@ -204,12 +204,6 @@ class TransformersEngine(LocalEngine):
         )
         self._model = model
 
-    async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
-        [text] = self.generate_batch([request], [seed])
-        if isinstance(text, Exception):
-            raise text
-        return text
-
     def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
         """A text for each request, or the AnswerError why there is none."""
         import torch
@@ -317,12 +311,10 @@ class TransformersEngine(LocalEngine):
             yield {"past_key_values": shared_cache(self._model.config)}
 
     def _text(self, row: PromptRow, tokens: list[int]) -> GeneratedText:
-        from agents.language.engines.stopping import first_stop
-
         end = next((index for index, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens[:end]
         text = self._decode(tokens)
-        stop = first_stop(tokens, row.request.sampling, self._decode)
+        stop = row.request.sampling.stop_in(text)
         # Without a stop, a character whose last bytes are missing is dropped.
         text = text.rstrip("\ufffd") if stop is None else text[:stop]
         finish: Finish = "length" if end is None and stop is None else "stop"

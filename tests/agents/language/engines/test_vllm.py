@@ -55,7 +55,7 @@ GREEDY = [
     Sampling(temperature=0.0, max_tokens=20, frequency_penalty=2, presence_penalty=2),
     Sampling(temperature=0.0, max_tokens=24, stops=("a", "Guess:")),
     Sampling(temperature=0.0, max_tokens=7, min_tokens=7, frequency_penalty=-1.5),
-    Sampling(temperature=0.0, max_tokens=30, presence_penalty=1.5, stops=("o", ""), min_tokens=3),
+    Sampling(temperature=0.0, max_tokens=30, presence_penalty=1.5, stops=("o", "")),
     Sampling(temperature=0.0, max_tokens=1),
     Sampling(temperature=0.0, max_tokens=16, top_k=3, top_p=0.4, stops=("e", "t", " ")),
 ]
@@ -63,7 +63,7 @@ DRAWN = [
     Sampling(temperature=1.0, max_tokens=12),
     Sampling(temperature=0.7, top_k=20, max_tokens=24, stops=("a", "Guess:")),
     Sampling(temperature=1.3, top_p=0.9, max_tokens=7, min_tokens=7),
-    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",), min_tokens=3),
+    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",)),
     Sampling(temperature=2.0, max_tokens=16, presence_penalty=-1, stops=("e", "t", " ")),
     Sampling(temperature=0.0, max_tokens=18),
 ]

@@ -106,21 +106,21 @@ def test_the_style_of_messages() -> None:
     )  # fmt: skip
     assert [len(turn) for turn in turns(messages)] == [2, 1, 2, 1, 1]
     style = measure(messages)
-    assert (style.messages, style.turns, style.messages_per_turn) == (5, 3, 5 / 3)
-    assert (style.words_mean, style.words_median) == ((1 + 3 + 2 + 2 + 5) / 5, 2)
-    assert (style.letters_mean, style.letters_median) == ((2 + 12 + 9 + 6 + 9) / 5, 9)
-    assert style.punctuation == 3 / 5  # ? , .
-    assert style.ends_with_mark == 2 / 5
-    assert style.begins_with_capital == pytest.approx(1 / 3)  # of Hi, how and ok
-    assert style.capitals == 4 / (2 + 9 + 6)
-    assert style.emoji == 2 / 5
-    assert style.gap_s == 8  # of 10 and 6
+    assert (style["messages"], style["turns"], style["messages_per_turn"]) == (5, 3, 5 / 3)
+    assert (style["words_mean"], style["words_median"]) == ((1 + 3 + 2 + 2 + 5) / 5, 2)
+    assert (style["letters_mean"], style["letters_median"]) == ((2 + 12 + 9 + 6 + 9) / 5, 9)
+    assert style["punctuation"] == 3 / 5  # ? , .
+    assert style["ends_with_mark"] == 2 / 5
+    assert style["begins_with_capital"] == pytest.approx(1 / 3)  # of Hi, how and ok
+    assert style["capitals"] == 4 / (2 + 9 + 6)
+    assert style["emoji"] == 2 / 5
+    assert style["gap_s"] == 8  # of 10 and 6
     gaps = [10, 30, 6]
     mean = sum(gaps) / 3
     spread = (sum((gap - mean) ** 2 for gap in gaps) / 3) ** 0.5
-    assert style.burstiness == pytest.approx((spread - mean) / (spread + mean))
+    assert style["burstiness"] == pytest.approx((spread - mean) / (spread + mean))
     nothing = measure([])
-    assert {getattr(nothing, name) for name in ("words_mean", "emoji", "burstiness", "gap_s", "capitals")} == {None}
+    assert {nothing[name] for name in ("words_mean", "emoji", "burstiness", "gap_s", "capitals")} == {None}
 
 
 @pytest.mark.parametrize(

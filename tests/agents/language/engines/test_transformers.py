@@ -18,11 +18,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import UnavailableError
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TODAY, TransformersEngine
 
-FAMILIES = ("gpt2", "llama", "blenderbot")
+FAMILIES = ("gpt2", "llama")  # whose texts are drawn
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 PROMPTS = [
@@ -73,9 +73,8 @@ def _say(
     engine: TransformersEngine, asked: Sequence[TextRequest], seeds: Sequence[int] | None = None
 ) -> list[GeneratedText]:
     said = engine.generate_batch(asked, list(range(len(asked))) if seeds is None else seeds)
-    for one in said:
-        assert isinstance(one, GeneratedText), one
-    return [one for one in said if isinstance(one, GeneratedText)]
+    assert all(isinstance(one, GeneratedText) for one in said), said
+    return said
 
 
 def _one(engine: TransformersEngine, prompt: str, sampling: Sampling, seed: int = 0) -> GeneratedText:
@@ -196,11 +195,7 @@ class Plain:
     def logits(self, prompt: list[int], said: list[int]) -> list[float]:
         """The logits of the token after ``said``, without any cache."""
         with torch.inference_mode():
-            if self.config.is_encoder_decoder:
-                start = self.config.decoder_start_token_id
-                out = self.model(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([[start, *said]]))
-            else:
-                out = self.model(input_ids=torch.tensor([[*prompt, *said]]))
+            out = self.model(input_ids=torch.tensor([[*prompt, *said]]))
         values: list[float] = out.logits[0, -1].tolist()
         return values
 
@@ -358,17 +353,15 @@ def test_a_prompt_too_long_loses_its_beginning(tmp_path: Path, family: str) -> N
     engine = _loaded(tiny_language.MAKERS[family](tmp_path, positions=40))  # type: ignore[call-arg]
     plain = Plain(tmp_path)
     sampling = Sampling(temperature=0, min_tokens=10, max_tokens=10)
-    room = 40 if family == "blenderbot" else 30
     for words in (1, 8, 9, 10, 30, 60):
         prompt = " ".join(["music", "books", "dog"][i % 3] for i in range(words))
         ids = plain.ids(prompt)
         asked = TextRequest(prompt, sampling=sampling)
-        assert engine.excess(asked) == max(0, len(ids) - room)
+        assert engine.excess(asked) == max(0, len(ids) - 30)
         said = _one(engine, prompt, sampling)
-        assert said.prompt_tokens == min(len(ids), room)
-        assert said.raw == _penalised(plain, ids[-room:], 10)
+        assert said.prompt_tokens == min(len(ids), 30)
+        assert said.raw == _penalised(plain, ids[-30:], 10)
     [full] = engine.generate_batch([TextRequest("Hi", sampling=Sampling(max_tokens=41))], [0])
-    assert isinstance(full, AnswerError)
     assert full.code == "no_room"
 
 
@@ -383,7 +376,6 @@ def test_tokens_without_an_embedding_fail_their_row(folders: dict[str, Path], tm
     asked = [TextRequest(prompt, sampling=GREEDY) for prompt in (*prompts, "Hi zebra")]
     replies = engine.generate_batch(asked, [0, 1, 2])
     assert replies[:2] == _say(_loaded(folders["gpt2"]), asked[:2])
-    assert isinstance(replies[2], AnswerError)
     assert replies[2].code == "bad_prompt"
 
 
@@ -399,7 +391,6 @@ def test_logits_that_are_no_numbers_fail_their_own_row_only(
     weights["model.embed_tokens.weight"][engine.tokens(TextRequest("q"))[-1]] = torch.nan
     asked[2] = TextRequest("xq", sampling=sampling)
     replies = _loaded(_changed(folders["llama"], tmp_path, weights), beams=beams).generate_batch(asked, list(range(8)))
-    assert isinstance(replies[2], AnswerError)
     assert replies[2].code == "bad_logits"
     kept = [index for index in range(8) if index != 2 and "q" not in (whole[index].raw or "")]
     assert len(kept) >= 5

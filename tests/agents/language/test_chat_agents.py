@@ -12,7 +12,7 @@ import tiny_language
 from transformers import AutoTokenizer
 
 from agents import catalogue
-from agents.answers import TurnAnswer, WordAnswer
+from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
 from agents.language.chat import ChatAgent, CompletionAgent
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
@@ -66,13 +66,6 @@ def _conversation(turns: int = 0, **fields: Any) -> ConversationStimulus:
     return ConversationStimulus.model_validate_json(json.dumps({**given, **fields}))
 
 
-def _word(cue: str = "dame", *, prompted: bool = False) -> WordStimulus:
-    if not prompted:
-        return WordStimulus(id=cue, task="word_association", cue=cue)
-    examples = [("come", "home"), ("hot", "cold"), ("see", "look")]
-    return WordStimulus(id=cue, task="word_association", cue=cue, version="prompted", examples=examples)
-
-
 def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
     return Draw(seed=seed, options={"speaker": "AB"[turn % 2], "turn": turn}, **more)
 
@@ -85,31 +78,6 @@ def _replies(agent: TextAgent[Any], batch: Sequence[Stimulus], draws: Sequence[D
     replies = agent.respond([agent.prepare(stimulus) for stimulus in batch], draws)
     assert all(isinstance(reply, Reply) for reply in replies), replies
     return [*replies]
-
-
-# a batch
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_a_batch_says_what_each_is_answered_alone(agents: dict[str, TextAgent[Any]], name: str) -> None:
-    agent = agents[name]
-    batch: list[Stimulus] = [
-        _conversation(turn, names=[f"Ann{turn}", "Bob"], topic=["books", None, "music"][turn % 3]) for turn in range(8)
-    ]
-    draws = [_draw(100 + turn, turn, attempt=turn % 5) for turn in range(8)]
-    if name in PROMPT_AGENTS:
-        batch += [_word("dame"), _word("dame", prompted=True), _word("cash", prompted=True)]
-        draws += [Draw(seed=1), Draw(seed=2), Draw(seed=3, attempt=4)]
-    together = _replies(agent, batch, draws)
-    assert [_replies(agent, [one], [draw])[0] for one, draw in zip(batch, draws, strict=True)] == together
-    assert len({str(reply.answer) for reply in together}) == len(batch)
-    for reply in together[:8]:
-        assert isinstance(reply.answer, TurnAnswer)
-        assert reply.answer.text == " ".join(reply.answer.text.split())
-        assert reply.answer.finish is not None
-    for reply in together[8:]:
-        assert isinstance(reply.answer, WordAnswer)
-    assert not agent.continuous()
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -136,7 +104,8 @@ def test_the_temperature_rises_with_the_attempts(agents: dict[str, TextAgent[Any
     assert found == pytest.approx([0.6, 0.68, 0.76, 0.84, 0.92, 1.0])
     completion = [agents["completion"].fitted_request(_conversation(1), _draw(attempt=k)) for k in range(6)]
     assert [request.sampling.temperature for request in completion] == [0.8] * 3 + [1.0] * 3
-    words = [agent.fitted_request(_word(), Draw(seed=0, attempt=k)).sampling for k in range(6)]
+    word = WordStimulus(id="w", task="word_association", cue="dame")
+    words = [agent.fitted_request(word, Draw(seed=0, attempt=k)).sampling for k in range(6)]
     assert {one.temperature for one in words} == {1.0}
     assert {one.frequency_penalty for one in words} == {0.0}
 

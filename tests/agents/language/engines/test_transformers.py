@@ -1,13 +1,12 @@
 """The engine of transformers: tiny models of the real architectures, loaded by the real path.
 
-What it says is compared with transformers' own ``generate``, called for one prompt, and with plain, slow loops.
+What it says is compared with transformers' own ``generate``, called for one prompt.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -171,7 +170,7 @@ class Plain:
         found: list[int] = self.tokenizer(prompt)["input_ids"]
         return [*found, self.tokenizer.eos_token_id] if self.config.is_encoder_decoder else found
 
-    def said(self, prompt: str, *, own: bool = False, **options: Any) -> tuple[str, int, str]:
+    def said(self, prompt: str | list[int], *, own: bool = False, **options: Any) -> tuple[str, int, str]:
         """The text with special tokens up to its end, its number of tokens, and how it ended; ``own``: as the
         checkpoint's own configuration has it."""
         import transformers
@@ -184,7 +183,7 @@ class Plain:
                 decoder_start_token_id=getattr(self.config, "decoder_start_token_id", None),
                 do_sample=False,
             )
-        ids = torch.tensor([self.ids(prompt)])
+        ids = torch.tensor([self.ids(prompt) if isinstance(prompt, str) else prompt])
         with torch.inference_mode():
             out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), **options)[0].tolist()
         tokens = out[1:] if self.config.is_encoder_decoder else out[ids.shape[1] :]
@@ -192,51 +191,9 @@ class Plain:
         tokens = tokens if end is None else tokens[:end]
         return self.tokenizer.decode(tokens), len(tokens), "length" if end is None else "stop"
 
-    def logits(self, prompt: list[int], said: list[int]) -> list[float]:
-        """The logits of the token after ``said``, without any cache."""
-        with torch.inference_mode():
-            out = self.model(input_ids=torch.tensor([[*prompt, *said]]))
-        values: list[float] = out.logits[0, -1].tolist()
-        return values
-
 
 def _listed(value: int | list[int] | None) -> list[int]:
     return [] if value is None else [value] if isinstance(value, int) else value
-
-
-# penalties
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("frequency", "presence"), [(2.0, 2.0), (0.7, 0.0), (0.0, 1.5), (-1.0, 0.5)])
-def test_penalties_are_taken_from_tokens_that_the_reply_has(
-    folders: dict[str, Path], engines: dict[str, TransformersEngine], family: str, frequency: float, presence: float
-) -> None:
-    plain = Plain(folders[family])
-    sampling = Sampling(
-        temperature=0, frequency_penalty=frequency, presence_penalty=presence, max_tokens=20, min_tokens=20
-    )
-    asked = [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS[:4]]
-    said = _say(engines[family], asked)
-    expected = [_penalised(plain, plain.ids(prompt), 20, frequency, presence) for prompt in PROMPTS[:4]]
-    assert [one.raw for one in said] == expected
-    unpenalised = Sampling(temperature=0, max_tokens=20, min_tokens=20)
-    assert [
-        one.raw for one in _say(engines[family], [TextRequest(p, sampling=unpenalised) for p in PROMPTS[:4]])
-    ] != expected
-
-
-def _penalised(plain: Plain, prompt: list[int], count: int, frequency: float = 0, presence: float = 0) -> str:
-    """A plain loop: for each token that was generated n times its logit loses n * frequency + presence."""
-    said: list[int] = []
-    while len(said) < count:
-        logits = plain.logits(prompt, said)
-        for token, times in Counter(said).items():
-            logits[token] -= times * frequency + presence
-        for end in plain.ends:
-            logits[end] = float("-inf")
-        said.append(max(range(len(logits)), key=logits.__getitem__))
-    return str(plain.tokenizer.decode(said))
 
 
 # ends
@@ -360,7 +317,7 @@ def test_a_prompt_too_long_loses_its_beginning(tmp_path: Path, family: str) -> N
         assert engine.excess(asked) == max(0, len(ids) - 30)
         said = _one(engine, prompt, sampling)
         assert said.prompt_tokens == min(len(ids), 30)
-        assert said.raw == _penalised(plain, ids[-30:], 10)
+        assert said.raw == plain.said(ids[-30:], num_beams=1, min_new_tokens=10, max_new_tokens=10)[0]
     [full] = engine.generate_batch([TextRequest("Hi", sampling=Sampling(max_tokens=41))], [0])
     assert full.code == "no_room"
 

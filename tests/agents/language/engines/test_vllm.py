@@ -19,16 +19,15 @@ import pytest
 import tiny_language
 import tiny_vllm
 
-from agents.contract import GIB, Draw
+from agents.contract import GIB
 from agents.errors import AnswerError
-from agents.language.chat import ChatAgent, CompletionAgent
+from agents.language.chat import ChatAgent
 from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
-from agents.stimuli import ConversationStimulus, WordStimulus
 from serving.scheduling.recovery import is_fatal
 
 pytestmark = [
@@ -236,48 +235,6 @@ def test_without_vllm_it_is_said_before_anything_loads(folder: Path, monkeypatch
 def _agent(cls: Any, folder: Path, **chosen: Any) -> Any:
     options = {"engine": "vllm", "vllm": {**tiny_vllm.SMALL, "cache_gib": 2}, "min_words": 0, **chosen}
     return cls(cls.Settings(checkpoint=str(folder), **options), "agent")
-
-
-@pytest.mark.parametrize("cls", [ChatAgent, CompletionAgent])
-def test_an_agent_replies_as_it_does_on_the_transformers_engine(
-    loop: asyncio.Runner,
-    engine: VLLMEngine,
-    plain: TransformersEngine,
-    folder: Path,
-    cls: Any,
-) -> None:
-    cold = {
-        "temperature": 0.0,
-        "max_tokens": 30,
-        **({"hottest": 0.0, "word_temperature": 0.0} if cls is ChatAgent else {"retry_temperature": 0}),
-    }
-
-    class Shared(cls):  # type: ignore[misc, valid-type]
-        """With an engine that is loaded already."""
-
-        def make_engine(self) -> Any:
-            return engine if self.continuous() else plain
-
-    agent, other = _agent(Shared, folder, **cold), _agent(Shared, folder, engine="transformers", **cold)
-    agent.open()
-    other.open()
-    history = [{"speaker": "AB"[turn % 2], "text": f"I like music, {turn}."} for turn in range(60)]
-    stimuli: list[Any] = [
-        ConversationStimulus.model_validate_json(
-            json.dumps({"id": "c", "task": "conversation", "topic": "sports", "history": history[:count]})
-        )
-        for count in (0, 1, 60)
-    ]
-    stimuli.append(WordStimulus(id="w", task="word_association", cue="dame"))
-    draws = [Draw(seed, options={"speaker": "B", "turn": 4}) for seed in range(4)]
-
-    async def ask() -> list[Any]:
-        return await asyncio.gather(*(agent.respond_one(one, draw) for one, draw in zip(stimuli, draws, strict=True)))
-
-    replies = loop.run(ask())
-    assert replies == other.respond(stimuli, draws)
-    assert replies[2].raw["messages_left_out"] > 0
-    assert replies[2].answer.finish.endswith("prompt cut")
 
 
 # how it ends

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -354,16 +353,6 @@ def test_a_server_elsewhere_is_refused_before_anything_is_sent(name: str, url: s
     assert problem.message.startswith(f"a person's history would leave this machine: {url} is elsewhere")
     assert "person_leaves=true" in problem.message
     catalogue.get(name).make({**chosen, "person_leaves": True})
-
-
-def test_room_in_memory_is_kept_for_the_history(llama: Path, history: Path, tmp_path: Path) -> None:
-    long = tmp_path / "long"
-    shutil.copytree(llama, long)
-    config = json.loads((long / "config.json").read_text())
-    (long / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 65536}))
-    cases: list[tuple[Path | None, dict[str, Any]]] = [(None, {}), (history, {}), (history, {"person_turns": 200})]
-    room = [agent_of(long, person, **more).item_memory() or 0 for person, more in cases]
-    assert 0 < room[0] < room[1] < room[2]
 
 
 def test_a_server_does_not_tell_where_the_history_is(llama: Path, history: Path) -> None:

@@ -84,15 +84,6 @@ def test_word_association_is_asked_in_the_papers_words() -> None:
 # any conversation
 
 
-def test_a_line_with_an_unknown_value_is_left_out() -> None:
-    template = "You are {name}.\nYou are {age} years old.\nTalk about {topic} with {other}, {name}."
-    assert prompts.filled(template, name="Al", age=None, topic="{name}", other="B") == (
-        "You are Al.\nTalk about {name} with B, Al."
-    )
-    assert prompts.filled(template, name="", age=3, topic="", other="B") == "You are 3 years old."
-    assert prompts.filled("{unknown} {name}", name="x") == "{unknown} x"
-
-
 @pytest.mark.parametrize(
     ("names", "messages", "options", "expected"),
     [

@@ -207,13 +207,6 @@ def test_a_sample_is_the_word_of_its_rank(gpt2: Path) -> None:
     assert ask(agent, ["puppy"], 4)[0].code == "no_word"
 
 
-def test_a_vocabulary_of_stop_words_has_no_answer(gpt2: Path) -> None:
-    stop_words = {"vocabulary": 3}  # the, to, and
-    assert ask(loaded(GPT2EmbeddingAgent, gpt2, **stop_words), ["puppy"])[0].code == "no_word"
-    [reply] = ask(loaded(GPT2EmbeddingAgent, gpt2, **stop_words, rules=["overlap"]), ["puppy"])
-    assert reply.answer.word in "the to and"
-
-
 def test_a_plural_and_its_singular_are_one_candidate(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     path.write_text("puppy 0 0\nyears 1 0\nyear 2 0\ntime 3 0\nof 0.5 0\n")

@@ -1,4 +1,4 @@
-"""When a row of a batch ends, and its text while it is generated. Rows do not depend on each other."""
+"""Rules on the rows of a batch: what none repeats, when it ends, its text while it is generated."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import StoppingCriteria
+from transformers import NoRepeatNGramLogitsProcessor, StoppingCriteria
 
 from agents.language.engines.text_request import TextRequest, settled
 from agents.transfer import Download, uploaded
+
+
+class NoRepeats(NoRepeatNGramLogitsProcessor):
+    """No ``size`` tokens stand twice in a text, or in its prompt and the text.
+
+    ``prompts`` int64 [rows, longest]; the beams of a row stand together. transformers' own rule on prompts has the host
+    wait for each row of each token.
+    """
+
+    def __init__(self, size: int, prompts: Tensor) -> None:
+        super().__init__(size)
+        self._prompts = prompts
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        prompts = self._prompts.repeat_interleave(len(input_ids) // len(self._prompts), dim=0)
+        processed: Tensor = super().__call__(torch.cat([prompts, input_ids], dim=1), scores)
+        return processed
 
 
 class RowEnds(StoppingCriteria):

@@ -165,7 +165,8 @@ class TransformersEngine(LocalEngine):
     """One model of transformers, its layers in turn on ``devices`` GPUs.
 
     ``beams`` are transformers' options of a beam search. With it a row's temperature, top-k, top-p and penalties have
-    no effect, its stops only cut the text, and a text of a model with an encoder has the end token at its limit.
+    no effect, its stops only cut the text; ``no_repeat_ngram_size`` counts the prompt, too, and a text of a model with
+    an encoder has the end token at its limit.
     """
 
     def __init__(
@@ -251,7 +252,7 @@ class TransformersEngine(LocalEngine):
     def _generate_together(self, rows: Sequence[PromptRow]) -> list[GeneratedText | Exception]:
         from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 
-        from agents.language.engines.stopping import RowEnds
+        from agents.language.engines.stopping import NoRepeats, RowEnds
         from agents.padding import padded, ready_masks
         from agents.sampling import Finite, Sampler, Warp
         from agents.transfer import downloaded
@@ -275,6 +276,8 @@ class TransformersEngine(LocalEngine):
                 for each in samplings
             ]
             processors.append(Sampler([row.seed for row in rows], warps))
+        if (size := search.pop("no_repeat_ngram_size", 0)) > 0:
+            processors.append(NoRepeats(size, prompts))
         with ready_masks(self._model, padded=is_padded), self._shared_sources() as cached:
             generated = self._model.generate(
                 input_ids=prompts,

@@ -46,7 +46,7 @@ DRAWN = [
     Sampling(temperature=0.0, max_tokens=18),
 ]
 GREEDY = Sampling(temperature=0.0, max_tokens=24)
-NO_REPEATS = {"no_repeat_ngram_size": 3, "encoder_no_repeat_ngram_size": 3}
+NO_REPEATS = {"no_repeat_ngram_size": 3}
 
 
 @pytest.fixture(scope="module")

@@ -63,8 +63,7 @@ class VLLMSettings(Settings):
 
 
 def sampling_params(request: TextRequest, seed: int, ends: Sequence[int]) -> SamplingParams:
-    """All that can change a text; nothing is left to the checkpoint's generation_config.json. ``ends`` are the tokens
-    that end a text. vLLM divides logits by a temperature of at least 0.01."""
+    """All that can change a text, where vLLM's default is not meant; ``ends`` are the tokens that end it."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
@@ -75,13 +74,11 @@ def sampling_params(request: TextRequest, seed: int, ends: Sequence[int]) -> Sam
         top_k=sampling.top_k,
         frequency_penalty=sampling.frequency_penalty,
         presence_penalty=sampling.presence_penalty,
-        repetition_penalty=1.0,
         seed=seed % SEEDS,
         max_tokens=sampling.max_tokens,
         min_tokens=min(sampling.min_tokens, sampling.max_tokens),
         stop=sampling.unconditional_stops(),
         stop_token_ids=list(ends),
-        skip_special_tokens=True,
         output_kind=RequestOutputKind.FINAL_ONLY if request.say is None else RequestOutputKind.CUMULATIVE,
         structured_outputs=None if schema is None else StructuredOutputsParams(json=dict(schema)),
     )
@@ -105,8 +102,6 @@ class VLLMEngine(LocalEngine):
         from transformers import GenerationConfig
 
         super().open(chat=chat)
-        if self._encodes:
-            raise UnavailableError(f"{self.folder}: vLLM runs no models with an encoder; use the transformers engine")
         if (self.folder / "generation_config.json").exists():
             stored = load_part(GenerationConfig, self.folder, "generation_config.json")
         else:

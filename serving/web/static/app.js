@@ -2,27 +2,9 @@
 "use strict";
 
 {
-  const {
-    badge,
-    base64,
-    byId,
-    call,
-    card,
-    code,
-    el,
-    folded,
-    hasKey,
-    ImageField,
-    json,
-    note,
-    pairs,
-    picture,
-    Refusal,
-    setKey,
-    summary,
-    Talk,
-    TASKS,
-  } = Turinglike;
+  const { badge, byId, code, el, folded, json, note, pairs } = Turinglike;
+  const { base64, call, hasKey, ImageField, Refusal, setKey, Talk } = Turinglike;
+  const { card, picture, summary, TASKS } = Turinglike;
 
   const PICTURED = ["color_estimation", "object_detection", "attention_prediction", "image_captioning"];
   const AGAIN = 2000; // milliseconds until agents that are being loaded are looked at again
@@ -63,7 +45,7 @@
       const option = el("option", { value: agent.name }, `${agent.name}${how}`);
       groups.set(group, [...(groups.get(group) ?? []), option]);
     }
-    select.replaceChildren(...[...groups].map(([label, options]) => el("optgroup", { label }, ...options)));
+    select.replaceChildren(...[...groups].map(([label, options]) => el("optgroup", { label }, options)));
     if (state.agents.some((agent) => agent.name === before)) select.value = before;
     chooseAgent(select.value === before);
   }
@@ -89,19 +71,18 @@
     const about = byId("agent-about");
     const open = about.querySelector("details")?.open ?? false;
     const kind = agent.state === "ready" ? "good" : agent.state === "failed" ? "alert" : "";
-    const badges = [badge(agent.state, kind)];
-    if (agent.state === "not loaded") badges.push(" ", badge("loads when it is first asked"));
-    if (agent.kind === "control") badges.push(" ", badge("control: odd by design", "warn"));
+    const badges = [
+      badge(agent.state, kind),
+      agent.state === "not loaded" && [" ", badge("loads when it is first asked")],
+      agent.kind === "control" && [" ", badge("control: odd by design", "warn")],
+    ];
     const rows = [["checkpoint", agent.checkpoint ? code(agent.checkpoint) : "none"]];
     if (agent.revision) rows.push(["revision", code(agent.revision)]);
     rows.push(["digest", code(agent.digest)]);
     const more = folded("About this agent", pairs(rows), json(agent.settings, "Settings"));
     more.open = open;
-    about.replaceChildren(
-      el("p", null, ...badges, " ", agent.tasks.map((name) => TASKS[name]).join(", ")),
-      ...(agent.error ? [el("p", { class: "bad" }, agent.error)] : []),
-      more,
-    );
+    const tasks = el("p", badges, " ", agent.tasks.map((name) => TASKS[name]).join(", "));
+    about.replaceChildren(tasks, el("p.bad", agent.error), more);
   }
 
   function chooseTask() {
@@ -201,7 +182,7 @@
   function wrong({ field, message }) {
     const details = field.closest("details");
     if (details !== null) details.open = true;
-    field.closest(".field").append(el("p", { id: "wrong", class: "bad", role: "alert" }, message));
+    field.closest(".field").append(el("p.bad", { id: "wrong", role: "alert" }, message));
     field.setAttribute("aria-invalid", "true");
     field.addEventListener("input", right, { once: true });
     field.focus();
@@ -241,12 +222,9 @@
       throw new Wrong(fields.image.input, "Choose a picture first.");
     if (searches()) {
       stimulus.mode = "search";
-      if (fields.target.file === null && stimulus.target_box === undefined) {
-        throw new Wrong(
-          fields.target.input,
-          "A search needs a picture of its target, or target_box among the other fields.",
-        );
-      }
+      const needed = "A search needs a picture of its target, or target_box among the other fields.";
+      if (fields.target.file === null && stimulus.target_box === undefined)
+        throw new Wrong(fields.target.input, needed);
     }
     if (task() === "word_association") {
       stimulus.cue = byId("cue").value.trim();
@@ -259,14 +237,14 @@
   }
 
   function extra() {
-    const text = byId("extra").value.trim();
-    if (text === "") return {};
+    const text = byId("extra").value.trim() || "{}";
+    let fields = null;
     try {
-      const found = JSON.parse(text);
-      if (found !== null && typeof found === "object" && !Array.isArray(found)) return found;
+      fields = JSON.parse(text);
     } catch {
-      // told below
+      // said below
     }
+    if (fields?.constructor === Object) return fields;
     throw new Wrong(byId("extra"), 'The other fields are one JSON object, such as {"max_fixations": 10}.');
   }
 
@@ -303,9 +281,7 @@
   function refused(error, what) {
     if (!(error instanceof Refusal)) {
       tell("");
-      byId("errors").replaceChildren(
-        el("p", { class: "box-notice bad" }, "This page has a fault: it cannot show what the server replied."),
-      );
+      byId("errors").append(el("p.box-notice.bad", "This page has a fault: it cannot show what the server replied."));
       throw error;
     }
     if (error.status === 401) {
@@ -313,14 +289,18 @@
       tell("");
       return;
     }
-    const parts = [el("p", null, el("strong", null, `${what}: `), error.message, ".")];
-    if (error.problems.length > 1) {
-      parts.push(el("ul", null, ...error.problems.map((one) => el("li", null, code(one.field), ": ", one.message))));
-    }
-    if (error.retryAfter !== null) parts.push(el("p", null, `Try again in ${error.retryAfter} s.`));
-    parts.push(note("Code ", code(error.code), ...(error.requestId ? [", request ", code(error.requestId)] : [])));
+    const { message, problems, requestId, retryAfter } = error;
+    const problem = ({ field, message: why }) => el("li", code(field), ": ", why);
     byId("status").textContent = "";
-    byId("errors").replaceChildren(el("div", { class: "box-notice bad" }, ...parts));
+    byId("errors").replaceChildren(
+      el(
+        "div.box-notice.bad",
+        el("p", el("strong", `${what}: `), message, "."),
+        problems.length > 1 && el("ul", problems.map(problem)),
+        retryAfter !== null && el("p", `Try again in ${retryAfter} s.`),
+        note("Code ", code(error.code), requestId !== null && [", request ", code(requestId)]),
+      ),
+    );
     reveal();
   }
 

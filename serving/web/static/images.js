@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { el } = Turinglike;
+  const { el, quiet } = Turinglike;
 
   const NONE = "no picture yet";
 
@@ -11,21 +11,12 @@
     constructor(holder, id, label, changed) {
       this.changed = changed;
       this.input = el("input", { type: "file", id, accept: "image/*", "aria-describedby": `${id}-said` });
-      this.said = el("p", { id: `${id}-said`, class: "note" }, NONE);
-      this.preview = el("img", { alt: "", class: "preview", hidden: true });
-      this.button = el("button", { type: "button", class: "quiet", hidden: true }, "Remove");
-      this.zone = el(
-        "div",
-        { class: "drop" },
-        this.preview,
-        el("div", null, el("label", { for: id }, label), this.input, this.said, this.button),
-      );
-      holder.replaceChildren(this.zone);
+      this.said = el("p.note", { id: `${id}-said` }, NONE);
+      this.preview = el("img.preview", { alt: "", hidden: true });
+      this.button = quiet("Remove", () => this.clear(), { hidden: true });
+      const parts = [el("label", { for: id }, label), this.input, this.said, this.button];
+      holder.replaceChildren(el("div.drop", this.preview, el("div", parts)));
       this.input.addEventListener("change", () => this.look());
-      this.button.addEventListener("click", () => {
-        this.clear();
-        this.input.focus();
-      });
       this.preview.addEventListener("load", () => {
         this.preview.hidden = false;
         this.tell(`${this.preview.naturalWidth} × ${this.preview.naturalHeight} px`);
@@ -44,6 +35,7 @@
     clear() {
       this.input.value = "";
       this.look();
+      this.input.focus();
     }
 
     /** Show what the field holds now. */

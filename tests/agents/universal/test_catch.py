@@ -18,7 +18,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS, parse_row
 from agents.universal.catch import UNSEEN, CatchAgent
-from serving.runs.import_forms import read_source
+from serving.runs.importing import read_source
 
 ROWS: dict[str, dict[str, Any]] = {
     "color_estimation": {"image": "a.png"},

@@ -43,7 +43,6 @@ class Judge:
     kit: str | None = None
     answers: list[dict[str, Any]] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
-    loads: int = 0
     ended: str | None = None
     at: str = ""
 
@@ -117,8 +116,6 @@ class State:
                 self.by_session[event["session"]] = judge
             case "told":
                 judge.told.append(event)
-            case "loaded":
-                judge.loads += 1
             case "blocked":
                 judge.ended = "blocked"
             case "restarted":  # of earlier versions
@@ -131,6 +128,8 @@ class State:
                     judge.ended = "declined"
                 elif judge.step == len(judge.steps):
                     judge.ended = "finished"
+            case "loaded":
+                pass
             case kind:
                 raise KeyError(kind)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -265,13 +265,3 @@ def read_settings(folder: Path) -> StudySettings:
             line = names.index(name) + 1 if name in names else None
             problems.append(Problem(problem.where, line, problem.field, problem.message))
         raise InputError(f"{path} cannot be used", problems) from None
-
-
-def source_of(folder: Path, settings: StudySettings) -> Path:
-    """The trial set or stimulus set, which may be relative to the study's folder; of online tests the folder."""
-    return (folder / settings.source).resolve()
-
-
-def kept_settings(settings: StudySettings) -> dict[str, Any]:
-    """The settings as the events have them, without the texts of pages."""
-    return settings.model_dump(mode="json", by_alias=True, exclude={"texts"})

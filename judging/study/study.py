@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import random
 import secrets
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,13 +42,12 @@ from judging.study.materials import (
 )
 from judging.study.page_answers import BadAnswer, panel_id, read_questions
 from judging.study.pool import TrialPool
-from judging.study.settings import JudgesSettings, OnlineSettings, kept_settings, read_settings, source_of
+from judging.study.settings import JudgesSettings, OnlineSettings, read_settings
 from serving.runs.store import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 INTERVAL = 0.01  # seconds in which verdicts are collected into a single write
-EARLY = 0.1  # seconds by which a browser's clock may be ahead in a trial
 
 
 class Refused(Exception):
@@ -63,7 +61,7 @@ class Refused(Exception):
 def material_of(folder: Path) -> Material:
     """What the study in ``folder`` shows. Raises InputError."""
     settings = read_settings(folder)
-    source = source_of(folder, settings)
+    source = (folder / settings.source).resolve()
     if isinstance(settings, OnlineSettings):
         return OnlineMaterial(settings, source)
     if isinstance(settings, JudgesSettings):
@@ -87,14 +85,13 @@ class Study:
         self._writer: asyncio.Task[None] | None = None
         known = read_personal(folder).items()
         self._workers: dict[str, str] = {code: about["worker"] for code, about in known if "worker" in about}
-        self._turned: dict[str, float] = {}  # when each judge's step became the next, as far as this server knows
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(f"{folder}: the people of this study began with {began_with}")
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
         self.lobby = self._lobby()
-        kept = kept_settings(self.settings)
+        kept = self.settings.model_dump(mode="json", by_alias=True, exclude={"texts"})
         self._begin = {"event": "settings", "at": now(), "settings": kept, "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
@@ -214,10 +211,6 @@ class Study:
             raise Refused("not_yet")
         if self.state.closed:
             raise Refused("closed")
-        if current["kind"] == "trial" and at is None and isinstance(self.settings, JudgesSettings):
-            least = self.settings.trials.seconds_before - EARLY
-            if time.monotonic() - self._turned.get(judge.code, float("-inf")) < least:
-                raise BadAnswer("came sooner than a page lets anybody answer")
         event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
         try:
             kept, personal = self.checked(judge, current, answer)
@@ -227,7 +220,6 @@ class Study:
             raise
         self._personal(judge.code, personal)
         self._note(event | kept)
-        self._turned[judge.code] = time.monotonic()
         await self._written()
         return True
 

@@ -167,12 +167,13 @@ def create_app(
 
 
 async def _on_known(request: Request, error: Exception) -> Response:
-    status, code, message = 503, "unavailable", "nothing can be written"  # the page keeps its answer and tries again
+    known = ApiError(503, "unavailable", "nothing can be written")  # the page keeps its answer and tries again
     if isinstance(error, Refused):
-        (status, message), code = REFUSALS[error.why], error.why
+        status, message = REFUSALS[error.why]
+        known = ApiError(status, error.why, message)
     elif isinstance(error, BadAnswer):
-        status, code, message = 422, "invalid_request", str(error)
-    return ApiError(status, code, message).response(request_id(request))
+        known = ApiError(422, "invalid_request", str(error))
+    return known.response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:

@@ -189,16 +189,11 @@ def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Progr
     return (f"{system}\n{_TEXTS['burst']}" if stimulus.mode == "burst" else system), begins
 
 
-def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Parts:
-    """What the program calls the next speaker, and the other."""
+def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> list[str]:
+    """What the program calls the next speaker, and the other, and as whom it asks the model to act."""
     names = _names(stimulus, draw, program)
     side = _side(speakers(stimulus, draw.options)[0], stimulus)
-    return names[side], names[1 - side]
-
-
-def acted_names(program: Program, parts: Parts | None) -> list[str]:
-    """The names of those as whom the program asks the model to act."""
-    return re.findall(r"\bact as (\w+)", "\n".join(parts or PARTS[program]))
+    return [names[side], names[1 - side], *re.findall(r"\bact as (\w+)", "\n".join(parts or PARTS[program]))]
 
 
 def llama_greeting(stimulus: Stimulus, draw: Draw) -> Reply | None:

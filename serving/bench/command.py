@@ -1,7 +1,7 @@
 """``turinglike bench``: measure agents one after the other.
 
-On a terminal stdout has the table; where stdout is a pipe or a file, stderr has the table, and stdout the JSON object
-alone, unless a file has it. However it ends, by Ctrl-C too, what was measured so far is printed and written.
+Stderr has the table. The JSON object is in a file, or on stdout where that is a pipe or a file. However it ends, by
+Ctrl-C too, what was measured so far is printed and written.
 """
 
 from __future__ import annotations
@@ -98,19 +98,19 @@ def _measure(
     """Measure everything into ``result``, failures too."""
     setups: dict[str, Setup] = {}
     for name, agent in agents.items():
-        with _noted(result, name, "bare"):
+        with _noted(result, name):
             if (missing := agent.missing()) is not None:
                 takes_random = options.entries[name].takes_random_weights()
                 raise UnavailableError(missing + f"; without weights: --set {name}.checkpoint=random" * takes_random)
             task, mode = kinds[name]
             device = "cuda:0" if result.device.kind == "cuda" and agent.device_memory > 0 else "cpu"
-            source = made_stimuli.write(folder / f"{task}-{mode}.jsonl", {(task, mode): STIMULI})
+            source = made_stimuli.write(folder / f"{task}-{mode}.jsonl", task, mode, STIMULI)
             settings = options.settings.get(name, {})
             setups[name] = Setup(options.entries[name], settings, device, task, mode, source, options.seconds)
             for measured in sweep(setups[name], options.sizes, _log):
                 result.agents[:] = [other for other in result.agents if other.agent != name] + [measured]
     for measured in [] if options.bare else result.agents:
-        with _noted(result, measured.agent, "end_to_end"):
+        with _noted(result, measured.agent):
             for rates in end_to_end(measured, setups[measured.agent], folder):
                 measured.end_to_end.append(rates)
                 _log(f"{measured.agent}: {rates}")
@@ -118,35 +118,30 @@ def _measure(
 
 
 @contextlib.contextmanager
-def _noted(result: BenchResult, name: str, part: results.Part) -> Iterator[None]:
+def _noted(result: BenchResult, name: str) -> Iterator[None]:
     """A failure within the block becomes a sentence in the result, and the other measurements go on."""
     try:
         yield
     except Exception as error:
         message = str(error) if isinstance(error, TuringlikeError) else describe(error)
-        result.failed.append(Failed(name, part, message))
+        result.failed.append(Failed(name, message))
         _log(f"{name}: {message}")
 
 
 def _write(result: BenchResult, out: Path | None) -> None:
-    """Write the JSON object and the plot, and print the table. A disk that is full keeps nothing from being printed,
-    and a reader of stdout that has gone nothing from being written. Raises StorageError."""
-    is_written = False
-    try:
-        if out is not None:
-            with replacing(out / JSON) as file:
-                file.write(result.to_json())
-            is_written = True
-            try:
-                with replacing(out / PLOT) as file:
-                    results.plot(result, file)
-            except UnavailableError as error:
-                _log(str(error))
-    finally:
-        is_terminal = sys.stdout.isatty()
-        results.print_result(Console(stderr=not is_terminal), result)
-        if not is_terminal and not is_written:
+    """Print the table on stderr; write the JSON object and the plot, or print the object. Raises StorageError."""
+    results.print_result(Console(stderr=True), result)
+    if out is None:
+        if not sys.stdout.isatty():
             print(result.to_json().decode(), end="", flush=True)
+        return
+    with replacing(out / JSON) as file:
+        file.write(result.to_json())
+    try:
+        with replacing(out / PLOT) as file:
+            results.plot(result, file)
+    except UnavailableError as error:
+        _log(str(error))
 
 
 def _log(text: str) -> None:

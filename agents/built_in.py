@@ -97,7 +97,7 @@ glove = family("language.word_embeddings:VectorFileAgent", WORDS, "Pennington et
 gpt2_words = family("language.word_embeddings:GPT2EmbeddingAgent", WORDS, "Radford et al. 2019", MIT)
 minilm = family("language.minilm:MiniLMAgent", WORDS, "Reimers, Gurevych 2019", ran=True)
 eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966", ran=True)
-completion = family("language.completion:CompletionAgent", TALK, "Radford et al. 2019", MIT)
+completion = family("language.chat:CompletionAgent", TALK, "Radford et al. 2019", MIT)
 dialogpt = family("language.dialogue_models:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
 blenderbot = family("language.dialogue_models:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
 # As the papers prompted Llama 3.3: warmer by the turn, no penalties, nothing in small letters.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from agents.images import Image
 from agents.language.minilm import PACKAGE, is_normalised, packaged_folder
 from agents.language.words.vectors import embedded
 from agents.loading import load_part, load_pretrained, load_weights
-from agents.pretrained import torch_hub_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,6 @@ TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
 TEXTS_TOGETHER, PICTURES_TOGETHER = 64, 32
 LONGEST = 512  # tokens; what follows is not read, as BERT has no more positions
 RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def folder_of(checkpoint: str) -> Path:
@@ -72,27 +71,22 @@ class Embedder:
 
         longest = min(LONGEST, int(getattr(self._model.config, "max_position_embeddings", LONGEST)))
         encoded = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
-        order = sorted(range(len(encoded)), key=lambda at: len(encoded[at]))
         vectors: NDArray[np.float32] = np.zeros((len(encoded), self._model.config.hidden_size), np.float32)
-        begin = 0
-        while begin < len(order):
-            length = len(encoded[order[begin]])
-            same = [at for at in order[begin : begin + TEXTS_TOGETHER] if len(encoded[at]) == length]
-            begin += len(same)
-            if length:
+        places = defaultdict(list)
+        for at, tokens in enumerate(encoded):
+            places[len(tokens)].append(at)
+        places.pop(0, None)
+        for alike in places.values():
+            for begin in range(0, len(alike), TEXTS_TOGETHER):
+                part = alike[begin : begin + TEXTS_TOGETHER]
                 with torch.inference_mode():
-                    tokens = torch.tensor([encoded[at] for at in same], device=self._device)
-                    states = self._model(input_ids=tokens).last_hidden_state
+                    ids = torch.tensor([encoded[at] for at in part], device=self._device)
+                    states = self._model(input_ids=ids).last_hidden_state
                     pooled = states[:, 0] if self._pooling == "cls" else states.mean(dim=1)
                     if self._normalised:
                         pooled = torch.nn.functional.normalize(pooled, dim=1)
-                    vectors[same] = pooled.float().cpu().numpy()
+                    vectors[part] = pooled.float().cpu().numpy()
         return vectors
-
-
-def published_resnet() -> Path:
-    """Where torchvision's weights are, or would be if they were fetched."""
-    return torch_hub_path(RESNET)
 
 
 class PictureFeatures:
@@ -101,33 +95,26 @@ class PictureFeatures:
 
     def __init__(self, weights: Path, layer: Layer, root: Path, device: str) -> None:
         import torch
-        from torchvision.models import resnet18
+        from torchvision.models import ResNet18_Weights, resnet18
 
         model = resnet18(weights=None)
         load_weights(model, checkpoints.read_weights(weights), weights)
         stages = list(model.children())[: 5 if layer == "early" else 8]
         self._net = torch.nn.Sequential(*stages, torch.nn.AdaptiveAvgPool2d(1)).eval().requires_grad_(False).to(device)
+        self._pixels = ResNet18_Weights.IMAGENET1K_V1.transforms()
         self._root, self._device = root, torch.device(device)
 
     def vectors(self, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The features of each picture. Raises ImageError."""
         import torch
+        from PIL import Image as PILImage
 
         distinct = list(dict.fromkeys(names))
         by_name: dict[str, NDArray[np.float32]] = {}
         for begin in range(0, len(distinct), PICTURES_TOGETHER):
             part = distinct[begin : begin + PICTURES_TOGETHER]
-            batch = torch.stack([self._pixels(name) for name in part]).to(self._device)
+            pictures = [PILImage.fromarray(Image(name, root=self._root).decode()) for name in part]
+            batch = torch.stack(list(map(self._pixels, pictures))).to(self._device)
             with torch.inference_mode():
                 by_name |= dict(zip(part, self._net(batch).flatten(1).cpu().numpy(), strict=True))
         return by_name
-
-    def _pixels(self, name: str) -> Any:
-        import torch
-        from PIL import Image as PILImage
-        from torchvision.transforms import functional
-
-        picture = PILImage.fromarray(Image(name, root=self._root).decode())
-        resized = functional.resize(picture, [256])
-        pixels = functional.pil_to_tensor(functional.center_crop(resized, [224, 224])).to(torch.float32) / 255
-        return functional.normalize(pixels, MEAN, DEVIATION)

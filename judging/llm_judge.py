@@ -11,22 +11,22 @@ import hashlib
 import random
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
 from agents.answers import VerdictAnswer
-from agents.contract import GIB, Agent, Draw, Reply, Verdict, derive_seed
+from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.openai_chat import ServerAgent
-from agents.language.text_agent import EngineChoice, EngineSettings, FittedRequest, LocalAgent
+from agents.language.text_agent import EngineAgent, EngineChoice, EngineSettings, LocalAgent
 from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
 from agents.universal.openai_universal import SENT
 from judging import replies
@@ -164,8 +164,8 @@ class Question:
 J = TypeVar("J", bound=JudgeSettings)
 
 
-class LanguageJudge(Agent[J]):
-    """What both kinds share: the question about a trial, and the verdict in the reply."""
+class LanguageJudge(EngineAgent[J]):
+    """A chat model, on a server or here, that is asked about trials."""
 
     tasks = ("judgement",)
 
@@ -227,11 +227,33 @@ class LanguageJudge(Agent[J]):
         request = TextRequest(messages=tuple(messages), sampling=sampling, schema=schema)
         return Question((key, draw.sample, draw.attempt), trials, request, seed)
 
-    def verdict(self, trial: JudgementStimulus, question: Question, text: str, finish: str, about: Any) -> Reply:
-        """The reply about a trial of the question's: a verdict, or why there is none; the text is in ``about``."""
-        order = [member.id for member in question.trials]
-        answer = None if finish == "filtered" else self._read(trial, order, text, finish)
-        raw = {**about, "attempt": question.key[2], **({"order": order} if self.settings.grid else {})}
+    def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
+        request = self._adapted(stimulus, self.question(stimulus, draw).request)
+        if excess := self._engine.excess(request):
+            raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
+        return request
+
+    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
+        """In a grid all trials of a group have the text for the first; it is asked for again only if that failed."""
+        question, request = self.question(prepared, draw), self.fitted_request(prepared, draw)
+        if not self.settings.grid:
+            return self._reply(prepared, draw, request, await self._engine.generate(request, question.seed))
+        task = self._replies.get(question.key)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = asyncio.ensure_future(self._engine.generate(request, question.seed))
+            self._replies[question.key] = task
+        return self._reply(prepared, draw, request, await asyncio.shield(task))
+
+    def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
+        about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
+        return self._judged(stimulus, draw, text.record() if isinstance(text, ServerText) else about)
+
+    def _judged(self, stimulus: Pictured, draw: Draw, about: Mapping[str, Any]) -> Reply:
+        """The verdict in a text, or why there is none; the text and its finish are in ``about``."""
+        order = [member.id for member in self.question(stimulus, draw).trials]
+        text, finish = about["text"], about["finish"]
+        answer = None if finish == "filtered" else self._read(stimulus.trial, order, text, finish)
+        raw = {**about, "attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
         return Reply(answer or VerdictAnswer(verdict=replies.why_none(text, finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
@@ -250,15 +272,6 @@ class LanguageJudge(Agent[J]):
             summary = replies.read_summary(text, len(order), any_case=any_case)
             word = summary[order.index(trial.id)] if summary is not None else None
         return VerdictAnswer(verdict=word) if word is not None else None
-
-    async def _once(self, key: tuple[str, int, int], ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """What ``ask`` returns: in a grid asked once for all trials of a group, and again only if it raised."""
-        if not self.settings.grid:
-            return await ask()
-        task = self._replies.get(key)
-        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._replies[key] = asyncio.ensure_future(ask())
-        return await asyncio.shield(task)
 
     def _has_no_verdict(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         answer = reply.answer
@@ -284,11 +297,8 @@ class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSet
     memory = 1 * GIB  # photographs that are decoded to be looked at
     settings: OpenAIJudgeSettings
 
-    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        question = self.question(prepared, draw)
-        request = question.request if self.settings.json_schema else replace(question.request, schema=None)
-        text = await self._once(question.key, partial(self._engine.generate, request, question.seed))
-        return self.verdict(prepared.trial, question, text.text, text.finish, text.record())
+    def _adapted(self, stimulus: Pictured, request: TextRequest) -> TextRequest:
+        return request if self.settings.json_schema else replace(request, schema=None)
 
 
 class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
@@ -312,36 +322,19 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
         if settings.without_picture:
             self.judges = TASKS
 
-    def fitted_request(self, stimulus: Pictured, draw: Draw) -> FittedRequest:
-        request = self._adapted(stimulus, self.question(stimulus, draw).request)
-        if excess := self._engine.excess(request):
-            raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
-        return FittedRequest(request)
-
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         if not self.settings.grid:
             return super().respond(batch, draws)
         questions = [self.question(prepared, draw) for prepared, draw in zip(batch, draws, strict=True)]
         first = {question.key: at for at, question in reversed(list(enumerate(questions)))}
-        new = [at for key, at in first.items() if key not in self._replies]
-        seeded = [replace(draws[at], seed=questions[at].seed) for at in new]
-        answers = super().respond([batch[at] for at in new], seeded)
-        self._replies.update({questions[at].key: reply for at, reply in zip(new, answers, strict=True)})
+        new = {key: at for key, at in first.items() if key not in self._replies}
+        seeded = [replace(draws[at], seed=questions[at].seed) for at in new.values()]
+        answers = super().respond([batch[at] for at in new.values()], seeded)
+        self._replies.update(zip(new, answers, strict=True))
         return [
-            reply
-            if isinstance(reply := self._replies[question.key], Exception)
-            else self.verdict(prepared.trial, question, reply.raw["text"], reply.raw["finish"], reply.raw)
-            for prepared, question in zip(batch, questions, strict=True)
+            reply if isinstance(reply := self._replies[key], Exception) else self._judged(prepared, draw, reply.raw)
+            for prepared, draw, key in zip(batch, draws, [question.key for question in questions], strict=True)
         ]
-
-    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        question, request = self.question(prepared, draw), self.fitted_request(prepared, draw).request
-        text = await self._once(question.key, partial(self._engine.generate, request, question.seed))
-        return self._reply(prepared, draw, FittedRequest(request), text)
-
-    def _reply(self, stimulus: Pictured, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
-        about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
-        return self.verdict(stimulus.trial, self.question(stimulus, draw), text.text, text.finish, about)
 
 
 def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:

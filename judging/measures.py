@@ -80,6 +80,15 @@ class Score:
         return self.machine_human + self.machine_machine
 
     @property
+    def shares_of_people(self) -> tuple[float, float]:
+        """The shares of people's answers that are taken for people's and for machines'."""
+        return self.p_human.value, 1 - self.p_human.value
+
+    @property
+    def shares_of_machines(self) -> tuple[float, float]:
+        return 1 - self.p_machine.value, self.p_machine.value
+
+    @property
     def is_one_word(self) -> bool:
         return 0 in (self.human_human + self.machine_human, self.human_machine + self.machine_machine)
 
@@ -164,12 +173,12 @@ def share(
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
     if number == 0:
-        return Estimate(np.nan, np.nan, np.nan), True
+        return Estimate(), True
     rate, worth = hits / number, number
     is_exact = clusters[1] == number and clusters[0] in (1, number)
     if not is_exact:
         if max(clusters) == 1:
-            return Estimate(rate, np.nan, np.nan), False
+            return Estimate(rate), False
         sample = _Sample(right, np.zeros(len(right), dtype=np.int64), 1)
         estimate = measures(*sample.counts())
         _, high = _intervals(sample, judges, pairs, estimate, np.random.default_rng(seed), repetitions)

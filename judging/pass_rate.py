@@ -22,7 +22,7 @@ from agents.answer_numbers import rounding
 from judging.candidates import PEOPLE_OF_PAIR
 from judging.measures import ALL, CONFIDENCE, Codes, Floats, count_missing, share, why_missing
 from judging.significance import krippendorff_alpha, verdicts_by_judge
-from judging.tables import Estimate, Table, is_missing
+from judging.tables import Estimate, Table
 from judging.verdicts import SAID, Answers, by_judge
 from serving.runs.row_problems import count
 
@@ -105,6 +105,8 @@ class PassRates:
 def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
     """The pass rates of verdicts on pairs that count. Pairs about a stimulus, or with a conversation of people, are
     one to the intervals; people are one judge."""
+    import pandas as pd
+
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
     machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
     table = table.assign(agent=machine, mode=mode)
@@ -117,8 +119,8 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
             for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
                 cell: dict[str, Any] = {
-                    "turns": None if is_missing(turns) else int(turns),
-                    "mode": None if is_missing(mode) else mode,
+                    "turns": None if pd.isna(turns) else int(turns),
+                    "mode": None if pd.isna(mode) else mode,
                 }
                 rates.append(replace(_rate(part, seed), judge=judge, agent=agent, **cell))
         for column in by:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import metadata
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from markupsafe import Markup
 
 from agents import __version__
 from judging.measures import ALL, REPETITIONS, Score
 from judging.pass_rate import PassRate
 from judging.published import published
-from judging.tables import Estimate, Grid, Table, is_missing
+from judging.tables import Estimate, Grid, Table
 from judging.verdicts import SAID
 from serving.runs.row_problems import count
 from serving.web.report import render
@@ -118,8 +120,8 @@ def _overview(scores: Sequence[Score], figure: Any) -> None:
         down, across = judges.index(score.judge), tasks.index(score.task)
         axis = axes[down, across]
         axis.set_axis_on()
-        halves = [(high - low) / 2 for _, low, high in map(_ends, (score.p_human, score.p_machine))]
-        _matrix(axis, [_of_people(score), _of_machines(score)], ["people's", "machines'"], halves)
+        halves = [(rate.high - rate.low) / 2 for rate in (score.p_human, score.p_machine)]
+        _matrix(axis, [score.shares_of_people, score.shares_of_machines], ["people's", "machines'"], halves)
         axis.set_title(TASK_NAMES[score.task] if down == 0 else "", fontsize=9)
         if score.judge not in named:
             axis.set_ylabel(score.judge, fontsize=9)
@@ -129,15 +131,15 @@ def _overview(scores: Sequence[Score], figure: Any) -> None:
 
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
-    known = [score for score in scores if not is_missing(score.detectability.value)]
+    known = [score for score in scores if not math.isnan(score.detectability.value)]
     figure.set_size_inches(9, 1.3 + 0.32 * (1 + len(known)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2.2), sharey=True)
     names = ["people", *("all agents" if score.agent == ALL else score.agent for score in known)]
-    _matrix(matrix, [_of_people(scores[0]), *map(_of_machines, known)], names)
+    _matrix(matrix, [scores[0].shares_of_people, *(score.shares_of_machines for score in known)], names)
     matrix.set_xlabel("said")
     agents = [score for score in known if score.agent != ALL]
     if len(agents) > 1:
-        best = min(agents, key=lambda score: score.p_machine.value or 0.0)
+        best = min(agents, key=lambda score: score.p_machine.value)
         matrix.add_patch(_frame(1 + known.index(best)))
     for at, score in enumerate(known, start=1):
         label = at == 1
@@ -152,8 +154,8 @@ def _by_agent(scores: Sequence[Score], figure: Any) -> None:
 
 
 def _dot(axes: Any, estimate: Estimate, height: float, label: str | None, **style: str) -> None:
-    value, low, high = _ends(estimate)
-    bars = [[max(0, value - low)], [max(0, high - value)]]
+    value = estimate.value
+    bars = [[max(0, value - estimate.low)], [max(0, estimate.high - value)]]
     axes.errorbar([value], [height], xerr=bars, label=label, markersize=5, linestyle="none", elinewidth=1.2, **style)
 
 
@@ -168,12 +170,12 @@ def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
         for at, line in enumerate(lines):
             of_line = [rate for rate in known if (rate.judge, rate.agent, rate.mode or "") == (judge, *line)]
             places = [turns.index(rate.turns or 0) + 0.06 * (at - (len(lines) - 1) / 2) for rate in of_line]
-            ends = [_ends(rate.pass_rate) for rate in of_line]
-            bars = [[abs(value - low) for value, low, _ in ends], [abs(value - high) for value, _, high in ends]]
+            rates_of_line = [rate.pass_rate for rate in of_line]
+            value, low, high = np.array([(rate.value, rate.low, rate.high) for rate in rates_of_line]).reshape(-1, 3).T
             style = {"color": COLOURS[at % len(COLOURS)], "marker": "o", "markersize": 5}
             style["linestyle"] = "--" if line[1] == "burst" else "-"
             label = ", ".join(filter(None, line)) if panel is panels[0] else None
-            panel.errorbar(places, [value for value, _, _ in ends], bars, label=label, **style)
+            panel.errorbar(places, value, np.abs([value - low, high - value]), label=label, **style)
         panel.axhline(0.5, color="#888888", linestyle=":", linewidth=1)
         panel.set(ylim=(0, 1), xlabel="turns", title=judge)
         panel.set_xticks(range(len(turns)), map(str, turns))
@@ -201,21 +203,6 @@ def _frame(row: int) -> Any:
     from matplotlib.patches import Rectangle
 
     return Rectangle((-0.49, row - 0.47), 1.98, 0.94, fill=False, edgecolor="black", linewidth=1.5, zorder=3)
-
-
-def _ends(estimate: Estimate) -> tuple[float, float, float]:
-    value, low, high = (float("nan") if end is None else end for end in (estimate.value, estimate.low, estimate.high))
-    return value, low, high
-
-
-def _of_people(score: Score) -> tuple[float, float]:
-    human, _, _ = _ends(score.p_human)
-    return human, 1 - human
-
-
-def _of_machines(score: Score) -> tuple[float, float]:
-    machine, _, _ = _ends(score.p_machine)
-    return 1 - machine, machine
 
 
 def _svg(draw: Callable[[Any], None]) -> str:

@@ -140,7 +140,10 @@ def judge_trials(
             values = np.zeros(len(owners))
         else:
             model = new_model().fit(features.rows[rows_train], truth)
-            values = _margin(model, features.rows[rows_test])
+            if hasattr(model, "decision_function"):
+                values = model.decision_function(features.rows[rows_test])
+            else:
+                values = model.predict_proba(features.rows[rows_test])[:, 1] - 0.5
         for owner, margin in zip(owners, values, strict=True):
             margins[int(owner)].append(float(margin))
     return {
@@ -171,18 +174,17 @@ def _folds(trials: Sequence[Row], keys: Sequence[Row], chosen: TrainedSettings) 
 def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
     """The agent that a trial's model must not have met, its own, or alone has met, another; for a person's answer a
     drawn one."""
-    names = sorted(set(agents.tolist()) - {""})
     if chosen.split not in ("agent", "other"):
-        return np.full(len(agents), "", dtype=agents.dtype)
+        return np.full_like(agents, "")
+    names = sorted(set(agents.tolist()) - {""})
     if len(names) < 2:
-        raise UnavailableError(
-            f"split is {chosen.split}, and there are not two agents to train on one and judge another"
-        )
+        raise UnavailableError(f"split={chosen.split} needs two agents, to train on one and judge another")
     chance = random.Random(chosen.seed)
     if chosen.split == "agent":
-        return np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
-    others = [chance.choice([name for name in names if name != agent]) for agent in agents.tolist()]
-    return np.array(others, dtype=agents.dtype)
+        met = [agent or chance.choice(names) for agent in agents.tolist()]
+    else:
+        met = [chance.choice([name for name in names if name != agent]) for agent in agents.tolist()]
+    return np.array(met, dtype=agents.dtype)
 
 
 def _repeated(keys: Sequence[Row]) -> NDArray[np.bool_]:
@@ -204,12 +206,3 @@ def _drawn(
         places = np.flatnonzero(train & (is_machine == truth)).tolist()
         kept[chance.sample(places, min(number, len(places)))] = True
     return kept
-
-
-def _margin(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    margin: NDArray[np.float64]
-    if hasattr(model, "decision_function"):
-        margin = model.decision_function(rows)
-    else:
-        margin = model.predict_proba(rows)[:, 1] - 0.5
-    return margin

@@ -66,15 +66,13 @@ def about_path(folder: Path) -> Path:
 
 
 def read_about(key: Path) -> dict[str, Any]:
-    """How the trial set of a ``key`` was made; empty where no file says so. Raises InputError."""
+    """How the trial set of a ``key`` was made; empty where no file says so."""
     path = key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
     try:
-        about = orjson.loads(path.read_bytes()) if path.is_file() else {}
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(about, dict):
-        raise InputError(f"{path} does not say how trials were made")
-    return about
+        about = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 def write_trial_set(

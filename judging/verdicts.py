@@ -249,22 +249,16 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
 
 def _read_checked(folder: Run, path: Path) -> Keys:
     keys, about = read_key(path), read_about(path)
-    for place in () if about else _set_folders(folder):  # if the key lies elsewhere
+    for place in _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))
-    if "key_sha256" not in about:
+    if about.get("key_sha256") != hashlib.sha256(path.read_bytes()).hexdigest():
         raise InputError(
-            f"{path} cannot be trusted: beside it there is no TRIALS.trials.json with its checksum (key_sha256): put "
-            "back the one that `turinglike trials` wrote"
+            f"{path} cannot be trusted: its checksum is not that (key_sha256) in TRIALS.trials.json beside it; put "
+            "both back as `turinglike trials` wrote them"
         )
-    if about["key_sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
-        raise InputError(f"{path} is not as `turinglike trials` wrote it")
     stimuli = folder.path / "stimuli.jsonl"
     if not stimuli.is_file():
-        if folder.meta.get("imports_only"):
-            raise InputError(
-                f"{folder.path} has imported answers alone: import them into the folder that `judge` wrote"
-            )
-        raise InputError(f"{folder.path} is damaged: it has no stimuli.jsonl")
+        raise InputError(f"{folder.path} has no stimuli.jsonl: import people's answers into the folder of `judge`")
     with stimuli.open("rb") as file:
         lines = ((number, line.rstrip(b"\n")) for number, line in enumerate(file, start=1))
         check_trials(stimuli, ((number, orjson.loads(line)["id"], line) for number, line in lines), keys, path)

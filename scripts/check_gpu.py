@@ -3,13 +3,12 @@
     python scripts/check_gpu.py [--agents A,B] [--pretend]
 
 With tiny random weights of the real architecture: whether answers in fp32 are those of the CPU, how many differ in bf16
-and one by one, how often the host waits for the device in a step and in a batch, how often something is copied there
-and back, and how much of each the project itself asks for. Where the real architecture can be drawn at random and is
-not too large: memory beside what is declared, and answers a second at batch sizes 1 and 8.
+and one by one, how often the host waits for the device in a step and in a batch, and how often of these the project
+itself asks for it. Where the real architecture can be drawn at random and is not too large: its memory.
 
 With ``--pretend`` there is no GPU: tensors "on cuda:0" are wrapped ones of the CPU, which refuse what CUDA refuses and
-count waits; times and memory are left out. A table goes to stdout, one JSON line last. Exit code 1: a promise does not
-hold (fp32 differs from the CPU, a wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.
+count waits; memory is left out. A table goes to stdout, one JSON line last. Exit code 1: a promise does not hold (fp32
+differs from the CPU, a wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ import contextlib
 import os
 import sys
 import tempfile
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import cycle, islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -37,7 +36,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "helpers"))
 
 LARGEST = 3 * 2**30  # bytes of weights of the real architectures that are tried
-SIZES, ROUNDS = (1, 8), 3
 ALIKE = 8  # stimuli
 SCORES = {"score", "scores", "boxes"}
 Row = dict[str, Any]
@@ -45,45 +43,22 @@ Row = dict[str, Any]
 
 @contextlib.contextmanager
 def counted() -> Iterator[Any]:
-    """Counts what a real GPU is asked: the host's waits by torch's own warnings, and copies; launches are not."""
+    """Counts the host's waits for a real GPU, by torch's own warnings."""
     import torch
     from pretended_cuda import place
-    from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Counts(TorchDispatchMode):
-        def __init__(self) -> None:
-            super().__init__()
-            self.waits: Counter[tuple[str, str]] = Counter()
-            self.copies: Counter[tuple[str, str]] = Counter()
-            self.launches: Counter[str] = Counter()
-
-        def clear(self) -> None:
-            self.waits.clear()
-            self.copies.clear()
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func._schema.name == "aten::to" and func._can_decompose():  # so it arrives in inference mode
-                with self:
-                    return func.decompose(*args, **(kwargs or {}))
-            result = func(*args, **(kwargs or {}))
-            if func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default):
-                source = args[func is torch.ops.aten.copy_.default].device.type
-                if source != result.device.type:
-                    self.copies[f"to {result.device.type}", place()] += 1
-            return result
-
-    counts = Counts()
+    waits: Counter[tuple[str, str]] = Counter()
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
         if "called a synchronizing CUDA operation" in str(message):
-            counts.waits["a synchronizing operation", place()] += 1
+            waits["a synchronizing operation", place()] += 1
 
-    with warnings.catch_warnings(), counts:
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = note
         torch.cuda.set_sync_debug_mode("warn")
         try:
-            yield counts
+            yield SimpleNamespace(waits=waits, clear=waits.clear)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
@@ -91,7 +66,7 @@ def counted() -> Iterator[Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="What is promised of agents on a GPU.", allow_abbrev=False)
     parser.add_argument("--agents", metavar="A,B", help="only these (default: all that compute with torch)")
-    parser.add_argument("--pretend", action="store_true", help="without a GPU, times and memory")
+    parser.add_argument("--pretend", action="store_true", help="without a GPU and its memory")
     options = parser.parse_args()
     import device_cases
     import torch
@@ -128,7 +103,7 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     """The row of an agent; ``broken`` are the promises that do not hold, in words."""
     import device_cases
     import device_counts
-    from pretended_cuda import pretended_cuda
+    from pretended_cuda import is_ours, pretended_cuda
 
     row: Row = {"agent": entry.name, "broken": []}
     if (why := device_cases.lacks(entry)) is not None:
@@ -140,21 +115,17 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     on_cpu = answers(entry, settings | exact, stimuli, "cpu")
     with device():
         on_gpu = answers(entry, settings | exact, stimuli, "cuda:0")
-        alone = answers(entry, settings | exact, stimuli, "cuda:0", size=1)
-        half = answers(entry, settings | {"precision": "bf16"}, stimuli, "cuda:0") if exact else None
+        others = {"alone": answers(entry, settings | exact, stimuli, "cuda:0", size=1)}
+        if exact:
+            others["in_bf16"] = answers(entry, settings | {"precision": "bf16"}, stimuli, "cuda:0")
     row |= {"answers": len(stimuli), "other_than_cpu": differing(on_cpu, on_gpu)}
-    row |= {"other_alone": differing(on_gpu, alone), "other_in_bf16": None if half is None else differing(on_gpu, half)}
+    row |= {f"other_{name}": differing(on_gpu, replies) for name, replies in others.items()}
     if row["other_than_cpu"]:
         row["broken"].append(f"{row['other_than_cpu']} of {len(stimuli)} answers in fp32 are not the CPU's")
-    counts = device_counts.count(entry, settings, folder, ALIKE, device=pretended_cuda if pretend else counted)
-    for column, calls, kind in (
-        ("waits_step", counts.per_step, ("wait",)),
-        ("waits_batch", counts.per_batch, ("wait",)),
-        ("copies_in", counts.per_batch, ("copy", "to cuda")),
-        ("copies_out", counts.per_batch, ("copy", "to cpu")),
-    ):
-        row[column] = round(device_counts.total(calls, *kind), 2)
-        row[f"{column}_ours"] = round(device_counts.total(calls, *kind, ours=True), 2)
+    waits = device_counts.count_waits(entry, settings, folder, ALIKE, device=pretended_cuda if pretend else counted)
+    for column, by_place in zip(("waits_step", "waits_batch"), waits, strict=True):
+        row[column] = round(sum(by_place.values()), 2)
+        row[f"{column}_ours"] = round(sum(number for place, number in by_place.items() if is_ours(place)), 2)
     if row["waits_step_ours"] > 0.01:
         row["broken"].append(f"{row['waits_step_ours']} waits of ours in every step")
     if not pretend:
@@ -187,29 +158,19 @@ def differing(some: list[Row], others: list[Row]) -> int:
 
 
 def of_real_size(entry: Any) -> Row:
-    """Memory and speed of the real architecture on the GPU, weights drawn; nothing where it cannot be had."""
+    """Memory of the real architecture on the GPU, weights drawn; nothing where it cannot be had."""
     import device_cases
     import torch
 
     agent = entry.make({"checkpoint": "random"} if entry.takes_random_weights() else {})
-    if agent.missing() is not None or getattr(agent, "weights", 0) > LARGEST or agent.continuous():
+    stimuli = list(islice(cycle(examples(entry)), ALIKE))
+    if agent.missing() is not None or getattr(agent, "weights", 0) > LARGEST or agent.continuous() or not stimuli:
         return {}
     agent.open()
     torch.cuda.reset_peak_memory_stats()
     agent.load("cuda:0")
-    row: Row = {}
-    for size in SIZES if (stimuli := examples(entry)) else ():
-        batch = list(islice(cycle(stimuli), size))
-        for number in range(1 + ROUNDS):
-            if number == 1:  # the first warms up
-                torch.cuda.synchronize()
-                began = time.perf_counter()
-            agent.respond([agent.prepare(stimulus) for stimulus in batch], device_cases.draws(batch))
-        torch.cuda.synchronize()
-        row[f"per_second_{size}"] = round(ROUNDS * size / (time.perf_counter() - began), 2)
-    device_bytes = getattr(agent, "device_bytes", None)
-    declared = device_bytes(SIZES[-1]) if device_bytes else agent.device_memory
-    row |= {"memory_mib": torch.cuda.max_memory_allocated() >> 20, "declared_mib": declared >> 20}
+    agent.respond([agent.prepare(stimulus) for stimulus in stimuli], device_cases.draws(stimuli))
+    row = {"memory_mib": torch.cuda.max_memory_allocated() >> 20, "declared_mib": agent.device_bytes(ALIKE) >> 20}
     agent.close()
     torch.cuda.empty_cache()
     return row

@@ -1,4 +1,4 @@
-"""Models that were trained to chat, here or on a server, prompted as in the programs of the 2025 paper.
+"""Models that chat, or that continue a text, here or on a server, prompted as in the papers' programs.
 
 Everything of a turn that is left to chance is drawn from the turn's own seed.
 """
@@ -14,7 +14,7 @@ from agents.contract import GIB, Draw, Reply, Settings, Verdict
 from agents.language import person, prompts, pseudo_dialogue
 from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.person import PersonSettings, open_person
-from agents.language.sent_messages import TruncationSettings, read_lengths, sent_message, spoken, too_short
+from agents.language.sent_messages import TruncationSettings, own_part, read_lengths, sent_message, spoken, too_short
 from agents.language.text_agent import (
     DrawnSettings,
     EngineChoice,
@@ -42,15 +42,11 @@ class SentSettings(Settings):
     """How a message is cut to a drawn length; none: it is not."""
 
 
-class ChatPromptSettings(PersonSettings, SentSettings, WordSettings, TextSettings):
-    """How a chat model is prompted to converse."""
+class PromptedSettings(WordSettings, TextSettings):
+    """Which replies are drawn again, and how they are drawn."""
 
-    program: prompts.Program = "gpt-4o"
-    """The program of the papers in whose words and form it is prompted."""
-    parts: prompts.Parts | None = None
-    """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
     min_words: int = Field(5, ge=0, le=1000)
-    """A message of fewer words, after it is cut, is drawn again while attempts are left."""
+    """A message of fewer words is drawn again while attempts are left."""
 
     def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
         """How a message is drawn."""
@@ -59,6 +55,17 @@ class ChatPromptSettings(PersonSettings, SentSettings, WordSettings, TextSetting
     def dialogue_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
         """How a part of a pseudo-dialogue is drawn."""
         return self.turn_sampling(stimulus, draw)
+
+
+class ChatPromptSettings(PersonSettings, SentSettings, PromptedSettings):
+    """How a chat model is prompted to converse."""
+
+    program: prompts.Program = "gpt-4o"
+    """The program of the papers in whose words and form it is prompted."""
+    parts: prompts.Parts | None = None
+    """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
+    min_words: int = Field(5, ge=0, le=1000)
+    """A message of fewer words, after it is cut, is drawn again while attempts are left."""
 
     def counts_before_cut(self) -> bool:
         """Whether the words are those before a message is cut."""
@@ -106,7 +113,8 @@ class BaseChatAgent(TextAgent[C]):
         if self._person is not None:
             character = self._person.character(stimulus, draw)
         else:
-            character = prompts.chat_character(stimulus, draw, settings.program, settings.parts)
+            system, _ = prompts.chat_instructions(stimulus, draw, settings.program, settings.parts)
+            character = system if settings.program in prompts.ONE_SIDED else ""
         return pseudo_dialogue.chat_request(stimulus, draw, history, sampling, character)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
@@ -116,7 +124,7 @@ class BaseChatAgent(TextAgent[C]):
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         settings = self.settings
         if self._person is not None:
-            return person.message(stimulus, text, draw)
+            return own_part(stimulus, text, *prompts.speakers(stimulus, draw.options))
         # Llama's program cuts from message 3 on.
         is_whole = settings.program == "llama-3.3" and len(stimulus.history) == 1
         truncation = None if is_whole else settings.truncation
@@ -181,3 +189,78 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
         super().__init__(settings, name)
         if settings.person is not None:
             self.prompt_tokens += TOKENS_PER_REMEMBERED_TURN * settings.person_turns
+
+
+# models that continue a text
+
+
+class CompletionPromptSettings(PromptedSettings):
+    """The papers' prompt for GPT-3."""
+
+    separator: Literal[" ", "\n"] = " "
+    """What stands between messages in the prompt: a space, as in the papers, or a line, as in their program."""
+    template: prompts.Template = "2022"
+    """The prompt's words: "Both ask long questions, …" (2022), or "Ask long questions, …", as printed in 2025."""
+
+    def word_sampling(self, draw: Draw) -> Sampling:
+        """How a word is drawn."""
+        raise NotImplementedError
+
+
+T = TypeVar("T", bound=CompletionPromptSettings)
+
+
+class BaseCompletionAgent(TextAgent[T]):
+    """The prompt tells of two people who greet each other, and grows with their messages; a message ends at a name."""
+
+    tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
+    family: ClassVar[Family] = "completion"
+    writes_dialogues = True
+
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        return prompts.completion_opening(stimulus, draw, self.settings.template)
+
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
+        settings, sampling = self.settings, self.settings.turn_sampling(stimulus, draw)
+        return prompts.completion_request(stimulus, draw, history, sampling, settings.separator, settings.template)
+
+    def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
+        sampling = self.settings.dialogue_sampling(stimulus, draw)
+        return pseudo_dialogue.completion_request(stimulus, draw, history, sampling)
+
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        return prompts.completion_word(stimulus, self.settings.word_sampling(draw))
+
+
+class CompletionAgent(BaseCompletionAgent["CompletionAgent.Settings"], LocalAgent["CompletionAgent.Settings"]):
+    """A model that runs here (GPT-2 and its like)."""
+
+    class Settings(CompletionPromptSettings, DrawnSettings, EngineChoice, EngineSettings):
+        """The papers' choices for GPT-3."""
+
+        temperature: float = Field(0.8, ge=0, le=2)
+        """Divides the logits of the first three attempts; 0 takes the likeliest token."""
+        retry_temperature: float = Field(1.0, ge=0, le=2)
+        """The same from the fourth attempt on, as in the authors' program."""
+        frequency_penalty: float = Field(2.0, ge=-2, le=2)
+        """Taken from the logit of a token for each time that the message has it."""
+        presence_penalty: float = Field(2.0, ge=-2, le=2)
+        """Taken from the logit of a token that the message has."""
+
+        def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
+            return self.sampling(self._temperature(draw), self.max_tokens)
+
+        def word_sampling(self, draw: Draw) -> Sampling:
+            return self.sampling(self._temperature(draw), self.word_tokens)
+
+        def _temperature(self, draw: Draw) -> float:
+            return self.temperature if draw.attempt < prompts.PATIENCE else self.retry_temperature
+
+    chats = False
+    memory = 6 * GIB
+    device_memory = 6 * GIB
+    model_types = (
+        "gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3",
+        "olmo2",
+    )  # fmt: skip
+    settings: Settings

@@ -1,7 +1,6 @@
 """Claude on Anthropic's servers, prompted as in the 2025 paper's program (kreimanlab/TuringTest, "Claude.py").
 
-One thing differs: the program asks again without end where a reply has fewer than two words; here that is an attempt at
-the message, which the record keeps.
+The program asks again without end where a reply has fewer than two words; here that is one of the attempts.
 """
 
 from __future__ import annotations
@@ -50,11 +49,8 @@ class MessageReply(ServerReply):
 
 
 class AnthropicEngine(ServerEngine[AnthropicSettings]):
-    """Chats of text by the Messages interface, whose version 2023-06-01 has temperatures; later ones have none.
-
-    Claude Opus 4.1, Sonnet 4.5 and later models refuse top-p beside a temperature: the papers' top-p of 1, which leaves
-    all tokens, is not sent. The interface takes no seed.
-    """
+    """Chats of text by the Messages interface, whose version 2023-06-01 has temperatures, without a seed. The papers'
+    top-p of 1, which leaves all tokens, is not sent: later models refuse it beside a temperature."""
 
     package = "anthropic"
     extra = "cloud"

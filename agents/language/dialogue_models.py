@@ -1,25 +1,21 @@
-"""Models trained on exchanges of messages: DialoGPT and BlenderBot. Neither knows a topic: it stands in the greeting
-before the first message.
+"""Models trained on exchanges of messages, which know a topic only from the greeting before the first message.
 
-DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2, trained on messages that its end token joins.
-
-BlenderBot (Roller et al. 2021, arXiv 2004.13637) encodes the newest messages and searches the next with beams. The
-papers used BlenderBot 3 with 175 thousand million weights; these are its forerunners, of 400 million and 3 thousand
-million.
+DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2. BlenderBot (Roller et al. 2021, arXiv 2004.13637) encodes the
+newest messages and searches the next with beams; the papers used BlenderBot 3, these are its forerunners.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
 from agents.language.engines.text_request import Sampling, TextRequest
-from agents.language.engines.transformers import Beams, TransformersEngine
+from agents.language.engines.transformers import TransformersEngine
 from agents.language.text_agent import DrawnSettings, EngineSettings, LocalAgent, TextAgent, TextSettings
 from agents.stimuli import ConversationStimulus, Family, Utterance
 
@@ -30,19 +26,6 @@ BLENDERBOT_TEMPLATE = (
     "{{ eos_token }}"
 )
 GREETINGS = ("Hi!\nWhat do you think about {topic}?",)
-
-
-def _request(
-    stimulus: ConversationStimulus,
-    draw: Draw,
-    history: Sequence[Utterance],
-    greetings: Sequence[str],
-    sampling: Sampling,
-) -> TextRequest:
-    name, _ = prompts.speakers(stimulus, draw.options)
-    is_complete = len(history) == len(stimulus.history)
-    greeting = prompts.greeting(stimulus, draw.sample, greetings) if is_complete else None
-    return TextRequest(messages=prompts.chat(name, history, greeting), sampling=sampling)
 
 
 class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
@@ -66,8 +49,8 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAge
         return TransformersEngine(self.folder(), precision=self.settings.precision, template=DIALOGPT_TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        sampling = self.settings.sampling(self.settings.temperature, self.settings.max_tokens)
-        return _request(stimulus, draw, history, self.settings.greetings, replace(sampling, min_tokens=1))
+        sampling = replace(self.settings.sampling(self.settings.temperature, self.settings.max_tokens), min_tokens=1)
+        return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)
 
 
 class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
@@ -101,13 +84,17 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
 
     def make_engine(self) -> TransformersEngine:
         chosen = self.settings
-        beams = Beams(
-            chosen.beams, chosen.length_penalty, no_repeat_ngram=chosen.no_repeat_ngram, forced_end=not self.random
-        )
+        beams: dict[str, Any] = {
+            "num_beams": chosen.beams,
+            "no_repeat_ngram_size": chosen.no_repeat_ngram or None,
+            "encoder_no_repeat_ngram_size": chosen.no_repeat_ngram or None,
+        }
+        if chosen.beams > 1:
+            beams["length_penalty"] = chosen.length_penalty
         return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=BLENDERBOT_TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         # The engine counts the tokens after the start token.
         least, most = self.settings.min_tokens - 1, self.settings.max_tokens - 1
         sampling = Sampling(temperature=0, min_tokens=least, max_tokens=most)
-        return _request(stimulus, draw, history, self.settings.greetings, sampling)
+        return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)

@@ -1,17 +1,13 @@
 """The agent ``eliza``: conversation by keywords; no model, no weights.
 
-After J. Weizenbaum, "ELIZA: a computer program for the study of natural language communication between man and
-machine", CACM 9(1), 1966. Words are substituted before anything is matched ("my" becomes "your"). Of a message the
-first clause with a keyword is read. The first decomposition rule of its highest keyword that fits takes the clause
-apart; the rule's reassemblies put replies together, each in its turn. Statements with "my" are remembered, and recalled
-where a message has no keyword.
+After J. Weizenbaum, "ELIZA", CACM 9(1), 1966: words are substituted ("my" becomes "your"); the first clause with a
+keyword is taken apart by the first decomposition rule of its highest keyword that fits; the rule's reassemblies reply,
+each in its turn. Statements with "my" are recalled where a message has no keyword.
 
-In the script's decompositions "0" stands for any number of words, another numeral for just so many, "(a|b)" for a word
-of these, "/class" for a word of a class. "(3)" in a reassembly is what the third element matched. "=word" goes on with
-another keyword's rules, "newkey" with the next keyword.
-
-No state is kept between two replies: the history shows whose turn a reassembly's is. Unlike the paper's program this
-agent repeats no message and no sentence of four words or more.
+In decompositions "0" stands for any number of words, another numeral for just so many, "(a|b)" for a word of these,
+"/class" for a word of a class. In reassemblies "(3)" is what the third element matched, "=word" goes on with another
+keyword's rules, "newkey" with the next keyword. Unlike the paper's program, which keeps counts, this agent reads the
+history alone, and repeats no message and no sentence of four words or more.
 """
 
 from __future__ import annotations
@@ -122,8 +118,7 @@ class Script:
                     yield filled
 
     def remembered(self, texts: Sequence[str]) -> Iterator[str]:
-        """Replies to earlier statements with "my", the oldest first. A hash of its words draws the only reply to each,
-        as in the paper, so that it is recalled once."""
+        """Replies to earlier statements with "my", the oldest first; a hash of its words draws the only one to each."""
         for text in texts:
             for clause in self.clauses(text):
                 if self.stack(clause)[:1] == [self._memory_word]:
@@ -184,8 +179,8 @@ def plain(text: str) -> str:
 
 
 def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> list[tuple[bool, str]]:
-    """All messages, each with whether it is of the speaker whose turn it is, by name or letter. An opener that the
-    history does not hold yet is the partner's, unless ``who_starts`` says otherwise."""
+    """All messages, each with whether it is the next speaker's; an opener that the history lacks is the partner's,
+    unless ``who_starts`` says otherwise."""
     name, other = speakers(stimulus, options)
     side = SIDES[(stimulus.names or SIDES).index(name)]
     labels = {name, side} - {other}

@@ -11,11 +11,15 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import Field, model_validator
 
 from agents.contract import MIB, NO_ANSWER, Draw
-from agents.errors import UnavailableError
 from agents.language import prompts
-from agents.language.chat import BaseChatAgent, ChatPromptSettings, SentSettings
-from agents.language.completion import BaseCompletionAgent, CompletionPromptSettings
-from agents.language.engines.clients import ClientSettings, ServerEngine
+from agents.language.chat import (
+    BaseChatAgent,
+    BaseCompletionAgent,
+    ChatPromptSettings,
+    CompletionPromptSettings,
+    SentSettings,
+)
+from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
 from agents.language.engines.openai import ChatSettings, OpenAIEngine, SeededSettings
 from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.sent_messages import TruncationSettings, read_lengths, sent_message
@@ -25,8 +29,8 @@ from agents.stimuli import ConversationStimulus
 V = TypeVar("V", bound=ClientSettings)
 
 
-class ServerAgent(EngineAgent[V]):
-    """Base of the agents whose model is on a server: no device, many requests under way at once."""
+class ServerAgent(ServerModel[V], EngineAgent[V]):
+    """Base of the agents that write by a server: no device, many requests under way at once."""
 
     memory = 512 * MIB
     parallel = False
@@ -36,25 +40,6 @@ class ServerAgent(EngineAgent[V]):
     def __init__(self, settings: V, name: str) -> None:
         super().__init__(settings, name)
         self.max_in_flight = settings.concurrency
-        self._engine = self.engine(settings)
-
-    def environment(self) -> tuple[str, ...]:
-        return (self.settings.key_variable,)
-
-    def checkpoint(self) -> tuple[str | None, str | None]:
-        return self.settings.model, None
-
-    def missing(self) -> str | None:
-        return self._engine.missing()
-
-    def load(self, device: str) -> None:
-        missing = self._engine.missing()
-        if missing is not None:
-            raise UnavailableError(missing)
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
-        await self._engine.aclose()
 
     def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
         """Between machines servers are sent the stops of the papers' programs."""
@@ -148,7 +133,7 @@ class OpenAICompletionAgent(
         truncation: TruncationSettings | None = None
         """How a message is cut to a drawn length; none: it is not."""
 
-        def turn_sampling(self, draw: Draw) -> Sampling:
+        def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             return Sampling(
                 self.turn_temperature if draw.attempt < prompts.PATIENCE else self.turn_hottest,
                 frequency_penalty=self.frequency_penalty,

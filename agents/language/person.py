@@ -1,8 +1,7 @@
 """A chat agent that writes as a person does, from that person's chat history.
 
-X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person, messages with times; its prompt is
-not published, and this prompt is this project's. It is a log: the newest turns of the history, what an agent wrote
-itself beforehand (:mod:`agents.language.pseudo_dialogue`), and the present conversation.
+X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person. Its prompt is not published; this
+project's is a log: the newest turns of the history, a pseudo-dialogue if there is any, and the present conversation.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from agents.contract import Draw, Settings
 from agents.errors import InputError, Problem
 from agents.language import prompts
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.prompts import Remembered
-from agents.language.sent_messages import own_part
 from agents.stimuli import ConversationStimulus, Utterance
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -38,17 +36,15 @@ Speaker = Literal["person", "other"]
 class HistoryMessage:
     """One message; its time ``at`` may be unknown."""
 
-    at: datetime | None
-    speaker: Speaker
-    text: str
-
-
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    at: str | None = None
     speaker: Speaker
     text: Annotated[str, StringConstraints(min_length=1, max_length=100_000, strip_whitespace=True)]
+    at: datetime | None = None
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+
+_MESSAGE = TypeAdapter(HistoryMessage)
+_FORM = "is no JSON object of speaker (person or other), text (at most 100,000 letters) and, if known, at (ISO 8601)"
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -69,13 +65,11 @@ def read_history(path: Path) -> list[HistoryMessage]:
     messages: list[HistoryMessage] = []
     problems: list[Problem] = []
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        message = _message(line)
-        if isinstance(message, HistoryMessage):
-            messages.append(message)
-        else:
-            problems.append(Problem(str(path), number, None, message))
+        if line.strip():
+            try:
+                messages.append(_MESSAGE.validate_json(line))
+            except ValidationError:
+                problems.append(Problem(str(path), number, None, _FORM))
     if problems:
         raise InputError(f"{path}: {len(problems)} of {len(messages) + len(problems)} lines are no messages", problems)
     if not messages:
@@ -85,33 +79,9 @@ def read_history(path: Path) -> list[HistoryMessage]:
     return messages
 
 
-def _message(line: bytes) -> HistoryMessage | str:
-    """The message in a line, or what is wrong with it."""
-    try:
-        row = _Line.model_validate(orjson.loads(line))
-        at = None if row.at is None else datetime.fromisoformat(row.at)
-    except orjson.JSONDecodeError:
-        return "is no JSON object"
-    except ValidationError as error:
-        known = [problem for problem in error.errors() if problem["type"] != "extra_forbidden" and problem["loc"]]
-        fields = sorted({str(problem["loc"][0]) for problem in known} & _Line.model_fields.keys())
-        return f"{' and '.join(fields)}: missing or not as described" if fields else "must have at, speaker and text"
-    except ValueError:
-        return "at: is no time in ISO 8601"
-    return HistoryMessage(at, row.speaker, row.text)
-
-
 def history_lines(messages: Sequence[HistoryMessage]) -> bytes:
     """The file that :func:`read_history` reads."""
-    rows = (
-        {
-            "at": None if message.at is None else message.at.isoformat(),
-            "speaker": message.speaker,
-            "text": message.text,
-        }
-        for message in messages
-    )
-    return b"".join(orjson.dumps(row) + b"\n" for row in rows)
+    return b"".join(orjson.dumps(message) + b"\n" for message in messages)
 
 
 def turns(messages: Sequence[HistoryMessage]) -> list[list[HistoryMessage]]:
@@ -290,8 +260,3 @@ def instructions(stimulus: ConversationStimulus, draw: Draw) -> str:
         f"You are {name} and write messages to {other}. You are shown what the two wrote, with the times where "
         f"they are known. Write as {name} does: in the same language and tone, with the same spelling, as briefly."
     )
-
-
-def message(stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
-    """The person's messages in a model's text, whether or not the name stands before them."""
-    return own_part(stimulus, text, *prompts.speakers(stimulus, draw.options))

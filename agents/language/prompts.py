@@ -3,15 +3,13 @@
 Completion models and word association: 2022 paper, S6.1.3 and S7.1.4; 2025 paper, Methods. Chat models: three programs
 of kreimanlab/TuringTest ("Code for generating AI-AI conversations": GPT3.ipynb for GPT-4o, Claude.py, LLama.ipynb):
 
-- GPT-4o and Claude: the system message is the part of the friend who says the first message. The user's only text
-  is the part of the friend who greets, "A: Hi!", and the messages, each followed by the next speaker's name. Claude's
-  program never introduces its names: here A says the first message, B greets.
-- Llama 3.3: the speaker's own part is the system message, and every message is the user's, with its speaker's letter
-  but for the very first: a greeting of :data:`GREETINGS` that no model writes.
+- GPT-4o, Claude: the system message is the part of who says the first message; the user's only text is the part of who
+  greets, "A: Hi!", and the messages, each followed by the next speaker's name. By Claude's, A says the first message.
+- Llama 3.3: the system message is the speaker's part; every message is the user's, with its speaker's letter but for
+  the first, a greeting of :data:`GREETINGS` that no model writes.
 
-Of the online test the paper prints the prompts of an AI that plays a person ("gpt-3.5") and of an AI that admits to be
-an AI ("gpt-3.5-ai"): the prompt is the system message, the other's messages are the user's, its own the assistant's.
-"judge" asks the questions of that test in the same form; its prompt is this project's.
+"gpt-3.5" plays a person, "gpt-3.5-ai" an AI, as the paper prints of its online test, as the assistant of a chat;
+"judge" asks that test's questions, in words of this project.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +35,7 @@ PATIENCE = 3  # attempts of completion models at the first temperature
 Template = Literal["2022", "2025"]
 Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5", "gpt-3.5-ai", "judge"]
 AS_CHATS = ("gpt-3.5", "gpt-3.5-ai", "judge")
+ONE_SIDED = ("llama-3.3", *AS_CHATS)  # whose system message is about the speaker alone
 Parts = tuple[str, str]
 
 _TEXTS = tomllib.loads((Path(__file__).parent / "paper_prompts.toml").read_text(encoding="utf-8"))
@@ -107,8 +105,7 @@ def completion_request(
     separator: str = " ",
     template: Template = "2022",
 ) -> TextRequest:
-    """The next message after ``history``. It ends where a speaker's name begins; in a burst the speaker's own name
-    begins another message.
+    """The next message after ``history``, which ends where a speaker's name begins (in a burst the other's):
 
     "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:"
     """
@@ -156,28 +153,35 @@ def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
 # models of dialogues
 
 
-def greeting(stimulus: ConversationStimulus, sample: int, choices: Sequence[str]) -> str:
-    """A choice of ``choices`` for this conversation, with the topic in the place of ``{topic}``, on a line."""
-    chosen = drawn(stimulus, sample, "greeting").choice(choices)
-    return " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
+def dialogue_request(
+    stimulus: ConversationStimulus,
+    draw: Draw,
+    history: Sequence[Utterance],
+    sampling: Sampling,
+    greetings: Sequence[str],
+) -> TextRequest:
+    """The next message after ``history``, before which the other greets with a choice of ``greetings``."""
+    name, _ = speakers(stimulus, draw.options)
+    greeting = None
+    if len(history) == len(stimulus.history):
+        chosen = drawn(stimulus, draw.sample, "greeting").choice(greetings)
+        greeting = " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
+    return TextRequest(messages=tuple(chat(stimulus, name, history, greeting)), sampling=sampling)
 
 
-def chat(assistant: str, history: Sequence[Utterance], greeting: str | None = None) -> tuple[ChatMessage, ...]:
-    """The messages as a chat in which ``assistant`` is the assistant.
-
-    Messages in a row from a side are joined, as many templates want speakers to take turns. As they want the user to
-    begin, the other's ``greeting``, if any, goes before a first message of the assistant's.
-    """
-    turns: list[ChatMessage] = []
-    if greeting is not None and (not history or history[0].speaker == assistant):
-        turns.append(ChatMessage("user", greeting))
-    for message in history:
-        turn = ChatMessage("assistant" if message.speaker == assistant else "user", message.text)
-        if turns and turns[-1].role == turn.role:
-            turns[-1] = ChatMessage(turn.role, f"{turns[-1].text}\n{turn.text}")
-        else:
-            turns.append(turn)
-    return tuple(turns)
+def chat(
+    stimulus: ConversationStimulus, assistant: str, history: Sequence[Utterance], greeting: str | None = None
+) -> list[ChatMessage]:
+    """The messages as a chat in which ``assistant`` is the assistant: messages in a row from a side are joined, and
+    ``greeting``, if any, goes before a first message of the assistant's, as templates want it."""
+    side = _side(assistant, stimulus)
+    messages = [
+        ChatMessage("assistant" if speaker == side else "user", "\n".join(message.text for message in in_a_row))
+        for speaker, in_a_row in groupby(history, key=lambda message: _side(message.speaker, stimulus))
+    ]
+    if greeting is not None and (not messages or messages[0].role == "assistant"):
+        messages.insert(0, ChatMessage("user", greeting))
+    return messages
 
 
 # chat models
@@ -191,13 +195,10 @@ def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
 
 
 def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> Parts:
-    """(the system message, how the user's text begins): ``parts``, or the program's, filled in.
-
-    A missing topic is "something"; a speaker without a persona has none. In a burst, which the papers' programs do not
-    know, it says that there may be several messages.
-    """
+    """(the system message, how the user's text begins): ``parts``, or the program's, filled in; in a burst, which the
+    papers' programs do not know, with a sentence on it."""
     texts = parts or PARTS[program]
-    if _is_from_one_side(program):
+    if program in ONE_SIDED:
         side = _side(speakers(stimulus, draw.options)[0], stimulus)
         system, begins = _filled_part(texts[side], stimulus, draw, side, SIDES), ""
     else:
@@ -217,11 +218,6 @@ def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> 
 def acted_names(program: Program, parts: Parts | None) -> list[str]:
     """The names of those as whom the program asks the model to act."""
     return re.findall(r"\bact as (\w+)", "\n".join(parts or PARTS[program]))
-
-
-def chat_character(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> str:
-    """Who the speaker is, where the program's system message is about that alone; else ""."""
-    return chat_instructions(stimulus, draw, program, parts)[0] if _is_from_one_side(program) else ""
 
 
 def llama_greeting(stimulus: Stimulus, draw: Draw) -> Reply | None:
@@ -244,30 +240,22 @@ def chat_request(
     system, begins = chat_instructions(stimulus, draw, program, parts)
     names = _names(stimulus, draw, program)
     speaker = _side(speakers(stimulus, draw.options)[0], stimulus)
-    turns = [(_side(message.speaker, stimulus), message.text) for message in history]
-    if program == "llama-3.3":
-        is_complete = len(history) == len(stimulus.history)
-        texts = [text if is_complete and at == 0 else f"{names[side]}: {text}" for at, (side, text) in enumerate(turns)]
+    if program in AS_CHATS:
+        first_question = _TEXTS["first_question"] if program == "judge" else None
+        messages = chat(stimulus, names[speaker], history, first_question)
+    elif program == "llama-3.3":
+        texts = [f"{names[_side(message.speaker, stimulus)]}: {message.text}" for message in history]
+        if history and len(history) == len(stimulus.history):
+            texts[0] = history[0].text
         messages = [ChatMessage("user", text) for text in texts]
-    elif program in AS_CHATS:
-        asks_first = program == "judge" and (not turns or turns[0][0] == speaker)
-        messages = [ChatMessage("user", _TEXTS["first_question"])] if asks_first else []
-        messages += [
-            ChatMessage("assistant" if side == speaker else "user", "\n".join(text for _, text in in_a_row))
-            for side, in_a_row in groupby(turns, key=itemgetter(0))
-        ]
     else:
-        nexts = [*(side for side, _ in turns[1:]), speaker]
-        texts = [f"{text}\n{names[side]}:" for (_, text), side in zip(turns, nexts, strict=False)]
+        nexts = [*(_side(message.speaker, stimulus) for message in history[1:]), speaker]
+        texts = [f"{message.text}\n{names[side]}:" for message, side in zip(history, nexts, strict=False)]
         messages = [ChatMessage("user", begins + "".join(texts))]
     stopping = names[1 - speaker : 2 - speaker] if stimulus.mode == "burst" else names
     stops = () if program in ("claude", *AS_CHATS) else tuple(f"{name}:" for name in stopping)
     sampling = replace(sampling, stops=stops, label=f"{names[speaker]}:" if stops else "")
     return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=sampling)
-
-
-def _is_from_one_side(program: Program) -> bool:
-    return program == "llama-3.3" or program in AS_CHATS
 
 
 def _filled_part(template: str, stimulus: ConversationStimulus, draw: Draw, side: int, names: Parts) -> str:

@@ -1,11 +1,8 @@
 """Dialogues that a language model writes alone, both speakers' parts: its requests, and how its text is read.
 
-X-Turing (ACL 2025, arXiv 2408.09853) has the model name topics and continue the dialogue about each of them. Its
-prompts are not published: these are this project's own.
-
-The draw's options ``{"speaker": "A", "pseudo": {"topics": n, "known": [...]}}`` ask an agent for n topics, none of the
-known, a line each; ``{"speaker": "A", "pseudo": {"topic": t, "left": m}}`` for the next m turns about t after the
-stimulus's history, in lines of "Name: message". The first turn is that of who did not speak last, or who starts.
+X-Turing (ACL 2025, arXiv 2408.09853) has the model name topics and continue the dialogue about each; its prompts are
+not published, these are this project's. The draw's option "pseudo" is ``{"topics": n, "known": [...]}`` for n other
+topics, a line each, or ``{"topic": t, "left": m}`` for the next m turns about t, in lines of "Name: message".
 """
 
 from __future__ import annotations
@@ -36,8 +33,7 @@ def options(draw: Draw) -> Mapping[str, Any] | None:
 def chat_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
 ) -> TextRequest:
-    """The request to a chat model after ``history``, the newest part of the stimulus's. Its system message is
-    ``about``, or else the personas."""
+    """The request to a chat model after ``history``; its system message is ``about``, or else the personas."""
     name, other = prompts.speakers(stimulus, draw.options)
     persona = about or "\n".join(_personas(stimulus))
     parts = [f"{name} and {other} write messages to each other.", *_log(history), _instruction(stimulus, draw)]
@@ -71,8 +67,7 @@ def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 
 def read_topics(text: str) -> list[str]:
-    """The topics that a model named, a line each, without numbers and bullets, each once. An announcement ("Here are
-    some topics:") and a line without a letter are none."""
+    """The topics in a model's lines, without numbers and bullets, each once; "Here are some topics:" is none."""
     topics: dict[str, str] = {}
     for line in text.splitlines():
         topic = " ".join(_MARK.sub("", line).split()).strip(_AROUND)[:LONGEST_TOPIC].rstrip()
@@ -84,11 +79,8 @@ def read_topics(text: str) -> list[str]:
 def read_messages(
     text: str, names: tuple[str, str], speaker: str, mode: Literal["ping-pong", "burst"] = "ping-pong"
 ) -> list[Utterance]:
-    """The messages in a dialogue that a model wrote in lines of "Name: message".
-
-    ``speaker`` wrote what stands before the first name. A line without a name is the last speaker's: a further message
-    in a burst; part of the same message in ping-pong.
-    """
+    """The messages in a model's lines of "Name: message"; ``speaker`` wrote what stands before the first name. A line
+    without a name is the last speaker's: a further message in a burst, part of the same in ping-pong."""
     known = {name.casefold(): name for name in names}
     choices = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     line_form = re.compile(

@@ -1,25 +1,26 @@
-"""What becomes of a generated message: a label before it is removed, it is cut to the lengths of people's and put in
-small letters, or it is too short.
+"""What becomes of a generated message: a label ("Karen:", "B:", "1:") before it is removed, it is cut to the lengths of
+people's and put in small letters, or it is too short.
 
-Labels ("Karen:", "B:", "1:") come of prompts that have messages in that form. The 2025 paper draws a length in words
-for each reply and cuts a longer reply "at the most appropriate punctuation mark": in its programs the last full stop,
-exclamation or question mark within the length. Words are separated by spaces.
+The 2025 paper draws a length in words for each reply and cuts a longer reply "at the most appropriate punctuation
+mark": in its programs the last full stop, exclamation or question mark within the length.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Collection, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from agents.answers import TurnAnswer, WordAnswer, is_blank
+from agents.checkpoints import short_text
 from agents.contract import Draw, Reply, Settings, Verdict
-from agents.errors import InputError, Problem
+from agents.errors import InputError
 from agents.language.prompts import GREETED, SIDES
 from agents.language.pseudo_dialogue import read_messages
 from agents.language.words.replies import no_word
@@ -34,6 +35,7 @@ _NOBODY = re.compile(rf"{_BEFORE}(?:([A-Za-z]|\d{{1,2}}){_AFTER}(?!\d)(?![)(/|3]
 _QUOTES = {'"': '"', "“": "”", "”": "”", "«": "»", "„": "“", "‘": "’", "「": "」"}
 _MOST_LABELS = 3  # in a row
 _LONGEST = 100_000  # words
+_LENGTHS = TypeAdapter(tuple[Annotated[int, Field(ge=0, le=_LONGEST)], ...])
 
 
 class Label(NamedTuple):
@@ -59,8 +61,8 @@ def short_names(names: Sequence[str], speaker: str) -> tuple[set[str], set[str]]
 
 
 def leading_label(text: str, own: Collection[str], others: Collection[str]) -> Label | None:
-    """The label with which ``text`` begins: a name of the speaker's ``own`` or the ``others``, in any case, or any
-    letter, number or nothing before a colon, which is nobody's."""
+    """The label with which ``text`` begins: a name, in any case, or any letter, number or nothing before a colon, which
+    is nobody's."""
     known = sorted({*own, *others}, key=len, reverse=True)
     names = "|".join(re.escape(name) for name in known if name.strip())
     match = re.match(rf"{_BEFORE}({names}){_AFTER}\s*", text, re.IGNORECASE) if names else None
@@ -71,19 +73,6 @@ def leading_label(text: str, own: Collection[str], others: Collection[str]) -> L
     if match is None or (match[1] in ("D", "d") and (match[0][-1].isspace() or match.end() == len(text))):
         return None
     return Label("nobody", match[0].strip(), match.end())
-
-
-def without_label(text: str, own: Collection[str], others: Collection[str], *, whose: Collection[str]) -> str:
-    """``text`` without the labels of ``whose`` at its beginning, and without quotation marks around what follows."""
-    for _ in range(_MOST_LABELS):
-        label = leading_label(text, own, others)
-        if label is None or label.whose not in whose:
-            break
-        text = text[label.end :]
-    closing = _QUOTES.get(text[:1])
-    within = text[1:-1]
-    is_quoted = closing is not None and len(text) > 1 and text[-1] == closing and not {text[0], closing} & set(within)
-    return within.strip() if is_quoted else text
 
 
 def may_change(text: str) -> bool:
@@ -111,8 +100,14 @@ def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str,
     machines another's stays, as the filters look for it."""
     names = stimulus.names or (name, other)
     own, others = short_names(names, name) if name in names else (_labels_of(name), _labels_of(other))
-    whose = ("own",) if stimulus.type == "MM" else ("own", "other", "nobody")
-    return without_label(text, own.union(also), others, whose=whose)
+    for _ in range(_MOST_LABELS):
+        label = leading_label(text, own.union(also), others)
+        if label is None or (label.whose != "own" and stimulus.type == "MM"):
+            break
+        text = text[label.end :]
+    closing, within = _QUOTES.get(text[:1]), text[1:-1]
+    is_quoted = closing is not None and len(text) > 1 and text[-1] == closing and not {text[0], closing} & set(within)
+    return within.strip() if is_quoted else text
 
 
 # lengths
@@ -148,59 +143,34 @@ def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] 
     return max(settings.least, length)
 
 
-class _Message(BaseModel):
-    agent: str | None = None
-    text: str
-
-
-class _Conversation(BaseModel):
-    messages: list[_Message] = []
-
-
-class _Record(BaseModel):
-    answer: _Conversation | None
-
-    def peoples_lengths(self) -> list[int]:
-        messages = self.answer.messages if self.answer is not None else []
-        return [len(message.text.split()) for message in messages if (message.agent or "").startswith("human")]
+def _peoples_lengths(record: str) -> list[int]:
+    messages = (json.loads(record)["answer"] or {}).get("messages", ())
+    return [len(message["text"].split()) for message in messages if (message.get("agent") or "").startswith("human")]
 
 
 def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
-    """The lengths in words in the file of the ``settings``; none if they name no file. Raises InputError.
-
-    A ``.jsonl`` file holds records: the lengths are those of the messages of speakers called "human…". Any other has a
-    whole number from 0 a line; empty lines do not count.
-    """
+    """The lengths in words in the settings' file, if any: whole numbers, or in ``.jsonl`` records of conversations,
+    whose speakers called "human…" count. Raises InputError."""
     path = None if settings is None else settings.lengths
     if path is None:
         return ()
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a file of lengths: {error}") from None
-    lengths: list[int] = []
-    problems: list[Problem] = []
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if path.suffix == ".jsonl" and text:
-            try:
-                lengths += _Record.model_validate_json(text).peoples_lengths()
-            except ValidationError as error:
-                problems.append(Problem(str(path), number, None, f"no record: {error.errors()[0]['msg']}"))
-        elif text.isascii() and text.isdigit() and len(text) <= 6 and int(text) <= _LONGEST:
-            lengths.append(int(text))
-        elif text:
-            problems.append(Problem(str(path), number, None, f"{text[:40]!r} is no whole number from 0 to {_LONGEST}"))
-    if problems:
-        raise InputError(f"{path}: {len(problems)} of {len(lines)} lines hold no length", problems)
+        text = path.read_text(encoding="utf-8-sig")
+        if path.suffix == ".jsonl":
+            lengths = tuple(length for line in text.splitlines() for length in _peoples_lengths(line))
+        else:
+            lengths = _LENGTHS.validate_python(text.split())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        lines = "records of conversations" if path.suffix == ".jsonl" else f"whole numbers from 0 to {_LONGEST}"
+        raise InputError(f"{path}: cannot be read as {lines}: {short_text(error)}") from None
     if not lengths:
         raise InputError(f"{path}: holds no length")
-    return tuple(lengths)
+    return lengths
 
 
 def truncate(text: str, words: int, fallback: Fallback = "empty") -> str:
-    """``text`` if it has at most ``words`` words; otherwise its beginning, up to the last ``.``, ``!`` or ``?`` within
-    them. ``fallback`` says what is left where there is none: nothing, or all of the text."""
+    """``text``, or of more than ``words`` words its beginning up to the last ``.``, ``!`` or ``?`` within them; where
+    there is none, what ``fallback`` says."""
     parts = text.split()
     if len(parts) <= words:
         return text
@@ -232,10 +202,9 @@ def too_short(
     stimulus: Stimulus, reply: Reply, least: int, attempts: int, *, before_cut: bool = False
 ) -> Verdict | None:
     """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words, as they are sent
-    or ``before_cut``.
+    or ``before_cut``; the last of the ``attempts`` at a message is kept if it has any word.
 
-    The last of the ``attempts`` at a message is kept if it has any word. Kept are every message to a person that is not
-    empty ("We applied no filtering to human-human or human-AI dialogues", 2025 paper, Methods), and pseudo-dialogues.
+    A message to a person is only not empty: "We applied no filtering to […] human-AI dialogues", 2025 paper, Methods.
     """
     if isinstance(reply.answer, WordAnswer):
         return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])

@@ -1,8 +1,6 @@
 """Agents over an engine: a stimulus becomes a request, the engine's text becomes a reply.
 
-:class:`LocalAgent` runs its model here; agents on servers stand in :mod:`agents.language.openai_chat`.
-:class:`TextAgent` converses and answers cue words on any engine. transformers gets batches (``respond``), all
-others single requests (``respond_one``).
+transformers gets batches (``respond``), all other engines single requests (``respond_one``).
 """
 
 from __future__ import annotations
@@ -10,14 +8,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
 from agents import checkpoints
 from agents.answers import TurnAnswer
-from agents.contract import Agent, Draw, Reply, Verdict
+from agents.contract import Agent, Draw, Reply, Verdict, is_installed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.language import prompts, pseudo_dialogue
@@ -25,7 +23,6 @@ from agents.language.engines.clients import ServerText
 from agents.language.engines.text_request import Engine, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import LocalEngine, TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
-from agents.language.engines.vllm import missing as missing_vllm
 from agents.language.sent_messages import may_change, spoken, too_short
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
@@ -34,16 +31,6 @@ from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, Word
 
 MOST_DEVICES = 16
 UNEVEN = 1.1  # whole layers on each GPU, and the embeddings on the first or last
-
-
-@dataclass(frozen=True, slots=True)
-class FittedRequest:
-    """A request for which the model has positions: without the ``left_out`` oldest messages, and without the ``cut``
-    first tokens if even the newest message alone is too long."""
-
-    request: TextRequest
-    left_out: int = 0
-    cut: int = 0
 
 
 S = TypeVar("S", bound=BaseSettings)
@@ -55,11 +42,11 @@ class EngineAgent(Agent[S]):
     _engine: Engine
     random: bool = False
 
-    def fitted_request(self, stimulus: Any, draw: Draw) -> FittedRequest:
-        """The request for a prepared stimulus. Raises AnswerError."""
+    def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
+        """The request for a prepared stimulus, for which the model has positions. Raises AnswerError."""
         raise NotImplementedError
 
-    def _reply(self, stimulus: Any, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+    def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         raise NotImplementedError
 
     def _fixed_reply(self, stimulus: Any, draw: Draw) -> Reply | None:
@@ -73,11 +60,11 @@ class EngineAgent(Agent[S]):
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         if (fixed := self._fixed_reply(prepared, draw)) is not None:
             return fixed
-        fitted = self.fitted_request(prepared, draw)
-        text = await self._engine.generate(fitted.request, draw.seed)
+        request = self.fitted_request(prepared, draw)
+        text = await self._engine.generate(request, draw.seed)
         if text.finish == "filtered" and not text.text.strip():
             raise AnswerError("filtered", "the server's own filter withheld the reply")
-        return self._reply(prepared, draw, fitted, text)
+        return self._reply(prepared, draw, request, text)
 
     def provenance(self) -> dict[str, Any]:
         return {**super().provenance(), **self._engine.provenance()}
@@ -152,7 +139,9 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return self._vllm() is not None
 
     def missing(self) -> str | None:
-        return super().missing() or (missing_vllm() if self.continuous() else None)
+        if self.continuous() and not is_installed("vllm"):
+            return "the package vllm is not installed: pip install 'turinglike[vllm]'"
+        return super().missing()
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2
@@ -175,23 +164,22 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         replies: dict[int, Reply | Exception] = {}
-        requests: dict[int, FittedRequest] = {}
+        requests: dict[int, TextRequest] = {}
         for index, (stimulus, draw) in enumerate(zip(batch, draws, strict=True)):
-            if (fixed := self._fixed_reply(stimulus, draw)) is not None:
-                replies[index] = fixed
-                continue
             try:
-                requests[index] = self.fitted_request(stimulus, draw)
+                if (fixed := self._fixed_reply(stimulus, draw)) is not None:
+                    replies[index] = fixed
+                else:
+                    requests[index] = self.fitted_request(stimulus, draw)
             except AnswerError as error:
                 replies[index] = error
         assert isinstance(self._engine, TransformersEngine)
-        texts = self._engine.generate_batch(
-            [fitted.request for fitted in requests.values()], [draws[index].seed for index in requests]
-        )
-        for (index, fitted), text in zip(requests.items(), texts, strict=True):
-            replies[index] = (
-                self._reply(batch[index], draws[index], fitted, text) if isinstance(text, GeneratedText) else text
-            )
+        texts = self._engine.generate_batch([*requests.values()], [draws[index].seed for index in requests])
+        for (index, request), text in zip(requests.items(), texts, strict=True):
+            if isinstance(text, GeneratedText):
+                replies[index] = self._reply(batch[index], draws[index], request, text)
+            else:
+                replies[index] = text
         return [replies[index] for index in range(len(batch))]
 
     def close(self) -> None:
@@ -304,10 +292,10 @@ class TextAgent(EngineAgent[T]):
     def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         return too_short(stimulus, reply, self.settings.min_words, self.settings.attempts)
 
-    def fitted_request(self, stimulus: Stimulus, draw: Draw) -> FittedRequest:
+    def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
         """The request, without the oldest messages if the model has no room for all. Raises AnswerError."""
         if isinstance(stimulus, WordStimulus):
-            return FittedRequest(self._adapted(stimulus, self._word(stimulus, draw)))
+            return self._adapted(stimulus, self._word(stimulus, draw))
         assert isinstance(stimulus, ConversationStimulus)
         history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
         is_dialogue = pseudo_dialogue.options(draw) is not None
@@ -317,23 +305,21 @@ class TextAgent(EngineAgent[T]):
             if is_dialogue:
                 most = min(request.sampling.max_tokens, self._engine.half_of_positions())
                 request = replace(request, sampling=replace(request.sampling, max_tokens=most))
-            return replace(self._adapted(stimulus, request), say=say)
+            return replace(self._adapted(stimulus, request), say=say, left_out=left_out)
 
         def fits(left_out: int) -> bool:
             return self._engine.excess(without(left_out)) == 0
 
-        most, left_out = max(len(history) - 1, 0), 0
-        fitted = without(0)
-        excess = self._engine.excess(fitted)
+        most, request = max(len(history) - 1, 0), without(0)
+        excess = self._engine.excess(request)
         if excess and most:
-            left_out = bisect_left(range(most), True, lo=1, key=fits)
-            fitted = without(left_out)
-            excess = self._engine.excess(fitted) if left_out == most else 0
-        return FittedRequest(fitted, left_out, excess)
+            request = without(bisect_left(range(most), True, lo=1, key=fits))
+            excess = self._engine.excess(request) if request.left_out == most else 0
+        return replace(request, cut=excess)
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
-        """Who hears the message while it is generated: only of those to a person, which no filter rejects unless they
-        are empty, that no cut shortens; in a burst nobody, as a line may begin with a name."""
+        """Who hears a message while it is generated: only to a person, and where neither a filter nor a cut may change
+        it; in a burst nobody, as a line may begin with a name."""
         say = draw.say
         is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.options(draw) is not None
         if say is None or is_whole or self._cuts(stimulus):
@@ -346,32 +332,26 @@ class TextAgent(EngineAgent[T]):
 
         return listen
 
-    def _reply(self, stimulus: Stimulus, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+    def _reply(self, stimulus: Stimulus, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
+        raw: dict[str, Any] | None = text.record() if isinstance(text, ServerText) else None
         if isinstance(stimulus, WordStimulus):
             assert isinstance(self.settings, WordSettings)
             word = word_answer(stimulus, text.text, self.settings.word_rules, cut=text.finish == "length")
-            return Reply(word, text.record() if isinstance(text, ServerText) else text.text)
+            return Reply(word, raw or text.text)
         assert isinstance(stimulus, ConversationStimulus)
-        is_dialogue = pseudo_dialogue.options(draw) is not None
-        written = (
-            pseudo_dialogue.written(fitted.request, text.text)
-            if is_dialogue
-            else self._message(stimulus, text.text, draw)
-        )
-        is_cut = bool(fitted.left_out or fitted.cut)
-        finish = f"{text.finish}; prompt cut" if is_cut else text.finish
-        if isinstance(text, ServerText):
-            raw = {**text.record(), "attempt": draw.attempt}
-        else:
+        if raw is None:
             raw = {
                 "text": text.text,
-                "attempt": draw.attempt,
-                "temperature": round(fitted.request.sampling.temperature, 4),
+                "temperature": round(request.sampling.temperature, 4),
                 "prompt_tokens": text.prompt_tokens,
                 "tokens": text.tokens,
-                "messages_left_out": fitted.left_out,
-                "tokens_cut": fitted.cut,
+                "messages_left_out": request.left_out,
+                "tokens_cut": request.cut,
             }
-        if is_dialogue:
-            raw["pseudo"] = True
-        return Reply(TurnAnswer(text=written, raw=text.raw, finish=finish), raw)
+        raw["attempt"] = draw.attempt
+        if pseudo_dialogue.options(draw) is None:
+            message = self._message(stimulus, text.text, draw)
+        else:
+            message, raw["pseudo"] = pseudo_dialogue.written(request, text.text), True
+        finish = f"{text.finish}; prompt cut" if request.left_out or request.cut else text.finish
+        return Reply(TurnAnswer(text=message, raw=text.raw, finish=finish), raw)

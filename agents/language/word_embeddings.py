@@ -1,11 +1,7 @@
 """Word association by embeddings: the word of a vocabulary whose vector is nearest to the cue's.
 
-The vectors come from files (word2vec, GloVe), GPT-2's input embeddings, a model (:mod:`agents.language.minilm`)
-or a server. The papers leave the vocabulary, capitals, spaces and words of several tokens unstated [?]: they are
-settings.
-
-Nothing is drawn. Sample k of a stimulus is the acceptable word of rank k; the version (free or prompted) and its
-examples make no difference.
+The papers leave the vocabulary, capitals, spaces and words of several tokens unstated [?]: they are settings. Nothing
+is drawn: sample k of a stimulus is the acceptable word of rank k, whatever its version and examples.
 """
 
 from __future__ import annotations
@@ -14,7 +10,6 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -25,6 +20,7 @@ from agents import checkpoints, hub
 from agents.answers import Skipped, WordAnswer
 from agents.contract import GIB, MIB, Agent, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.clients import ServerModel
 from agents.language.engines.openai import OpenAIEngine, ServerSettings
 from agents.language.words import vectors as word_vectors
 from agents.language.words import vocabulary
@@ -55,14 +51,8 @@ class EmbeddingSettings(RuleSettings):
 
 
 E = TypeVar("E", bound=EmbeddingSettings)
-
-
-@dataclass(slots=True)
-class _Ranking:
-    """By acceptable word the vocabulary's word and its distance; skipped words with the number of words before."""
-
-    words: dict[str, dict[str, Any]] = field(default_factory=dict)
-    skipped: list[tuple[int, Skipped]] = field(default_factory=list)
+# By acceptable word the vocabulary's word and its distance; the skipped words, with the number of words before each.
+Ranking = tuple[dict[str, dict[str, Any]], list[tuple[int, Skipped]]]
 
 
 class EmbeddingAgent(Agent[E]):
@@ -78,7 +68,6 @@ class EmbeddingAgent(Agent[E]):
         super().__init__(settings, name)
         self.max_samples = settings.candidates
 
-    @abstractmethod
     def load_model(self, device: str) -> None:
         """Load what vectors are made of."""
 
@@ -107,8 +96,8 @@ class EmbeddingAgent(Agent[E]):
     def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
+        rankings: dict[str, Ranking | AnswerError] = {}
         vectors: dict[str, NDArray[np.floating]] = {}
-        rankings: dict[str, _Ranking | AnswerError] = {}
         cues = list(dict.fromkeys(batch))
         for cue, vector in zip(cues, self.cue_vectors(cues), strict=True):
             if isinstance(vector, AnswerError):
@@ -135,29 +124,31 @@ class EmbeddingAgent(Agent[E]):
         del self._nearest
         super().close()
 
-    def _ranking(self, cue: str, words: Iterator[tuple[str, float]]) -> _Ranking:
-        ranking = _Ranking()
+    def _ranking(self, cue: str, words: Iterator[tuple[str, float]]) -> Ranking:
+        ranked: dict[str, dict[str, Any]] = {}
+        skipped: list[tuple[int, Skipped]] = []
         same = letters(cue)
         for word, distance in words:
             judged = judge(word, cue, self.settings)
             rule = CUE if word == same else judged.rule
             if rule is not None:
-                ranking.skipped.append((len(ranking.words), Skipped(word=word, rule=rule)))
-            elif judged.word not in ranking.words:  # "dogs" may come before "dog"
-                ranking.words[judged.word] = {"word": word, "distance": round(distance, 6)}
-            if len(ranking.words) == self.settings.candidates:
+                skipped.append((len(ranked), Skipped(word=word, rule=rule)))
+            elif judged.word not in ranked:  # "dogs" may come before "dog"
+                ranked[judged.word] = {"word": word, "distance": round(distance, 6)}
+            if len(ranked) == self.settings.candidates:
                 break
-        return ranking
+        return ranked, skipped
 
 
-def _reply(ranking: _Ranking | AnswerError, rank: int) -> Reply | AnswerError:
+def _reply(ranking: Ranking | AnswerError, rank: int) -> Reply | AnswerError:
     if isinstance(ranking, AnswerError):
         return ranking
-    words = list(ranking.words)
+    ranked, skipped = ranking
+    words = list(ranked)
     if rank >= len(words):
         return AnswerError("no_word", f"sample {rank} is the word of rank {rank}, but there are {len(words)} words")
-    skipped = [word for before, word in ranking.skipped if before <= rank]
-    return Reply(WordAnswer(word=words[rank], candidates=words, skipped=skipped), raw=ranking.words[words[rank]])
+    before = [word for position, word in skipped if position <= rank]
+    return Reply(WordAnswer(word=words[rank], candidates=words, skipped=before), raw=ranked[words[rank]])
 
 
 class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
@@ -280,7 +271,9 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         return mean
 
 
-class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
+class OpenAIEmbeddingAgent(
+    ServerModel["OpenAIEmbeddingAgent.Settings"], EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]
+):
     """By a server's vectors of single words. The vocabulary is embedded once and kept, as it may cost money."""
 
     class Settings(EmbeddingSettings, ServerSettings):
@@ -289,29 +282,10 @@ class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
         model: str = Field("text-embedding-3-small", min_length=1)
         """The model's name at the server."""
 
+    engine = OpenAIEngine
     memory = 768 * MIB
     settings: Settings
-
-    def __init__(self, settings: Settings, name: str) -> None:
-        super().__init__(settings, name)
-        self._engine = OpenAIEngine(settings)
-
-    def environment(self) -> tuple[str, ...]:
-        return (self.settings.key_variable,)
-
-    def checkpoint(self) -> tuple[str | None, str | None]:
-        return self.settings.model, None
-
-    def missing(self) -> str | None:
-        return self._engine.missing() or super().missing()
-
-    def provenance(self) -> dict[str, Any]:
-        return {**super().provenance(), **self._engine.provenance()}
-
-    def load_model(self, device: str) -> None:
-        missing = self._engine.missing()
-        if missing is not None:
-            raise UnavailableError(missing)
+    _engine: OpenAIEngine
 
     def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
         about = {"base_url": self.settings.base_url, "model": self.settings.model}

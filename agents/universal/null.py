@@ -44,12 +44,8 @@ class NullSettings(Settings):
     """The largest batch that there is "memory" for; 0: any."""
     delay_s: float = Field(0.0, ge=0)
     """Seconds that each call takes."""
-    prepare_s: float = Field(0.0, ge=0)
-    """Seconds that preparing a stimulus takes."""
     load_s: float = Field(0.0, ge=0)
     """Seconds that loading takes."""
-    read_images: bool = False
-    """Whether images are decoded while they are prepared."""
 
 
 def _answer(task: Task, draw: Draw) -> BaseModel:
@@ -95,25 +91,16 @@ class NullAgent(Agent[NullSettings]):
         if self.settings.fail_load:
             raise RuntimeError("told to fail while loading")
 
-    def prepare(self, stimulus: Stimulus) -> Stimulus:
-        if self.settings.prepare_s:  # a sleep of 0 seconds gives the interpreter's lock away
-            time.sleep(self.settings.prepare_s)
-        if self.settings.read_images:
-            for image in stimulus.images():
-                image.decode()
-        return stimulus
-
     def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         settings = self.settings
         if settings.delay_s:
             time.sleep(settings.delay_s)
-        if settings.crash or settings.hang or settings.raise_batch:
-            for stimulus in batch:
-                self._crash(stimulus)
-                if _fits(settings.hang, stimulus):
-                    time.sleep(3600)
-                if _fits(settings.raise_batch, stimulus):
-                    raise RuntimeError(f"told to raise for {stimulus.id}")
+        for stimulus in batch:
+            self._crash(stimulus)
+            if _fits(settings.hang, stimulus):
+                time.sleep(3600)
+            if _fits(settings.raise_batch, stimulus):
+                raise RuntimeError(f"told to raise for {stimulus.id}")
         self._check_limit(len(batch))
         return [self._reply(stimulus, draw) for stimulus, draw in zip(batch, draws, strict=True)]
 
@@ -123,11 +110,10 @@ class NullAgent(Agent[NullSettings]):
 
     def _crash(self, stimulus: Stimulus) -> None:
         once = self.settings.crash_unless
-        if not _fits(self.settings.crash, stimulus) or (once and Path(once).exists()):
-            return
-        if once:
-            Path(once).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
+        if _fits(self.settings.crash, stimulus) and not (once and Path(once).exists()):
+            if once:
+                Path(once).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def _reply(self, stimulus: Stimulus, draw: Draw) -> Reply | Exception:
         if _fits(self.settings.fail, stimulus):

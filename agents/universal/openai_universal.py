@@ -13,7 +13,6 @@ from agents.contract import GIB, Draw, Reply, Verdict
 from agents.language.engines.clients import ServerText
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
 from agents.language.openai_chat import ChatServerAgent, TalkSettings
-from agents.language.text_agent import FittedRequest
 from agents.stimuli import (
     TASKS,
     AttentionStimulus,
@@ -85,7 +84,7 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
             return stimulus
         return Picture(stimulus, *stimulus.images()[0].sendable(SENT))
 
-    def fitted_request(self, stimulus: Any, draw: Draw) -> FittedRequest:
+    def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
         if not isinstance(stimulus, Picture):
             return super().fitted_request(stimulus, draw)
         settings, about = self.settings, stimulus.stimulus
@@ -101,13 +100,11 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
             prompt = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
             tokens = settings.scanpath_tokens
         message = ChatMessage("user", prompt, stimulus.data, settings.image_detail)
-        return FittedRequest(
-            TextRequest(messages=(message,), sampling=Sampling(settings.temperature, max_tokens=tokens))
-        )
+        return TextRequest(messages=(message,), sampling=Sampling(settings.temperature, max_tokens=tokens))
 
-    def _reply(self, stimulus: Any, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+    def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         if not isinstance(stimulus, Picture):
-            return super()._reply(stimulus, draw, fitted, text)
+            return super()._reply(stimulus, draw, request, text)
         assert isinstance(text, ServerText)
         about, written = stimulus.stimulus, text.text[:READ]
         answer: BaseModel

@@ -1,17 +1,12 @@
-"""The papers' questions about pictures (2025 paper, Methods), and how replies to them are read.
-
-How the papers read the replies is not published. A reader takes bare words, sentences, lists, tables, CSV and JSON, and
-raises AnswerError ``unparsable``, with the reply in its message, rather than take an apology for an answer.
-"""
+"""The papers' questions about pictures (2025 paper, Methods), and how replies to them are read: words, sentences,
+lists, tables, CSV and JSON. What is no answer raises AnswerError ``unparsable`` with the reply."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from agents.errors import AnswerError
 from agents.language.words.replies import is_apology, unmarked
@@ -50,10 +45,9 @@ _COLOR_IS = re.compile(r"\bcolou?r\b[^.]*?\b(?:is|would be|seems to be|appears t
 
 
 def read_color(text: str) -> tuple[str, str | None]:
-    """The colour word of a reply, of the eleven, and the CSS3 name from which it was made, if the reply has another.
+    """The colour word of a reply, of the eleven, and the CSS3 name ("teal") from which it was made, if any.
 
     Of several it is the word after "the dominant color is", or else the first; of a compound ("light blue") the last.
-    A reply with most of the eleven repeats the question. Up to three words may name a CSS3 colour ("teal") instead.
     """
     plain = unmarked(text).lower()
     matches = [(match.start(), match.end(), match[0].replace("grey", "gray")) for match in _COLOR_WORD.finditer(plain)]
@@ -91,21 +85,10 @@ def read_objects(text: str, most: int = 3) -> list[str]:
 
 
 def _named_in_json(text: str) -> list[str]:
-    match = re.search(r"[\[{].*[\]}]", text, re.DOTALL)
-    try:
-        value = json.loads(match.group()) if match else []
-    except (ValueError, RecursionError):
-        return []
-    if isinstance(value, dict):
-        value = next((inner for inner in value.values() if isinstance(inner, list)), list(value.values()))
-    labels = [_label(entry) for entry in value]
-    return labels if all(labels) else []
-
-
-def _label(value: Any) -> str:
-    if isinstance(value, dict):
-        value = next((value[key] for key in ("object", "label", "name", "response", "word") if key in value), "")
-    return value if isinstance(value, str) else ""
+    """The strings of a JSON value, without its keys."""
+    plain = _FENCE.sub("", text).lstrip()
+    strings = re.findall(r'"([^"]*)"\s*(:?)', plain) if plain[:1] in ("[", "{") else []
+    return [text for text, is_key in strings if not is_key]
 
 
 def _named_in_lines(text: str) -> list[str]:
@@ -196,10 +179,9 @@ class Fixation:
 
 
 def read_scanpath(text: str) -> list[Fixation]:
-    """The fixations of a reply, in their order: the more of those in a table, and of those in text.
+    """The fixations of a reply, in a table or in text: a place in each numbered entry, or else every place.
 
-    In text each numbered entry has its first place; where nothing is numbered every place counts. A duration without a
-    unit is in seconds up to 20, in milliseconds beyond; of a span it is the middle.
+    A duration without a unit is in seconds up to 20, in milliseconds beyond; of a span it is the middle.
     """
     fixations = max(_in_table(text), _in_text(text), key=len)
     if len(fixations) < (3 if is_apology(text) else 1):

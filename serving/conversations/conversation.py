@@ -15,13 +15,14 @@ from typing import Any
 
 import orjson
 
-from agents.answers import TurnAnswer
+from agents.answers import TurnAnswer, is_blank
+from agents.errors import AnswerError
 from agents.language.filters.policies import Judgement, Policy
 from agents.stimuli import ConversationStimulus, parse_row
 from serving.conversations.journal import Turn, Turns, add_costs, turn_line
-from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
+from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, PairSettings, draw_scenario
-from serving.conversations.transcript import Instructions, Transcript, fault_of, no_instructions
+from serving.conversations.transcript import Instructions, Transcript, no_instructions
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 
@@ -84,61 +85,61 @@ class Conversation:
         """One attempt at the conversation. Puts its status into ``result``; returns the filters' verdicts, or those of
         an agent's own filters if they ended it."""
         result.status = "ok"
-        if transcript.stimulus.pseudo is not None and not await self._write_pseudo(scheduler, transcript, result):
-            return []
+        if transcript.stimulus.pseudo is not None:
+            await self._write_pseudo(scheduler, transcript, result)
+            if result.status != "ok":
+                return []
         while not transcript.ended:
-            turn, rejected = await self._turn(scheduler, transcript, result.attempt)
-            self._turns.append(turn)
-            result.attempts += turn["attempts"]
+            turn, judgements = await self._turn(scheduler, transcript, result.attempt)
+            self._take(turn, result)
             transcript.raws.append(turn["raw"])
-            if turn["status"] != "ok":
-                result.status, result.error = turn["status"], turn["error"] and tuple(turn["error"])
+            if result.status != "ok":
                 last = turn["attempts"][-1]["verdicts"] if result.status == "rejected" and turn["attempts"] else []
                 return [verdict for verdict in last if verdict["rejected"]]
             transcript.add(TurnAnswer.model_validate(turn["answer"]))
-            if rejected:
+            if rejected := [judgement for judgement in judgements if judgement.rejected]:
                 result.status = "rejected"
                 return _verdicts(rejected)
         # Nothing is sampled again for what the history did before the two spoke.
         return [{**verdict, "rejected": False} for verdict in _verdicts(transcript.judge_all())]
 
+    def _take(self, turn: Turn, result: AgentRequest) -> None:
+        self._turns.append(turn)
+        result.attempts += turn["attempts"]
+        result.status, result.error = turn["status"], turn["error"] and tuple(turn["error"])
+
     async def _turn(
         self, scheduler: Scheduler, transcript: Transcript, conversation_attempt: int
     ) -> tuple[Turn, list[Judgement]]:
-        """A turn, sampled again as often as the rules allow, and the findings that end the conversation with it."""
+        """A turn, sampled again as often as the rules allow, and the filters' findings in it."""
         if (opener := transcript.opener()) is not None:
-            return {"status": "ok", "answer": opener.model_dump(), "attempts": [], "raw": None}, []
+            return {"status": "ok", "error": None, "answer": opener.model_dump(), "attempts": [], "raw": None}, []
         known = self._known(conversation_attempt, transcript.number)
         if known is not None:
-            judgements = transcript.judge_next(known["answer"]["text"]) if known["status"] == "ok" else []
-            return known, [judgement for judgement in judgements if judgement.rejected]
+            return known, transcript.judge_next(known["answer"]["text"]) if known["status"] == "ok" else []
         earlier: list[dict[str, Any]] = []
-        judgements = []
+        judgements: list[Judgement] = []
         first_attempt = STRIDE * conversation_attempt
         for attempt in range(1, self.settings.attempts + 1):
             side = transcript.side
             options = {"speaker": SIDES[side], "turn": len(transcript.messages)}
             request = await self._ask(scheduler, transcript, side, transcript.number, options, first_attempt)
-            if request.status == "ok" and (why := fault_of(request.answer, may_be_blank=True)) is not None:
-                request.status, request.error = "failed", ("bad_turn", why)
             request.attempts = [*earlier, *request.attempts]
             if request.status != "ok":
                 judgements = []
                 break
-            judgements = transcript.judge_next(TurnAnswer.model_validate_json(request.answer or b"").text)
+            text = TurnAnswer.model_validate_json(request.answer or b"").text
+            judgements = transcript.judge_next(text)
             bad = [judgement for judgement in judgements if judgement.action == "resample_turn"]
             if not bad or attempt == self.settings.attempts:
-                why = fault_of(request.answer)
-                if why is not None and not any(judgement.rejected for judgement in judgements):
-                    request.status, request.error = "failed", ("bad_turn", why)
+                if is_blank(text) and not any(judgement.rejected for judgement in judgements):
+                    request.fail("bad_turn", "no message has any text")
                 break
             earlier = [*request.attempts, request.attempt_record(_verdicts(bad))]
             first_attempt = request.first_attempt + request.attempt + 1
-        turn = self._journal(request, conversation_attempt)
-        return turn, [judgement for judgement in judgements if judgement.rejected]
+        return self._journal(request, conversation_attempt), judgements
 
-    async def _write_pseudo(self, scheduler: Scheduler, transcript: Transcript, result: AgentRequest) -> bool:
-        """Whether the pseudo-dialogue was written; if not, ``result`` says why."""
+    async def _write_pseudo(self, scheduler: Scheduler, transcript: Transcript, result: AgentRequest) -> None:
         side = self.writers.index(True)
 
         async def ask(number: int, options: Options) -> Turn:
@@ -146,18 +147,13 @@ class Conversation:
             if turn is None:
                 request = await self._ask(scheduler, transcript, side, number, options, STRIDE * result.attempt)
                 turn = self._journal(request, result.attempt)
-            self._turns.append(turn)
-            result.attempts += turn["attempts"]
+            self._take(turn, result)
             return turn
 
         try:
-            failed = await write_pseudo_dialogue(transcript, side, ask, self.settings.attempts)
-        except NothingWritten:
-            result.fail("no_pseudo_dialogue", f"{self.pair[side]} wrote nothing that could be read")
-            return False
-        if failed is not None:
-            result.status, result.error = failed["status"], failed["error"] and tuple(failed["error"])
-        return failed is None
+            await write_pseudo_dialogue(transcript, side, ask, self.settings.attempts)
+        except AnswerError as error:
+            result.fail(error.code, str(error))
 
     def _journal(self, request: AgentRequest, conversation_attempt: int) -> Turn:
         """The turn as a journal has it. A failed turn is not journalled: it may be tried again."""

@@ -25,25 +25,24 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import orjson
-from pydantic import ValidationError
 
 from agents import stimuli
-from agents.answers import Message, TurnAnswer
+from agents.answers import Message, TurnAnswer, is_blank
 from agents.contract import Verdict
 from agents.errors import AgentStoppedError, AnswerError, InputError
-from agents.language.filters.policies import MEASURE, THRESHOLDS, FilterSettings
-from agents.stimuli import ConversationStimulus, Utterance
+from agents.language.filters.policies import MEASURE, THRESHOLDS
+from agents.stimuli import ConversationStimulus
 from serving.conversations.journal import Turn, add_costs, turn_line
-from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
+from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings, draw_scenario
-from serving.conversations.transcript import AgentPart, Transcript, fault_of, lines_of, no_instructions
+from serving.conversations.transcript import AgentPart, Transcript, lines_of, no_instructions
 from serving.runs.records import RecordHeader
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 
 PSEUDO_TRIES = 5
-PERSON = re.compile(r"human(?::[^\s~]{1,100})?")
-Code = Literal["busy", "ended", "not_open", "bad_message"]
+PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # the person's name in records
+Code = Literal["busy", "ended", "not_open"]
 
 
 class DialogueError(InputError):
@@ -65,9 +64,9 @@ class FlaggedMessage:
 class Dialogue:
     """A person and ``agent`` converse about ``stimulus`` by turns, as long as it has exchanges left.
 
-    ``person`` is the person's side, ``who`` the person's name in records ("human", "human:05"). ``seed`` is the run
-    seed (the scheduler's, if None). Raises InputError for an agent that does not converse, AgentStoppedError for an
-    agent that the scheduler does not know.
+    ``person`` is the person's side, ``who`` the name in records (:data:`PERSON`). ``seed`` is the run seed (the
+    scheduler's, if None). Raises AgentStoppedError for an agent that the scheduler does not know, InputError for a
+    pseudo-dialogue that the agent does not write.
     """
 
     def __init__(
@@ -77,10 +76,8 @@ class Dialogue:
         stimulus: ConversationStimulus,
         *,
         seed: int | None = None,
-        sample: int = 0,
         person: Literal["A", "B"] = "A",
         who: str = "human",
-        thresholds: FilterSettings = THRESHOLDS,
         delays: DelaySettings | None = None,
         quiet_s: float = QUIET_S,
         clock: Callable[[], float] = time.monotonic,
@@ -88,17 +85,13 @@ class Dialogue:
         dispatcher = scheduler.dispatchers.get(agent)
         if dispatcher is None:
             raise AgentStoppedError(f"agent {agent} is not loaded")
-        if "conversation" not in dispatcher.agent.tasks:
-            raise InputError(f"agent {agent} does not converse; its tasks are {', '.join(dispatcher.agent.tasks)}")
-        if PERSON.fullmatch(who) is None:
-            raise InputError(f'who: a person is called "human" or "human:NAME", not {who!r}')
         if stimulus.pseudo is not None and not dispatcher.agent.writes_dialogues:
             raise InputError(f"agent {agent} writes no pseudo-dialogues")
         self.person = SIDES.index(person)
         self.agent = agent
         self.speakers = (who, agent) if self.person == 0 else (agent, who)
         self._scheduler = scheduler
-        self._row, self._id, self._sample = stimuli.canonical(stimulus), stimulus.id, sample
+        self._row, self._id = stimuli.canonical(stimulus), stimulus.id
         self._seed = scheduler.run_seed if seed is None else seed
         self._order = scheduler.next_order()
         prompts = dispatcher.agent.instructions
@@ -108,8 +101,8 @@ class Dialogue:
             self.speakers,
             (no_instructions, prompts) if self.person == 0 else (prompts, no_instructions),
             MEASURE,
-            thresholds,
-            sample,
+            THRESHOLDS,
+            0,
             drawn_seed,
             delays or DelaySettings(),
             quiet_s,
@@ -150,8 +143,8 @@ class Dialogue:
     async def say(self, text: str, deadline: float | None = None) -> FlaggedMessage | None:
         """The agent's answer to the person's message; None if that was the last message. ``deadline`` in seconds.
 
-        Raises DialogueError, AnswerError (the agent failed, its filters rejected every attempt, or the deadline
-        passed), AgentStoppedError.
+        Raises DialogueError, ValidationError (no text, or too long), AnswerError (the agent failed, its filters
+        rejected every attempt, or the deadline passed), AgentStoppedError.
         """
         with self._at_work():
             self._check_not_ended()
@@ -159,7 +152,7 @@ class Dialogue:
             if unopened or self._transcript.side != self.person:
                 raise DialogueError("not_open", f"{self.agent} is to speak first: open the conversation")
             delay = round(self._clock() - self._since, 3)
-            fresh = await self._exchange(TurnAnswer(text=_checked(text), delay_s=delay), deadline)
+            fresh = await self._exchange(TurnAnswer(text=text, delay_s=delay), deadline)
         return fresh[1] if len(fresh) > 1 else None
 
     async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
@@ -190,7 +183,7 @@ class Dialogue:
 
     def _result(self) -> AgentRequest:
         """The conversation as a request: its seed and its record are of that."""
-        return AgentRequest(self.agent, self._row, self._id, self._sample, self._seed, self.name)
+        return AgentRequest(self.agent, self._row, self._id, 0, self._seed, self.name)
 
     def _check_not_ended(self) -> None:
         if self.ended:
@@ -206,14 +199,10 @@ class Dialogue:
         draft, turns = self._transcript.copy(), list[Turn]()
 
         async def ask(number: int, options: Mapping[str, Any]) -> Turn:
-            _, turn = await self._reply(draft, deadline, number, options, may_be_blank=True)
-            turns.append(turn)
-            return turn
+            turns.append(await self._reply(draft, deadline, number, options))
+            return turns[-1]
 
-        try:
-            await write_pseudo_dialogue(draft, 1 - self.person, ask, PSEUDO_TRIES)
-        except NothingWritten:
-            raise AnswerError("no_pseudo_dialogue", f"{self.agent} wrote nothing that could be read") from None
+        await write_pseudo_dialogue(draft, 1 - self.person, ask, PSEUDO_TRIES)
         self._transcript = draft
         self._turns += turns
 
@@ -243,41 +232,31 @@ class Dialogue:
     async def _turn(self, draft: Transcript, deadline: float | None) -> tuple[TurnAnswer, Any]:
         """The agent's next turn, and what came beside it. Raises AnswerError."""
         options = {"speaker": SIDES[1 - self.person], "turn": len(draft.messages)}
-        answer, turn = await self._reply(draft, deadline, draft.number, options)
-        return answer, turn["raw"]
+        turn = await self._reply(draft, deadline, draft.number, options)
+        return TurnAnswer.model_validate(turn["answer"]), turn["raw"]
 
-    async def _reply(
-        self,
-        draft: Transcript,
-        deadline: float | None,
-        number: int,
-        options: Mapping[str, Any],
-        *,
-        may_be_blank: bool = False,
-    ) -> tuple[TurnAnswer, Turn]:
-        """The agent's reply, and the turn as a journal has it. Raises AnswerError; a reply in vain is not drawn
-        again."""
+    async def _reply(self, draft: Transcript, deadline: float | None, number: int, options: Mapping[str, Any]) -> Turn:
+        """The agent's reply as a journal has it. Raises AnswerError; a reply in vain is not drawn again."""
         request = await self._scheduler.answer(
-            self.agent, draft.shown(), self._sample, seed=self._seed, turn=number, options=options, name=self.name,
+            self.agent, draft.shown(), 0, seed=self._seed, turn=number, options=options, name=self.name,
             order=self._order, first_attempt=self._next_attempt, deadline=deadline,
         )  # fmt: skip
         turn: Turn = orjson.loads(turn_line(request, 0))
-        if not may_be_blank:
+        if "pseudo" not in options:
             self._turns.append(turn)
-        why = fault_of(request.answer) if request.status == "ok" and not may_be_blank else None
-        in_vain = request.status == "rejected" or why is not None or (request.error or ("",))[0] == "no_text"
+            if request.status == "ok" and is_blank(turn["answer"]["text"]):
+                request.fail("no_text", "the answer is empty")
+        code, why = request.error or ("failed", f"{self.agent} gave no answer")
+        in_vain = request.status == "rejected" or code == "no_text"
         self._next_attempt = request.first_attempt + request.attempt + in_vain
         if request.status == "rejected":
-            verdicts: list[dict[str, Any]] = request.attempts[-1]["verdicts"]
-            rejected = [verdict for verdict in verdicts if verdict["rejected"]]
+            rejected = [verdict for verdict in turn["attempts"][-1]["verdicts"] if verdict["rejected"]]
             reasons = "; ".join(f"{verdict['filter']}: {verdict['found']}" for verdict in rejected)
             raise AnswerError("rejected", f"{self.agent} has nothing that its filters let pass: {reasons}")
         if request.status != "ok":
-            raise AnswerError(*(request.error or ("failed", f"{self.agent} gave no answer")))
-        if why is not None:
-            raise AnswerError("bad_turn", why)
+            raise AnswerError(code, why)
         self._next_attempt = 0
-        return TurnAnswer.model_validate_json(request.answer or b""), turn
+        return turn
 
 
 class BurstDialogue(Dialogue):
@@ -313,7 +292,7 @@ class BurstDialogue(Dialogue):
             raise DialogueError("not_open", "open the conversation")
         await self._part.send_due()
         self._check_not_ended()
-        answer, self._deadline, self._failure = TurnAnswer(text=_checked(text)), deadline, None
+        answer, self._deadline, self._failure = TurnAnswer(text=text), deadline, None
         self._say(self.person, answer, self._part.clock())
         self._part.wake()
 
@@ -353,7 +332,7 @@ class BurstDialogue(Dialogue):
         return answer
 
     async def _send(self, side: int) -> Message:
-        typed = self._transcript.typing[side].popleft()
+        typed = self._transcript.typing[side].pop(0)
         return self._say(side, typed.answer, typed.at)
 
     def _say(self, side: int, answer: TurnAnswer, at: float) -> Message:
@@ -374,12 +353,3 @@ def _add(draft: Transcript, answer: TurnAnswer, raw: Any) -> FlaggedMessage:
     draft.raws.append(raw)
     draft.add(answer)
     return FlaggedMessage(draft.messages[-1], tuple(judged.verdict() for judged in judgements))
-
-
-def _checked(text: str) -> str:
-    """A person's message, if it can be sent. Raises DialogueError."""
-    try:
-        return Utterance(speaker="A", text=text).text
-    except ValidationError as error:
-        reasons = "; ".join(problem["msg"] for problem in error.errors(include_url=False, include_input=False))
-        raise DialogueError("bad_message", f"the message cannot be taken: {reasons}") from None

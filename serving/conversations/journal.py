@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.answers import TurnAnswer
 from agents.errors import InputError
@@ -50,10 +50,6 @@ def add_costs(conversation: AgentRequest, turns: Sequence[Turn]) -> None:
         conversation.worker = {**workers[-1], "batch_size": round(mean)}
 
 
-class _Worker(BaseModel):
-    batch_size: int
-
-
 class _Line(BaseModel):
     """The fields that a journal's line needs for its turn to be replayed."""
 
@@ -64,16 +60,8 @@ class _Line(BaseModel):
     conversation_attempt: int
     turn: int
     status: Literal["ok", "rejected"] = "ok"
-    answer: TurnAnswer | None
+    answer: TurnAnswer
     attempts: list[dict[str, Any]]
-    timing: Annotated[list[float], Field(min_length=3, max_length=3)] | None = None
-    worker: _Worker | None = None
-
-    @model_validator(mode="after")
-    def _has_an_answer(self) -> _Line:
-        if self.status == "ok" and self.answer is None:
-            raise ValueError("no answer")
-        return self
 
 
 def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], dict[tuple[int, int], Turn]]:
@@ -90,8 +78,9 @@ def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[s
             try:
                 line = _Line.model_validate_json(text)
             except ValidationError:
-                why = "is not a turn of a conversation; take the line out, then resume"
-                raise InputError(f"{path}:{number} {why}") from None
+                raise InputError(
+                    f"{path}:{number} is not a turn of a conversation; take the line out, then resume"
+                ) from None
             if wanted(line.stimulus, line.sample):
                 turns = conversations.setdefault((line.stimulus, line.sample), {})
                 key = line.conversation_attempt, line.turn

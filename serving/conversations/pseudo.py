@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from agents.answers import PseudoMessage, TurnAnswer
+from agents.answers import PseudoMessage
+from agents.errors import AnswerError
 from agents.language.pseudo_dialogue import read_messages, read_topics
 from serving.conversations.journal import Turn
 from serving.conversations.scenario import SIDES
@@ -19,15 +20,11 @@ FIRST = -1_000_000  # the number of the first request in seeds and journals: bel
 Ask = Callable[[int, Mapping[str, Any]], Awaitable[Turn]]
 
 
-class NothingWritten(Exception):
-    """The agent, however often called, wrote nothing that could be used."""
-
-
-async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tries: int) -> Turn | None:
+async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tries: int) -> None:
     """Have the agent on ``side`` write the pseudo-dialogue that the stimulus wants into the ``transcript``.
 
-    ``ask`` requests a turn by its number and options; at most ``tries`` in a row may bring nothing new. Returns the
-    turn that failed or was rejected, if any was. Raises NothingWritten.
+    ``ask`` requests a turn by its number and options; with the first that fails or is rejected the dialogue ends. At
+    most ``tries`` in a row may bring nothing new. Raises AnswerError.
     """
     stimulus, names = transcript.stimulus, transcript.names
     wanted = stimulus.pseudo
@@ -35,18 +32,18 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
     topics: list[str] = []
     number, left = FIRST, tries
 
-    async def write(pseudo: Mapping[str, Any]) -> tuple[Turn, str]:
+    async def write(pseudo: Mapping[str, Any]) -> str | None:
         nonlocal number, left
         if not left:
-            raise NothingWritten
+            raise AnswerError("no_pseudo_dialogue", f"{transcript.speakers[side]} wrote nothing that could be read")
         turn = await ask(number, {"speaker": SIDES[side], "turn": 0, "pseudo": pseudo})
         number, left = number + 1, left - 1
-        return turn, TurnAnswer.model_validate(turn["answer"]).text if turn["status"] == "ok" else ""
+        return turn["answer"]["text"] if turn["status"] == "ok" else None
 
     while len(topics) < wanted.topics:
-        turn, text = await write({"topics": wanted.topics - len(topics), "known": topics})
-        if turn["status"] != "ok":
-            return turn
+        text = await write({"topics": wanted.topics - len(topics), "known": topics})
+        if text is None:
+            return
         known = {topic.casefold() for topic in topics}
         fresh = [topic for topic in read_topics(text) if topic.casefold() not in known]
         topics += fresh[: wanted.topics - len(topics)]
@@ -55,17 +52,13 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
         written: list[PseudoMessage] = []
         while (turns := _turns(written)) < wanted.turns:
             history = transcript.shown().history
-            if history:
-                speaker = names[1] if history[-1].speaker == names[0] else names[0]
-            else:
-                speaker = names[transcript.starts]
-            turn, text = await write({"topic": topic, "left": wanted.turns - turns})
-            if turn["status"] != "ok":
-                return turn
+            speaker = names[history[-1].speaker == names[0] if history else transcript.starts]
+            text = await write({"topic": topic, "left": wanted.turns - turns})
+            if text is None:
+                return
             for line in read_messages(text, names, speaker, stimulus.mode):
-                message = PseudoMessage(
-                    agent=transcript.speakers[side], topic=topic, speaker=line.speaker, text=line.text
-                )
+                about = {"agent": transcript.speakers[side], "topic": topic}
+                message = PseudoMessage(speaker=line.speaker, text=line.text, **about)
                 if written and line.speaker == written[-1].speaker and not transcript.is_burst:
                     joined = f"{written[-1].text} {message.text}"
                     written[-1] = transcript.pseudo[-1] = message.model_copy(update={"text": joined})
@@ -75,7 +68,6 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
                     written.append(message)
                     transcript.pseudo.append(message)
             left = tries if _turns(written) > turns else left
-    return None
 
 
 def _turns(messages: list[PseudoMessage]) -> int:

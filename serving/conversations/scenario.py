@@ -89,25 +89,18 @@ class DelaySettings(Settings):
 
     Form and constants follow Jones and Bergen (2023, "Does GPT-4 pass the Turing test?"), not checked against their
     program: base + N(type_mean, type_sd) x letters written + N(read_mean, read_sd) x letters read + Gamma(think_shape,
-    think_scale).
+    think_scale); with a think_scale of 0 nobody thinks.
     """
 
-    model_config = ConfigDict(use_attribute_docstrings=True, strict=True)
+    model_config = ConfigDict(strict=True)
 
     base: float = Field(1.0, ge=0, le=3600)
-    """What every message takes."""
     type_mean: float = Field(0.3, ge=0, le=60)
-    """Per letter of the message: the mean over messages."""
     type_sd: float = Field(0.03, ge=0, le=60)
-    """Its standard deviation."""
     read_mean: float = Field(0.03, ge=0, le=60)
-    """Per letter of what was read before it: the mean over messages."""
     read_sd: float = Field(0.003, ge=0, le=60)
-    """Its standard deviation."""
     think_shape: float = Field(2.5, gt=0, le=1000)
-    """The shape of the gamma distribution of thinking."""
     think_scale: float = Field(0.25, ge=0, le=3600)
-    """Its scale; 0: nobody thinks."""
 
     def draw(self, written: int, read: int, numbers: random.Random) -> float:
         """Seconds before a message of ``written`` letters, after ``read`` letters; never below 0."""
@@ -120,18 +113,11 @@ class DelaySettings(Settings):
 class PairSettings(Settings):
     """What the filters of :mod:`agents.language.filters` lead to, and how often a conversation is tried."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    policy: Policy | None = None
-    """What follows from each filter's finding; none: the papers' policy for the families of the two agents."""
+    policy: Policy | None = None  # none: the papers' policy for the families of the two agents
     thresholds: FilterSettings = FilterSettings()
-    """The filters' thresholds."""
-    attempts: int = Field(5, ge=1, le=100)
-    """How often a turn, and a whole conversation, is tried while the policy wants it sampled again."""
-    delays: DelaySettings = DelaySettings()
-    """How long both speakers take over a message, on the conversation's own clock."""
-    quiet_s: float = Field(QUIET_S, ge=0, le=3600)
-    """In a burst dialogue, for how many seconds the other speaker must have been quiet before an agent is called."""
+    attempts: int = Field(5, ge=1, le=100)  # at a turn, and at a whole conversation
+    delays: DelaySettings = DelaySettings()  # of both speakers, on the conversation's own clock
+    quiet_s: float = Field(QUIET_S, ge=0, le=3600)  # that a burst's other speaker is quiet before an agent is called
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
         """The policy for a conversation of the type ``kind`` between the two of ``pair``."""

@@ -12,15 +12,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import orjson
-from pydantic import ValidationError
 
-from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, Withdrawn, is_blank
+from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, Withdrawn
 from agents.contract import Draw
 from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation
 from agents.language.sent_messages import leading_label, short_names
@@ -72,7 +70,7 @@ class Transcript:
     raws: list[Any] = field(default_factory=list)
     pseudo: list[PseudoMessage] = field(default_factory=list)
     withdrawn: list[Withdrawn] = field(default_factory=list)
-    typing: tuple[deque[_Typed], deque[_Typed]] = field(default_factory=lambda: (deque(), deque()))
+    typing: tuple[list[_Typed], list[_Typed]] = field(default_factory=lambda: ([], []))
     heard_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
     unread: list[int | None] = field(default_factory=list)
 
@@ -88,7 +86,7 @@ class Transcript:
         """A draft of what comes next; the original does not change with it."""
         names = ("messages", "raws", "pseudo", "withdrawn", "heard_at", "unread")
         lists: dict[str, Any] = {name: [*getattr(self, name)] for name in names}
-        return replace(self, typing=(deque(self.typing[0]), deque(self.typing[1])), **lists)
+        return replace(self, typing=([*self.typing[0]], [*self.typing[1]]), **lists)
 
     @property
     def is_burst(self) -> bool:
@@ -180,7 +178,7 @@ class Transcript:
 
     def send(self, side: int) -> Message:
         """The next message that ``side`` has typed goes out."""
-        typed = self.typing[side].popleft()
+        typed = self.typing[side].pop(0)
         return self.say(side, typed.answer, typed.at)
 
     def say(self, side: int, answer: TurnAnswer, at: float) -> Message:
@@ -188,8 +186,8 @@ class Transcript:
         self.now, at = at, round(at, 3)
         before = (self.messages[-1].at if self.messages else None) or 0.0
         fields = {**answer.model_dump(), "delay_s": round(max(at - before, 0.0), 3)}
-        turn, speaker = len(self.messages), self.names[side]
-        message = Message(turn=turn, speaker=speaker, agent=self.speakers[side], at=at, **fields)
+        speaker, agent = self.names[side], self.speakers[side]
+        message = Message(turn=len(self.messages), speaker=speaker, agent=agent, at=at, **fields)
         self.messages.append(message)
         other = 1 - side
         self._withdraw(other, "interrupted")
@@ -262,15 +260,6 @@ class Transcript:
 def lines_of(text: str) -> list[str]:
     """The messages of a burst: the lines of a reply that have any text, their spaces made single."""
     return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
-
-
-def fault_of(answer: bytes | None, *, may_be_blank: bool = False) -> str | None:
-    """Why a reply cannot be sent to the other speaker, or None."""
-    try:
-        text = Utterance(speaker="A", text=TurnAnswer.model_validate_json(answer or b"").text).text
-    except ValidationError as error:
-        return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
-    return "no message has any text" if is_blank(text) and not may_be_blank else None
 
 
 class AgentPart:

@@ -33,7 +33,7 @@ MOST_EXCHANGES = 200
 MOST_PSEUDO = 200  # turns that an agent writes itself
 LONGEST_WAIT = 30.0  # seconds
 MOST_FORGOTTEN = 10_000  # ids that are kept to say that their conversations were forgotten
-STATUS = {"busy": 409, "ended": 409, "not_open": 409, "bad_message": 422}
+STATUS = {"busy": 409, "ended": 409, "not_open": 409}
 MessageText = Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
 ConversationId = Annotated[str, Path(alias="id", examples=["5d41402abc4b2a76b9719d911017c592"])]
 

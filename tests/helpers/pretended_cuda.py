@@ -1,7 +1,7 @@
 """A pretended CUDA device for machines without one: values are computed on the CPU, under the device rules of CUDA.
 
 A tensor of the device wraps one of the CPU. What CUDA refuses (mixed devices, ``numpy()``, a CPU's generator, products
-of integers) is refused, and waits, copies and launches are counted by the line that caused them::
+of integers) is refused, and waits are counted by the line that caused them::
 
     with pretended_cuda() as cuda:
         agent.load("cuda:0")
@@ -43,7 +43,6 @@ PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "convolution"
 # What comes out, or how large it is, has to be known to the host.
 WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim", "unique_consecutive"}
 WAITING |= {"bincount", "torchvision::nms"}
-NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "lift_fresh", "_local_scalar_dense"}
 ATTENTION = "scaled_dot_product_attention"  # one operation, as on the CPU; its parts would round otherwise
 
 
@@ -79,9 +78,8 @@ class Pretended(Tensor):
 
 
 class Pretence(TorchDispatchMode):
-    """Counts the device's work. ``waits``: how often the host stood still until all earlier work was done, by (why,
-    where); ``copies``, by ("to cuda" or "to cpu", with ", asynchronous" where nobody waited, and where); ``launches``:
-    kernels, by where."""
+    """Does the device's work. ``waits``: how often the host stood still until all earlier work was done, by (why,
+    where)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,8 +95,6 @@ class Pretence(TorchDispatchMode):
     def clear(self) -> None:
         """Count from here on."""
         self.waits: Counter[tuple[str, str]] = Counter()
-        self.copies: Counter[tuple[str, str]] = Counter()
-        self.launches: Counter[str] = Counter()
 
     def wait(self, why: str, until: int | None = None) -> None:
         """Let the host wait until what was asked by that time (None: all) is done, if it does not know already."""
@@ -170,7 +166,6 @@ class Pretence(TorchDispatchMode):
             # A new tensor of the CPU is pinned by torch itself where nobody waits for it.
             pinned = _memory(args[0] if to == "cpu" else source) in self._pinned or (name, to) == ("_to_copy", "cpu")
             later = pinned and bool(kwargs.get("non_blocking") or args[2:] == (True,))
-            self.copies[f"to {to}{', asynchronous' * later}", place()] += 1
             if not later:
                 self.wait(f"to {to}")
             return later and to == "cpu"
@@ -185,8 +180,6 @@ class Pretence(TorchDispatchMode):
             why = "item" if name == "_local_scalar_dense" else name
         elif name in ("masked_fill", "masked_fill_") and isinstance(args[2], Pretended):
             why = "value of masked_fill"
-        if not (func.is_view or name in NO_KERNEL):
-            self.launches[place()] += 1
         if why:
             self.wait(why)
         return False

@@ -125,7 +125,7 @@ PEOPLE = [
 
 def _scores(**of: float) -> list[Score]:
     counts = dict.fromkeys(COUNTS, 0)
-    none = Estimate(None)
+    none = Estimate()
     return [
         Score(
             task="image_captioning", judge="svm", agent=name, **counts, p_human=none, p_machine=none,

@@ -116,7 +116,7 @@ def test_ours_stand_beside_theirs_of_the_same_kind_of_judge() -> None:
     assert "another classifier" in svm.why
     assert "MiniLM where theirs had OpenAI's" in svm.why
     lacking = result[asked, "people", "ChatGPT-4o", "detectability", "", "", ""]
-    assert (lacking.ours, lacking.why) == (None, "no verdicts on ChatGPT-4o")
+    assert (lacking.has_ours, lacking.why) == (False, "no verdicts on ChatGPT-4o")
     catch = result[asked, "people", "all", "p_machine", "catch trials", "", ""]
     assert catch.why == "it is of catch trials alone"
     assert result["conversation", "people", "all", "p_human", "", "", ""].why == "no trials of this task"
@@ -130,7 +130,7 @@ def test_no_classifier_of_the_catalogue_is_called_the_papers_without_a_word(judg
     chosen = ClassifierSettings(**entry.settings).model_dump()
     for paper in PAPERS:
         scores = [_score(asked, judge, "all", 0.7)]
-        beside = [row for row in beside_published(paper, scores, {judge: chosen}) if row.ours is not None]
+        beside = [row for row in beside_published(paper, scores, {judge: chosen}) if row.has_ours]
         assert all(row.why for row in beside)
         output = "; ".join(differences_from_paper(paper, asked, chosen))
         assert output

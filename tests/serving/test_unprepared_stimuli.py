@@ -14,7 +14,7 @@ import served_here
 
 from agents.contract import Agent
 from agents.language.eliza import ElizaAgent
-from judging.cues import CueJudge
+from judging.classifier import CueJudge
 from serving import answer, open_run
 from serving.cli import main
 

@@ -8,26 +8,21 @@
 3. Normalisation: the activation to the power 1.5, or a second walk that gathers at the larger values.
 4. The sum over the maps, its border attenuated, blurred and resized to the image.
 
-The equilibria are exact, without iteration. The weights of the first walk are symmetric before each column is
-divided by its sum, so the chain is reversible and pi_i is proportional to sum_j of the weights between i and j; for
-the second walk pi_i is proportional to A_i sum_j F_ij A_j. The authors iterate until a change is below 1e-4.
+The equilibria are exact: the first walk's weights are symmetric before each column is divided by its sum, so the chain
+is reversible and pi_i is proportional to sum_j of the weights between i and j; for the second walk pi_i is proportional
+to A_i sum_j F_ij A_j. The authors iterate until a change is below 1e-4.
 
-What the paper leaves open, and what is done here: RGB is linearised as sRGB, and the cones are those of Smith and
-Pokorny (1975), where the authors' program has a table of one monitor; intensity is formed at full size, from the stored
-values, and then goes through the pyramid; a map's edge is continued by its last value wherever a filter reaches past
-it, so that a uniform image has no features; a border that would be wider than half a side is narrowed to it, and its
-ramp made steeper; maps are brought to the grid by area where they shrink and, in small images, bicubically where they
-grow; the last blur ends at three standard deviations, and the last resize is bicubic (Keys, a = -0.5). A level is used
-while both of its sides have three pixels; if that leaves none, the deepest one that has stands in.
+What the paper leaves open is done so: RGB is linearised as sRGB, and the cones are those of Smith and Pokorny (1975);
+intensity is formed at full size from the stored values; an edge is continued by its last value, so that a uniform image
+has no features; a border is at most half a side; maps are brought to the grid by area where they shrink and bicubically
+(Keys, a = -0.5) where they grow; the last blur ends at three standard deviations. A level is used while both of its
+sides have three pixels; if that leaves none, the deepest one that has stands in.
 
-With ``program`` "harel" these are as in the authors' Matlab program: light is linearised after the pyramid;
-every resize is Matlab's imresize (bicubic, widened where values become fewer, mirrored at the edge); and the last blur
-ends at round(2 sd), one cell. Their monitor's table, their kernels at the edge of the pyramid and of the Gabor filters,
-and their iteration are not followed.
+With ``program`` "harel" these are as in the authors' Matlab program: light is linearised after the pyramid, every
+resize is Matlab's imresize, and the last blur ends at round(2 sd), one cell. Their monitor's table, their kernels at
+the edge and their iteration are not followed.
 
-All arithmetic is float64, and each output value is the same sequence of operations whatever the batch: the transforms
-behind the Gabor filters aside (about 1e-16), an image's map is the same to the last bit in any batch. What a GPU rounds
-otherwise is then far below what :mod:`agents.attention.models.inhibition` looks at.
+All arithmetic is float64 and the same whatever the batch, but for the transforms behind the Gabor filters (1e-16).
 """
 
 from __future__ import annotations

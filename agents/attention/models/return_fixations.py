@@ -16,11 +16,9 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
 The first fixation is cell 2016 (row 31, column 32), forced. A cell stands for the pixel of the frame that holds its
 centre, ((column + 0.5) width / 64, (row + 0.5) height / 64).
 
-What differs from the published program: it stores all three terms in 8 bits and so picks by 255 levels, where here a
-map and then the score are rounded to 2**-20 and ties go to the lowest index; it measures d from the fixation's
-cell / 64 to the others' cell / 63, which moves inhibition by up to one cell towards the top left; and on arrays its
-prior knows where the six objects are (here it is that of natural images). On the one image whose maps are published
-with it, its map gives 14 of its 15 fixations here, and with the first two of these differences undone all 15.
+The published program stores the three terms in 8 bits, where here a map and the score are rounded to 2**-20 and ties go
+to the lowest index; it measures d from a cell / 64 to others / 63; and on arrays its prior knows where the six objects
+are (here it is that of natural images). On the one image whose maps are published, this gives 14 of its 15 fixations.
 """
 
 from __future__ import annotations
@@ -191,13 +189,10 @@ def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Metho
 def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> Tensor:
     """The bottom-up map of one picture, float64 [64, 64] from 0 to 1 (all 0 where it is flat).
 
-    ``features`` is VGG16's. ``images`` is the picture at several sizes, each uint8 [side, side, 3] and on the device of
-    the features: the whole frame, brought to a square. Each size's map is relu4_3 summed over its channels, brought to
-    0..1 and cubically to 1280 x 1024 pixels. Their mean is brought to 0..1, set to 0 where it is less than ``border``
-    pixels from the edge, brought to 0..1 again, and read at the centres of the cells.
-
-    One picture goes through the network at a time: its map is the same whatever else is answered with it, and its
-    million pixels are work enough for a GPU.
+    ``features`` is VGG16's. ``images`` is the picture at several sizes, each uint8 [side, side, 3]. Each size's map is
+    relu4_3 summed over its channels, brought to 0..1 and cubically to 1280 x 1024 pixels. Their mean is brought to
+    0..1, set to 0 where it is less than ``border`` pixels from the edge, brought to 0..1 again, and read at the centres
+    of the cells. One picture goes through the network at a time: its map depends on no batch.
     """
     layers = features[: vgg.LAYERS["relu4_3"] + 1]
     width, height = FRAME

@@ -1,9 +1,7 @@
-"""Engines on servers: what the clients of OpenAI's and Anthropic's packages share.
+"""Engines on servers: what the clients of OpenAI's and Anthropic's packages share; these time out and retry.
 
-The packages' clients time out and retry: after 408, 409, 429, 5xx, a time-out and a broken connection, with growing
-waits and the server's ``Retry-After``. Other failures are AnswerErrors with a code of :data:`agents.errors.CODES`.
-The key comes from an environment variable and goes into the header of requests only; every text of a server is cleared
-of it before it becomes an answer or an error.
+Failures are AnswerErrors with a code of :data:`agents.errors.CODES`. The key comes from an environment variable and
+goes into the header of requests only; every text of a server is cleared of it.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from agents.contract import NO_ANSWER, Address, Settings
+from agents.contract import NO_ANSWER, Address, Agent, Settings
 from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
 from agents.language.engines.text_request import Engine, GeneratedText
 
@@ -109,11 +107,10 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ServerEngine(Engine, Generic[S]):
-    """Base of the engines on servers; each event loop has its own client.
+    """Base of the engines on servers; each event loop has its own client, of the class ``client`` of the ``package``.
 
-    ``client`` is the class of the ``package``, which ``extra`` installs; ``headers`` go with every request. ``used_up``
-    is the error code of an account with nothing left. The errors of a ``private`` engine leave out the server's words,
-    which may quote the request.
+    ``used_up`` is the error code of an account with nothing left. The errors of a ``private`` engine leave out the
+    server's words, which may quote the request.
     """
 
     package: ClassVar[str]
@@ -154,11 +151,8 @@ class ServerEngine(Engine, Generic[S]):
             await client.close()
 
     async def _post(self, resource: str, form: type[R], **options: Any) -> tuple[R, int]:
-        """The reply, which has the ``form``, and the number of tries. Raises AnswerError.
-
-        It is raised outside of the handlers: an error of the package holds the request and its headers, and must not be
-        the context of ours.
-        """
+        """The reply, which has the ``form``, and the number of tries. Raises AnswerError, outside of the handlers: an
+        error of the package holds the request and its headers, and must not be the context of ours."""
         library: Any = importlib.import_module(self.package)
         settings = self._settings
         create = attrgetter(resource)(self._connected()).with_raw_response.create
@@ -197,8 +191,7 @@ class ServerEngine(Engine, Generic[S]):
     def _connected(self) -> Any:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            missing = self.missing()
-            if missing is not None:
+            if (missing := self.missing()) is not None:
                 raise UnavailableError(missing)
             self._client, self._loop = self._new_client(), loop
         return self._client
@@ -230,6 +223,38 @@ class ServerEngine(Engine, Generic[S]):
 
     def _name(self, value: Any) -> str | None:
         return self._cleared(value)[:200] if isinstance(value, str) and value else None
+
+
+class ServerModel(Agent[S]):
+    """Base of the agents whose model is on a server; an ``engine`` class speaks to it."""
+
+    engine: ClassVar[type[ServerEngine[Any]]]
+    _engine: ServerEngine[Any]
+
+    def __init__(self, settings: S, name: str) -> None:
+        super().__init__(settings, name)
+        self._engine = self.engine(settings)
+
+    def environment(self) -> tuple[str, ...]:
+        return (self.settings.key_variable,)
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        return self.settings.model, None
+
+    def missing(self) -> str | None:
+        return self._engine.missing() or super().missing()
+
+    def load(self, device: str) -> None:
+        if (missing := self._engine.missing()) is not None:
+            raise UnavailableError(missing)
+        super().load(device)
+
+    def provenance(self) -> dict[str, Any]:
+        return {**super().provenance(), **self._engine.provenance()}
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._engine.aclose()
 
 
 def reason(body: Any) -> str:

@@ -90,7 +90,7 @@ class VectorReply(_Reply):
 
 
 MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
-MEDIA = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
+MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}  # by how an image begins
 
 
 class OpenAIEngine(ServerEngine[ServerSettings]):
@@ -176,18 +176,11 @@ def openai_message(message: ChatMessage) -> dict[str, Any]:
     """A message as OpenAI's interface takes it. Raises AnswerError for an image of another kind."""
     if message.image is None:
         return {"role": message.role, "content": message.text}
-    address = f"data:image/{_media(message.image)};base64,{base64.b64encode(message.image).decode()}"
-    image: dict[str, str] = {"url": address}
+    kind = next((kind for begin, kind in MEDIA.items() if message.image.startswith(begin)), None)
+    if kind is None:
+        raise AnswerError("bad_image", "servers take PNG, JPEG, WEBP and GIF only")
+    image = {"url": f"data:image/{kind};base64,{base64.b64encode(message.image).decode()}"}
     if message.detail != "auto":
         image["detail"] = message.detail
     parts = [{"type": "text", "text": message.text}, {"type": "image_url", "image_url": image}]
     return {"role": message.role, "content": parts}
-
-
-def _media(image: bytes) -> str:
-    if image.startswith(b"RIFF") and image[8:12] == b"WEBP":
-        return "webp"
-    for start, kind in MEDIA:
-        if image.startswith(start):
-            return kind
-    raise AnswerError("bad_image", "servers take PNG, JPEG, WEBP and GIF only")

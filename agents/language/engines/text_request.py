@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -64,7 +64,8 @@ class TextRequest:
     """A ``prompt`` to be continued, or the ``messages`` of a chat to be answered, never both.
 
     ``schema`` is the JSON schema of the text, for engines that can enforce it. Engines that stream call ``say`` with
-    the text so far.
+    the text so far. So that it fits the model, a prompt is without the ``left_out`` oldest messages, and without the
+    ``cut`` first tokens where even the newest message alone is too long.
     """
 
     prompt: str | None = None
@@ -72,6 +73,15 @@ class TextRequest:
     sampling: Sampling = field(default_factory=Sampling)
     schema: Mapping[str, Any] | None = None
     say: Callable[[str], None] | None = field(default=None, compare=False)
+    left_out: int = 0
+    cut: int = 0
+
+
+def settled(text: str, stops: Sequence[str]) -> str:
+    """``text`` without what may be the beginning of a stop or of a character."""
+    text = text.rstrip("\ufffd")
+    begun = [size for stop in stops for size in range(1, len(stop)) if text.endswith(stop[:size])]
+    return text[: len(text) - max(begun, default=0)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,16 @@
 """Engines of models in a local folder: what they share, and transformers' own, in batches whose rows are independent.
 
-Each row has its own seed, temperature, penalties, stops and limits; beam search is transformers'. Rows are padded and
-masked. On the CPU only prompts within a quarter of each other's length are padded together. In float32 all that is left
-of the batch is rounding: about 1e-6 of a logit, which turns a draw about as often.
+Each row has its own seed, temperature, penalties, stops and limits; beam search is transformers'. In float32 all that
+is left of the batch is rounding: about 1e-6 of a logit, which turns a draw about as often.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.text_request import UNLIMITED, Engine, Finish, GeneratedText, Sampling, TextRequest
@@ -21,18 +19,13 @@ from agents.loading import dtype_for, load_part, load_pretrained
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from transformers import GenerationConfig
-
 CHUNK = 64  # rows of a call, beams not counted
 TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt is the same tomorrow
 
 
 class LocalEngine(Engine):
-    """One model of a local ``folder``. All such engines give their models the same tokens.
-
-    ``template`` (Jinja) replaces the tokenizer's own for chats. ``positions`` limits the tokens of a prompt and its
-    reply together; a prompt that is too long loses its beginning.
-    """
+    """One model of a local ``folder``. ``template`` (Jinja) replaces the tokenizer's for chats, ``positions`` limits
+    the tokens of a prompt and its reply together."""
 
     _size: int  # of the vocabulary that has embeddings
 
@@ -159,40 +152,28 @@ class LocalEngine(Engine):
         return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
 
 
-@dataclass(frozen=True, slots=True)
-class Beams:
-    """Beam search, in transformers' words. ``no_repeat_ngram``: no sequence of so many tokens stands twice in the text,
-    nor in the text and the prompt; for models with an encoder. ``forced_end``: a text that reaches its limit ends with
-    the end token there."""
+class PromptRow(NamedTuple):
+    """A text to generate: its place in the batch, and the tokens of its prompt, which fit the model."""
 
-    width: int
-    length_penalty: float = 1.0
-    early_stopping: bool = False
-    no_repeat_ngram: int = 0
-    forced_end: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PromptRow:
-    """One text to generate: its index in the batch, and the tokens of its prompt, which fit the model."""
-
-    index: int
+    place: int
     seed: int
-    sampling: Sampling
+    request: TextRequest
     prompt: list[int]
-    say: Callable[[str], None] | None = None
 
 
 class TransformersEngine(LocalEngine):
-    """One model of transformers, its layers in turn on ``devices`` GPUs. With ``beams`` a row's temperature, top-k,
-    top-p and penalties have no effect, and its stops only cut the text."""
+    """One model of transformers, its layers in turn on ``devices`` GPUs.
+
+    ``beams`` are transformers' options of a beam search. With it a row's temperature, top-k, top-p and penalties have
+    no effect, its stops only cut the text, and a text of a model with an encoder has the end token at its limit.
+    """
 
     def __init__(
         self,
         folder: Path,
         *,
         precision: str = "auto",
-        beams: Beams | None = None,
+        beams: Mapping[str, Any] | None = None,
         template: str | None = None,
         devices: int = 1,
     ) -> None:
@@ -201,11 +182,6 @@ class TransformersEngine(LocalEngine):
         self._beams = beams
         self._devices = devices
         self._model: Any = None
-
-    def open(self, *, chat: bool = False) -> None:
-        super().open(chat=chat)
-        if self._beams is not None and self._beams.no_repeat_ngram and not self._encodes:
-            raise UnavailableError(f"{self.folder}: only models with an encoder take no_repeat_ngram")
 
     def load(self, device: str) -> None:
         import torch
@@ -218,13 +194,12 @@ class TransformersEngine(LocalEngine):
         stored = model.generation_config
         self._ends = self._end_tokens(stored.eos_token_id)
         self._size = int(model.get_input_embeddings().weight.shape[0])
-        pad = self._tokenizer.pad_token_id
-        self._pad: int = self._ends[0] if pad is None or pad >= self._size else pad
-        # Nothing else of the checkpoint's generation_config.json counts: every choice is a setting.
+        # Nothing else of the checkpoint's generation_config.json counts: every choice is a setting. Padding is an end
+        # token, which no text has before its end: rules on repetition never meet it.
         model.generation_config = GenerationConfig(
             bos_token_id=stored.bos_token_id,
             eos_token_id=self._ends,
-            pad_token_id=self._pad,
+            pad_token_id=self._ends[0],
             decoder_start_token_id=stored.decoder_start_token_id,
         )
         self._model = model
@@ -243,12 +218,12 @@ class TransformersEngine(LocalEngine):
         rows: list[PromptRow] = []
         for index, (request, seed) in enumerate(zip(batch, seeds, strict=True)):
             try:
-                rows.append(PromptRow(index, seed, request.sampling, self.fitted_tokens(request), request.say))
+                rows.append(PromptRow(index, seed, request, self.fitted_tokens(request)))
             except AnswerError as error:
                 texts[index] = error
         with torch.inference_mode():
             for group in self._grouped(rows):
-                texts.update(zip([row.index for row in group], self._generate_together(group), strict=True))
+                texts.update(zip([row.place for row in group], self._generate_together(group), strict=True))
         return [texts[index] for index in range(len(batch))]
 
     def provenance(self) -> dict[str, Any]:
@@ -267,57 +242,56 @@ class TransformersEngine(LocalEngine):
     # batches
 
     def _grouped(self, rows: Iterable[PromptRow]) -> list[list[PromptRow]]:
-        """At most :data:`CHUNK` rows a group: on the CPU of similar length, in beam search with the same limits."""
+        """At most :data:`CHUNK` rows a group, with the same least number of tokens: on the CPU of similar length, in
+        beam search with the same limit."""
         groups: dict[tuple[int, ...], list[PromptRow]] = {}
-        for row in sorted(rows, key=lambda row: (len(row.prompt), row.index)):
-            limits = () if self._beams is None else (row.sampling.min_tokens, row.sampling.max_tokens)
+        for row in sorted(rows, key=lambda row: (len(row.prompt), row.place)):
+            sampling = row.request.sampling
+            most = 0 if self._beams is None else sampling.max_tokens
             length = 0 if self._device.type == "cuda" else int(math.log(len(row.prompt), 1.25))
-            groups.setdefault((length, *limits), []).append(row)
+            groups.setdefault((length, sampling.min_tokens, most), []).append(row)
         return [
             group[start : start + CHUNK] for _, group in sorted(groups.items()) for start in range(0, len(group), CHUNK)
         ]
 
     def _generate_together(self, rows: Sequence[PromptRow]) -> list[GeneratedText | Exception]:
-        from transformers import LogitsProcessorList, StoppingCriteriaList
+        from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 
-        from agents.language.engines.stopping import MinTokens, NoPromptNGrams, RowEnds, Streamer
+        from agents.language.engines.stopping import RowEnds
         from agents.padding import padded, ready_masks
         from agents.sampling import Finite, Sampler, Warp
         from agents.transfer import downloaded
 
         # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
         side: Literal["left", "right"] = "right" if self._encodes else "left"
-        prompts, mask, is_padded = padded([row.prompt for row in rows], self._pad, self._device, side=side)
+        prompts, mask, is_padded = padded([row.prompt for row in rows], self._ends[0], self._device, side=side)
         positions = {} if self._encodes else {"position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
         start = 1 if self._encodes else prompts.shape[1]
-        samplings = [row.sampling for row in rows]
-        row_ends = RowEnds(samplings, self._ends, start, self._decode, self._device)
-        finite = Finite(len(rows), normalised=self._beams is not None and self._beams.width > 1)
+        samplings = [row.request.sampling for row in rows]
+        least, most = samplings[0].min_tokens, max(sampling.max_tokens for sampling in samplings)
+        search: dict[str, Any] = dict(self._beams or {})
+        if self._beams is not None and self._encodes and least < most:
+            search["forced_eos_token_id"] = self._ends
+        row_ends = RowEnds([row.request for row in rows], self._ends, start, self._decode, self._device)
+        finite = Finite(len(rows), normalised=search.get("num_beams", 1) > 1)
         processors: list[Any] = [finite]
-        criteria: list[Any] = []
-        streamer: Streamer | None = None
         if self._beams is None:
             warps = [
                 Warp(each.temperature, each.top_k, each.top_p, each.frequency_penalty, each.presence_penalty)
                 for each in samplings
             ]
-            sampler = Sampler([row.seed for row in rows], warps)
-            processors += [MinTokens(samplings, self._ends, start, self._device), sampler]
-            criteria = [row_ends]
-            if any(row.say for row in rows):
-                streamer = Streamer([row.say for row in rows], samplings, self._ends, self._decode)
-        elif self._beams.no_repeat_ngram:
-            processors.append(NoPromptNGrams(self._beams.no_repeat_ngram, prompts.masked_fill(mask == 0, -1)))
+            processors.append(Sampler([row.seed for row in rows], warps))
         with ready_masks(self._model, padded=is_padded), self._shared_sources() as cached:
             generated = self._model.generate(
                 input_ids=prompts,
                 attention_mask=mask,
                 **positions,
                 **cached,
-                generation_config=self._generation_config(samplings),
+                generation_config=GenerationConfig(
+                    do_sample=False, max_new_tokens=most, min_new_tokens=least or None, **search
+                ),
                 logits_processor=LogitsProcessorList(processors),
-                stopping_criteria=StoppingCriteriaList(criteria),
-                streamer=streamer,
+                stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
             )
         tokens, bad = downloaded([generated[:, start:], finite.bad])
         return [
@@ -334,31 +308,13 @@ class TransformersEngine(LocalEngine):
         """Arguments of ``generate`` by which a row's beams share a source, where the model has an encoder."""
         from agents.padding import shared_cache, shared_sources
 
-        beams = 1 if self._beams is None else self._beams.width
-        if not self._encodes or beams == 1:
+        width = (self._beams or {}).get("num_beams", 1)
+        if not self._encodes or width == 1:
             yield {}
             return
         layers = [layer.encoder_attn for layer in self._model.get_decoder().layers]
-        with shared_sources(layers, "key_value_states", beams):
+        with shared_sources(layers, "key_value_states", width):
             yield {"past_key_values": shared_cache(self._model.config)}
-
-    def _generation_config(self, samplings: Sequence[Sampling]) -> GenerationConfig:
-        from transformers import GenerationConfig
-
-        beams, most = self._beams, max(sampling.max_tokens for sampling in samplings)
-        if beams is None:
-            return GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=most)
-        is_wide, least = beams.width > 1, samplings[0].min_tokens
-        return GenerationConfig(
-            do_sample=False,
-            num_beams=beams.width,
-            length_penalty=beams.length_penalty if is_wide else None,
-            early_stopping=beams.early_stopping if is_wide else None,
-            no_repeat_ngram_size=beams.no_repeat_ngram or None,
-            forced_eos_token_id=self._ends if beams.forced_end else None,
-            max_new_tokens=most,
-            **({"min_new_tokens": least} if least else {}),
-        )
 
     def _text(self, row: PromptRow, tokens: list[int]) -> GeneratedText:
         from agents.language.engines.stopping import first_stop
@@ -366,7 +322,7 @@ class TransformersEngine(LocalEngine):
         end = next((index for index, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens[:end]
         text = self._decode(tokens)
-        stop = first_stop(tokens, row.sampling, self._decode)
+        stop = first_stop(tokens, row.request.sampling, self._decode)
         # Without a stop, a character whose last bytes are missing is dropped.
         text = text.rstrip("\ufffd") if stop is None else text[:stop]
         finish: Finish = "length" if end is None and stop is None else "stop"

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -19,7 +18,7 @@ from pydantic import ConfigDict, Field
 from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import vllm_processes
-from agents.language.engines.text_request import Finish, GeneratedText, Sampling, TextRequest
+from agents.language.engines.text_request import Finish, GeneratedText, Sampling, TextRequest, settled
 from agents.language.engines.transformers import LocalEngine
 from agents.loading import dtype_for, load_part
 
@@ -61,13 +60,6 @@ class VLLMSettings(Settings):
     def cache(self) -> int:
         """Bytes for keys and values."""
         return int(self.cache_gib * GIB)
-
-
-def missing() -> str | None:
-    """What keeps vLLM from running here, as a sentence, or None."""
-    if find_spec("vllm") is None:
-        return "the package vllm is not installed: pip install 'turinglike[vllm]'"
-    return None
 
 
 def sampling_params(
@@ -116,11 +108,8 @@ class VLLMEngine(LocalEngine):
         self._thread: ThreadPoolExecutor | None = None
 
     def open(self, *, chat: bool = False) -> None:
-        """Load the tokenizer. Raises UnavailableError, also where vLLM or an end token is missing."""
         from transformers import GenerationConfig
 
-        if (not_installed := missing()) is not None:
-            raise UnavailableError(not_installed)
         super().open(chat=chat)
         if self._encodes:
             raise UnavailableError(f"{self.folder}: vLLM runs no models with an encoder; use the transformers engine")
@@ -148,13 +137,11 @@ class VLLMEngine(LocalEngine):
             from vllm.v1.engine.async_llm import AsyncLLM
 
             kind = "cpu" if device == "cpu" else "cuda"
-            if current_platform.device_type != kind:
+            if current_platform.device_type != kind or device not in ("cpu", "cuda", "cuda:0"):
                 raise UnavailableError(
-                    f"vLLM {vllm.__version__} as it is installed here runs on {current_platform.device_type or 'no'} "
-                    f"device, not on {device}; use the transformers engine, or a build of vLLM for {kind}"
+                    f"vLLM {vllm.__version__} as it is installed here runs on the first device of the kind "
+                    f"{current_platform.device_type or 'none'}, not on {device}; use the transformers engine"
                 )
-            if device not in ("cpu", "cuda", "cuda:0"):
-                raise UnavailableError(f"vLLM takes the first GPU that it sees, not {device}: set CUDA_VISIBLE_DEVICES")
             try:
                 return AsyncLLM.from_engine_args(vllm.AsyncEngineArgs(**self.engine_arguments(device)))
             except Exception as error:  # of a hundred kinds
@@ -179,13 +166,7 @@ class VLLMEngine(LocalEngine):
                 "max_num_batched_tokens": max(self._positions, CPU_TOKENS),
             }
         else:
-            needed, total = self._device_memory, int(current_platform.get_device_total_memory())
-            if needed > total:
-                raise UnavailableError(
-                    f"{self.folder} needs {needed / GIB:.1f} GiB of GPU memory, this GPU has {total / GIB:.1f} GiB: "
-                    "choose a smaller cache_gib, or more GPUs by tensor_parallel"
-                )
-            memory = {"gpu_memory_utilization": needed / total}
+            memory = {"gpu_memory_utilization": self._device_memory / int(current_platform.get_device_total_memory())}
         return {
             "model": str(self.folder),
             "dtype": self._dtype,
@@ -209,8 +190,6 @@ class VLLMEngine(LocalEngine):
         from vllm.exceptions import VLLMClientError
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        from agents.language.engines.stopping import settled
-
         prompt, say = self.fitted_tokens(request), request.say
         parameters = sampling_params(request.sampling, seed, self._ends, request.schema, streams=say is not None)
         number = f"text-{next(self._numbers)}"
@@ -218,7 +197,7 @@ class VLLMEngine(LocalEngine):
         try:
             async for output in outputs:
                 if say is not None:
-                    text = output.outputs[0].text.rstrip("\ufffd")
+                    text = output.outputs[0].text
                     end = request.sampling.stop_in(text)
                     say(settled(text, [request.sampling.label]) if end is None else text[:end])
         except VLLMClientError as error:

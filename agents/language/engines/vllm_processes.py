@@ -1,10 +1,9 @@
 """vLLM's processes: they end with the process that started them, and none is left when the next engine begins.
 
-vLLM runs a model in a process of its own, for tensor parallelism in several, which do not notice that their owner was
-killed and would keep the device's memory. vLLM calls :func:`register`, a plugin (entry-point group
-``vllm.general_plugins``), in each of them before it takes memory: the process asks the kernel to be killed with its
-owner, and leaves an empty file ``OWNER_SELF`` in a folder of this user's. Each name is a process id and a start time in
-the kernel's ticks, as ids are used again. :func:`end_orphans` ends processes whose owner is gone. Linux only.
+vLLM's processes do not notice that their owner was killed, and would keep the device's memory. In each vLLM calls
+:func:`register`, a plugin (entry-point group ``vllm.general_plugins``): the process asks the kernel to be killed with
+its owner, and leaves an empty file ``OWNER_SELF``. A name is a process id and a start time in the kernel's ticks, as
+ids are used again. :func:`end_orphans` ends processes whose owner is gone. Linux only.
 """
 
 from __future__ import annotations

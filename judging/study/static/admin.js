@@ -7,15 +7,17 @@
   function table(names, rows) {
     if (!rows.length) return "";
     const cells = (tag, values) => values.map((value) => el(tag, null, String(value)));
-    const body = rows.map((values) => el("tr", null, ...cells("td", values)));
-    return el("table", null, el("thead", null, el("tr", null, ...cells("th", names))), el("tbody", null, ...body));
+    const body = rows.map((values) => el("tr", cells("td", values)));
+    return el("table", el("thead", el("tr", cells("th", names))), el("tbody", body));
   }
 
   function show({ judges, excluded, agents, void: reasons, ...numbers }) {
     const facts = Object.entries(judges);
     for (const what of ["verdicts", "answers", "tests"])
-      for (const [name, number] of Object.entries(numbers[what] ?? {})) facts.push([`${what}: ${name.replace("_", " ")}`, number]);
-    const rows = (of, columns) => Object.entries(of ?? {}).map(([name, row]) => [name, ...columns.map((one) => row[one])]);
+      for (const [name, number] of Object.entries(numbers[what] ?? {}))
+        facts.push([`${what}: ${name.replace("_", " ")}`, number]);
+    const rows = (of, columns) =>
+      Object.entries(of ?? {}).map(([name, row]) => [name, ...columns.map((one) => row[one])]);
     byId("told").replaceChildren(
       pairs(facts),
       table(["answers of", "verdicts", "share human"], rows(agents, ["verdicts", "said_human"])),
@@ -28,6 +30,6 @@
     event.preventDefault();
     const reply = await fetch("admin/status", { headers: { authorization: `Bearer ${byId("key").value.trim()}` } });
     if (reply.ok) show(await reply.json());
-    else byId("told").replaceChildren(el("p", { class: "bad" }, "This is not the key."));
+    else byId("told").replaceChildren(el("p.bad", "This is not the key."));
   });
 }

@@ -5,24 +5,29 @@
   const { el } = Turinglike;
 
   function askFields(view, phrase) {
-    const field = (name, text, input) => el("div", { class: "field" }, el("label", { for: name }, text), input);
+    const field = (name, text, input) => el("div.field", el("label", { for: name }, text), input);
     const text = (name) => el("input", { id: name, name, type: "text", maxlength: 60, spellcheck: "true" });
     const examples = view.examples ?? [];
     switch (view.asked) {
       case "color_estimation": {
-        const options = ["", ...view.colors].map((name) => el("option", { value: name }, name ? phrase(`c_${name}`) : "…"));
-        return [field("answer", phrase("q_color"), el("select", { id: "answer", name: "answer" }, ...options))];
+        const options = ["", ...view.colors].map((name) =>
+          el("option", { value: name }, name ? phrase(`c_${name}`) : "…"),
+        );
+        return [field("answer", phrase("q_color"), el("select", { id: "answer", name: "answer" }, options))];
       }
       case "object_detection":
-        return [el("legend", null, phrase("q_objects")), ...[1, 2, 3].map((at) => field(`o${at}`, phrase(`object_${at}`), text(`o${at}`)))]; // prettier-ignore
+        return [
+          el("legend", phrase("q_objects")),
+          ...[1, 2, 3].map((at) => field(`o${at}`, phrase(`object_${at}`), text(`o${at}`))),
+        ];
       case "image_captioning": {
         const area = el("textarea", { id: "answer", name: "answer", rows: 3, maxlength: 1000, spellcheck: "true" });
         return [field("answer", phrase("q_caption"), area)];
       }
     }
     if (!examples.length) return [field("answer", phrase("q_word", view), text("answer"))];
-    const pairs = examples.map(([cue, word]) => el("p", null, `${cue} – ${word}`));
-    return [el("p", null, phrase("q_prompt")), ...pairs, field("answer", `${view.cue} –`, text("answer"))];
+    const pairs = examples.map(([cue, word]) => el("p", `${cue} – ${word}`));
+    return [el("p", phrase("q_prompt")), ...pairs, field("answer", `${view.cue} –`, text("answer"))];
   }
 
   Object.assign(Turinglike, { askFields });

@@ -6,13 +6,13 @@
 
   /** Shows a participant's conversation, from the lobby to its end; `tools` are what the pages share. */
   async function talk(view, { actions, button, go, phrase, post, put }) {
-    const list = el("ol", { class: "chat", tabindex: 0, "aria-live": "polite", "aria-label": phrase("talk_title") });
-    const status = el("p", { class: "note", role: "status" });
-    const left = el("p", { class: "small" });
+    const list = el("ol.chat", { tabindex: 0, "aria-live": "polite", "aria-label": phrase("talk_title") });
+    const status = el("p.note", { role: "status" });
+    const left = el("p.small");
     let shown = -1;
     let isBurst = false;
     let mine = 0; // messages of the participant's that are known
-    put(phrase("lobby_title"), el("p", null, phrase("lobby")));
+    put(phrase("lobby_title"), el("p", phrase("lobby")));
 
     const place = writer(phrase("message"), phrase("send"), async (text) => {
       place.off(true);
@@ -25,7 +25,7 @@
     });
 
     function draw(found) {
-      const topic = found.topic ? el("p", null, phrase("talk_topic", found)) : "";
+      const topic = found.topic ? el("p", phrase("talk_topic", found)) : "";
       if (shown < 0) put(phrase("talk_title"), topic, left, list, status, place.form);
       for (const { speaker, text } of found.messages.slice(Math.max(shown, 0)))
         list.append(bubble("li", speaker === found.mine, [phrase(speaker === found.mine ? "you" : "other")], text));
@@ -43,10 +43,10 @@
       if (state === "nobody") put(phrase("talk_title"));
       for (const node of [place.form, left, status]) node.remove();
       const words = { over: "talk_over", void: "partner_left", nobody: "nobody" }[state];
-      const parts = [el("p", { class: "truth", role: "status" }, phrase(words))];
+      const parts = [el("p.truth", { role: "status" }, phrase(words))];
       if (state === "over" && view.guess) {
         const guesses = ["human", "machine"].map((guess) => button(guess, go(view, { guess })));
-        parts.push(el("p", null, phrase("guess")), actions(...guesses));
+        parts.push(el("p", phrase("guess")), actions(...guesses));
       } else parts.push(actions(button("next", go(view, state === "nobody" ? { nobody: true } : {}))));
       document.getElementById("page").append(...parts);
     }

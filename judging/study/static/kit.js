@@ -45,7 +45,9 @@
       const body = JSON.stringify({ kit: about.kit, judges });
       const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body)));
       const sha256 = [...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-      const file = new Blob([JSON.stringify({ schema: "turinglike.kit/1", sha256, body })], { type: "application/json" });
+      const file = new Blob([JSON.stringify({ schema: "turinglike.kit/1", sha256, body })], {
+        type: "application/json",
+      });
       const name = `answers-${about.kit}-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.json`;
       el("a", { href: URL.createObjectURL(file), download: name }).click();
     }
@@ -57,9 +59,9 @@
         save();
         location.reload();
       };
-      const quiet = (name, click) => el("button", { type: "button", class: "quiet", click }, phrase(name));
+      const quiet = (name, click) => el("button.quiet", { type: "button", click }, phrase(name));
       const isDone = ["end", "declined"].includes(now().kind);
-      return el("div", { class: "actions" }, quiet("kit_save", download), isDone ? quiet("kit_next", next) : null);
+      return el("div.actions", quiet("kit_save", download), isDone ? quiet("kit_next", next) : null);
     }
 
     async function file(address) {

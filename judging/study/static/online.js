@@ -6,9 +6,9 @@
 
   /** Shows a participant's test, from the lobby to its end; `tools` are what the pages share. */
   async function test(view, { actions, again, button, failed, go, off, paragraphs, phrase, post, put, reasons }) {
-    const top = el("p", { class: "small", role: "status" });
-    const list = el("div", { class: "exchanges", "aria-live": "polite" });
-    const status = el("p", { class: "note", role: "status" });
+    const top = el("p.small", { role: "status" });
+    const list = el("div.exchanges", { "aria-live": "polite" });
+    const status = el("p.note", { role: "status" });
     const place = el("div");
     let page = ""; // what is up: the lobby, the part to be read, or the test
     let formOf = ""; // the act and turn that the form is for
@@ -33,11 +33,11 @@
       const parts = [bubble("div", judges, [phrase(judges ? "you" : "the_judge")], question)];
       if (judges && answers.length) {
         const both = answers.map((text, at) => bubble("div", false, [phrase("agent_name", { number: at + 1 })], text));
-        parts.push(el("div", { class: "both" }, ...both));
+        parts.push(el("div.both", both));
       } else if (answers.length) parts.push(bubble("div", true, [phrase("you")], answers[0]));
       const verdict = found.verdicts.find(({ after }) => after === number);
-      if (verdict) parts.push(el("p", { class: "note" }, phrase("said_human", verdict)));
-      return el("section", { class: "chat" }, ...parts);
+      if (verdict) parts.push(el("p.note", phrase("said_human", verdict)));
+      return el("section.chat", parts);
     }
 
     function writing(found) {
@@ -45,7 +45,7 @@
       const most = view.words_below - 1;
       const words = () => made.area.value.split(/\s+/).filter(Boolean).length;
       const tooMany = () => !asks && words() > most;
-      const count = el("p", { class: "note", role: "status" });
+      const count = el("p.note", { role: "status" });
       const look = () => {
         count.textContent = tooMany() ? phrase("too_many_words", view) : phrase("words_of", { words: words(), most });
         count.classList.toggle("bad", tooMany());
@@ -65,9 +65,9 @@
       const press = el("button", { type: "submit" }, phrase("next"));
       const options = [1, 2].map((number) => {
         const input = el("input", { type: "radio", name: "human", value: number });
-        return el("label", null, input, ` ${phrase("agent_name", { number })}`);
+        return el("label", input, ` ${phrase("agent_name", { number })}`);
       });
-      const which = el("fieldset", null, el("legend", null, phrase("which_human")), el("div", { class: "options" }, ...options)); // prettier-ignore
+      const which = el("fieldset", el("legend", phrase("which_human")), el("div.options", options));
       const form = el("form", { autocomplete: "off", novalidate: true }, which, reasons(), actions(press));
       form.addEventListener("submit", (event) => {
         event.preventDefault();
@@ -81,7 +81,7 @@
 
     function draw(found) {
       if (page !== "test") {
-        const part = el("details", null, el("summary", null, phrase("test_part")), ...paragraphs(found.text));
+        const part = el("details", el("summary", phrase("test_part")), paragraphs(found.text));
         put(heading(found), part, top, list, status, place);
         page = "test";
       }
@@ -100,7 +100,7 @@
 
     function ended(found) {
       if (found.state === "nobody") {
-        put(phrase("lobby_title"), el("p", null, phrase("nobody")), actions(button("next", go(view, { nobody: true }))));
+        put(phrase("lobby_title"), el("p", phrase("nobody")), actions(button("next", go(view, { nobody: true }))));
         return;
       }
       draw(found);
@@ -110,8 +110,10 @@
       };
       const isOver = found.state === "over";
       place.replaceChildren(
-        el("p", { class: "truth", role: "status" }, phrase(isOver ? "test_over" : "test_void")),
-        isOver ? actions(button("next", go(view, {}))) : actions(button("test_back", back), button("stop_here", go(view, {}), true)), // prettier-ignore
+        el("p.truth", { role: "status" }, phrase(isOver ? "test_over" : "test_void")),
+        isOver
+          ? actions(button("next", go(view, {})))
+          : actions(button("test_back", back), button("stop_here", go(view, {}), true)),
       );
       place.scrollIntoView({ block: "nearest" });
     }
@@ -123,7 +125,7 @@
       version = found.version;
       if (found.state === "waiting") {
         const stop = view.number > 1 ? actions(button("stop_here", go(view, { nobody: true }), true)) : "";
-        if (page !== "lobby") put(phrase("lobby_title"), el("p", null, phrase("test_lobby")), stop);
+        if (page !== "lobby") put(phrase("lobby_title"), el("p", phrase("test_lobby")), stop);
         page = "lobby";
       } else if (found.state !== "open") return ended(found);
       else if (found.act === "ready") {

@@ -49,8 +49,7 @@
     return total;
   }
 
-  const named = (name, value) =>
-    el("p", { class: "given" }, el("span", { class: "name" }, name), " ", el("strong", null, said(value)));
+  const named = (name, value) => el("p.given", el("span.name", name), " ", el("strong", said(value)));
 
   /** The elements of a trial, in order, all of them decoded. */
   async function shown(trial, phrases) {
@@ -60,15 +59,15 @@
       if (trial[name]) parts.push(await picture(trial[name], phrases.picture_alt, "photograph"));
     const answer = trial.answer ?? {};
     if (trial.cue !== undefined) {
-      for (const [cue, word] of trial.examples ?? []) parts.push(el("p", { class: "small" }, `${cue} – ${word}`));
+      for (const [cue, word] of trial.examples ?? []) parts.push(el("p.small", `${cue} – ${word}`));
       parts.push(named(phrases.cue, trial.cue), named(phrases.association, answer.word));
     } else if (trial.beside) {
-      const side = (name, { messages }) => el("section", null, el("h2", null, name), chat(messages));
-      parts.push(el("div", { class: "pair" }, side(phrases.first, answer), side(phrases.second, trial.beside)));
+      const side = (name, { messages }) => el("section", el("h2", name), chat(messages));
+      parts.push(el("div.pair", side(phrases.first, answer), side(phrases.second, trial.beside)));
     } else if (answer.messages) parts.push(chat(answer.messages));
     else if (answer.labels) {
-      const rows = answer.labels.map((label) => el("li", null, said(label)));
-      parts.push(el("div", { class: "given" }, el("span", { class: "name" }, phrases.answer), el("ol", null, ...rows)));
+      const rows = answer.labels.map((label) => el("li", said(label)));
+      parts.push(el("div.given", el("span.name", phrases.answer), el("ol", rows)));
     } else if (answer.text !== undefined) parts.push(el("blockquote", { dir: "auto" }, said(answer.text)));
     else if (answer.color !== undefined) parts.push(named(phrases.answer, answer.color));
     return parts;

@@ -43,7 +43,7 @@
   function put(heading, ...parts) {
     onKey = null;
     for (const image of page.querySelectorAll("img")) image.dispatchEvent(new Event("turinglike-gone"));
-    page.replaceChildren(el("h1", null, heading), ...parts);
+    page.replaceChildren(el("h1", heading), ...parts);
     scrollTo(0, 0);
     page.focus({ preventScroll: true });
   }
@@ -52,7 +52,7 @@
     text
       .split(/\n\s*\n/)
       .filter((part) => part.trim())
-      .map((part) => el("p", null, said(part.trim())));
+      .map((part) => el("p", said(part.trim())));
 
   function button(name, press, quiet = false) {
     const made = el("button", { type: "button", class: quiet ? "quiet" : "" }, phrase(name));
@@ -62,11 +62,12 @@
     return made;
   }
 
-  const actions = (...buttons) => el("div", { class: "actions" }, ...buttons);
+  const actions = (...buttons) => el("div.actions", buttons);
   const off = (node, is = true) => node.setAttribute("aria-disabled", String(is));
-  const field = (id, text, input) => el("div", { class: "field" }, el("label", { for: id }, text), input);
-  const reasons = () => field("reason", phrase("reason"), el("textarea", { id: "reason", name: "reason", rows: 2, maxlength: 2000 })); // prettier-ignore
-  const alarm = () => el("p", { class: "bad", role: "alert" });
+  const field = (id, text, input) => el("div.field", el("label", { for: id }, text), input);
+  const reasons = () =>
+    field("reason", phrase("reason"), el("textarea", { id: "reason", name: "reason", rows: 2, maxlength: 2000 }));
+  const alarm = () => el("p.bad", { role: "alert" });
   /** What a button does that answers a step. */
   const go = (view, answer) => (pressed) => {
     off(pressed);
@@ -85,25 +86,38 @@
 
   async function failed(error) {
     if (error.code === "not_yet" || error.code === "unauthorized") show(await post("now", { link }));
-    else if (words[error.code]) put(title, el("p", null, phrase(error.code)));
-    else put(title, el("p", { class: "bad" }, phrase("fault")));
+    else if (words[error.code]) put(title, el("p", phrase(error.code)));
+    else put(title, el("p.bad", phrase("fault")));
   }
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, test, end, declined: over,
-    blocked: over, closed: over }; // prettier-ignore
+  const PAGES = {
+    welcome,
+    consent,
+    questions,
+    after: questions,
+    instructions,
+    trial,
+    ask,
+    talk,
+    test,
+    end,
+    declined: over,
+    blocked: over,
+    closed: over,
+  };
 
   function show(view) {
     return PAGES[view.kind](view);
   }
 
   function over(view) {
-    put(title, el("p", null, phrase(view.kind)), kit?.buttons(phrase) ?? "");
+    put(title, el("p", phrase(view.kind)), kit?.buttons(phrase) ?? "");
   }
 
   function welcome() {
-    if (!kit && !navigator.cookieEnabled) return put(title, el("p", { class: "bad" }, phrase("no_cookies")));
+    if (!kit && !navigator.cookieEnabled) return put(title, el("p.bad", phrase("no_cookies")));
     const begin = button("begin", async () => {
       off(begin);
       try {
@@ -118,19 +132,23 @@
   function consent(view) {
     const back = button("back", () => consent(view));
     const sure = actions(back, button("leave", go(view, { agree: false }), true));
-    const leave = () => put(title, el("p", null, phrase("leave_sure")), sure); // a slip of the hand must not do it
-    put(title, ...paragraphs(view.text), actions(button("agree", go(view, { agree: true })), button("decline", leave, true))); // prettier-ignore
+    const leave = () => put(title, el("p", phrase("leave_sure")), sure); // a slip of the hand must not do it
+    put(
+      title,
+      ...paragraphs(view.text),
+      actions(button("agree", go(view, { agree: true })), button("decline", leave, true)),
+    );
   }
 
   function questions(view) {
-    const form = el("form", { autocomplete: "off", novalidate: true }, ...view.fields.map(question));
+    const form = el("form", { autocomplete: "off", novalidate: true }, view.fields.map(question));
     form.append(actions(el("button", { type: "submit" }, phrase("next"))));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       send(view, Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== "")));
     });
     const heading = phrase(view.kind === "after" ? "after_title" : "questions_title");
-    put(heading, el("p", { class: "note" }, phrase("questions_note")), form);
+    put(heading, el("p.note", phrase("questions_note")), form);
   }
 
   function question(name) {
@@ -138,7 +156,12 @@
     const id = `q-${name}`;
     const rows = [["", phrase("prefer_not")], ...(options ?? []).map((value) => [value, optionText(value)])];
     let input = el("input", { id, name, type: "text", maxlength: 60 });
-    if (options) input = el("select", { id, name }, ...rows.map(([value, text]) => el("option", { value }, text)));
+    if (options)
+      input = el(
+        "select",
+        { id, name },
+        rows.map(([value, text]) => el("option", { value }, text)),
+      );
     else if (name === "comments") input = el("textarea", { id, name, rows: 4, maxlength: 4000 });
     return field(id, phrase(name), input);
   }
@@ -149,28 +172,31 @@
   const verdictText = (trial, verdict) =>
     phrase(trial.beside ? { machine: "first", human: "second" }[verdict] : verdict);
   const truthText = (trial, truth) =>
-    truth.map((value, at) => (truth.length > 1 ? `${"AB"[at]}: ${phrase(value)}` : verdictText(trial, value))).join(", ");
+    truth
+      .map((value, at) => (truth.length > 1 ? `${"AB"[at]}: ${phrase(value)}` : verdictText(trial, value)))
+      .join(", ");
   const optionText = (value) => words[`o_${value.replace(/\W/g, "_")}`] ?? value;
 
   async function instructions(view) {
-    put(phrase("instructions_title"), el("p", null, phrase("loading")));
-    const samples = view.samples.length ? [el("h2", null, phrase("sample_title"))] : [];
+    put(phrase("instructions_title"), el("p", phrase("loading")));
+    const samples = view.samples.length ? [el("h2", phrase("sample_title"))] : [];
     for (const sample of view.samples) {
       const texts = view.four ? [phrase("four")] : asked(sample);
       const truth = phrase(sample.beside ? "it_was" : "sample_was", { truth: truthText(sample, sample.truth) });
       samples.push(
         el(
-          "div",
-          { class: "sample" },
-          ...texts.map((text) => el("p", { class: "small" }, text)),
-          ...(await shown(sample, words)),
-          el("p", { class: "truth" }, truth),
+          "div.sample",
+          texts.map((text) => el("p.small", text)),
+          await shown(sample, words),
+          el("p.truth", truth),
         ),
       );
     }
     ahead(view.ahead);
     const [human, machine] = (view.keys ?? []).map((key) => key.toUpperCase());
-    const keys = view.pairs ? phrase("keys_of_pairs", { first: machine, second: human }) : phrase("instructions_keys", { human, machine }); // prettier-ignore
+    const keys = view.pairs
+      ? phrase("keys_of_pairs", { first: machine, second: human })
+      : phrase("instructions_keys", { human, machine });
     const facts = [
       phrase(view.tests ? "instructions_tests" : "instructions_number", view),
       view.practice && phrase("instructions_practice", view),
@@ -178,7 +204,7 @@
       view.prior_told && !view.pairs && phrase("instructions_prior"),
       !view.four && keys,
     ].filter(Boolean);
-    const texts = [...paragraphs(view.text), ...facts.map((fact) => el("p", null, fact))];
+    const texts = [...paragraphs(view.text), ...facts.map((fact) => el("p", fact))];
     put(phrase("instructions_title"), ...texts, ...samples, actions(button("next", go(view, {}))));
   }
 
@@ -193,7 +219,7 @@
   /** Put a trial or a stimulus up once all of it is decoded, above its form. Returns when it was on the screen, and
    * what tells `rt` from then and whether the page was hidden meanwhile; null where it cannot be had now. */
   async function stage(view, heading, load, form) {
-    put(heading, el("p", null, phrase("loading")));
+    put(heading, el("p", phrase("loading")));
     let parts;
     try {
       parts = await load();
@@ -205,7 +231,7 @@
     }
     notice(null);
     const before = wasShown(view);
-    const top = el("div", { class: "top" }, el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
+    const top = el("div.top", el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
     put(heading, top, ...parts, form);
     await painted();
     const begin = performance.now();
@@ -267,7 +293,7 @@
   async function ask(view) {
     const problem = alarm();
     const submit = el("button", { type: "submit" }, phrase("next"));
-    const fields = el("fieldset", { class: "all", disabled: true }, ...askFields(view, phrase));
+    const fields = el("fieldset.all", { disabled: true }, askFields(view, phrase));
     const form = el("form", { autocomplete: "off", novalidate: true }, fields, problem, actions(submit));
     const up = await stage(view, phrase("answer_number", view), () => shown({ ...view, cue: undefined }, words), form);
     if (up === null) return;
@@ -296,8 +322,8 @@
   }
 
   function verdictForm(view) {
-    const fields = el("fieldset", { class: "all", disabled: true }); // until it can be timed
-    const locked = el("p", { class: "note", role: "status" });
+    const fields = el("fieldset.all", { disabled: true }); // until it can be timed
+    const locked = el("p.note", { role: "status" });
     const node = el("form", { autocomplete: "off", novalidate: true }, locked, fields);
     const groups = [];
     let chosenAt = null;
@@ -310,16 +336,20 @@
     function group(name, legend, options) {
       const inputs = options.map(([value, text, key]) => {
         const input = el("input", { type: "radio", name, value, change: () => choose(false) });
-        return el("label", null, input, ` ${text}`, key ? el("kbd", { "aria-hidden": "true" }, key.toUpperCase()) : null);
+        return el("label", input, ` ${text}`, key ? el("kbd", { "aria-hidden": "true" }, key.toUpperCase()) : null);
       });
-      const made = el("fieldset", null, el("legend", null, legend), el("div", { class: "options" }, ...inputs));
+      const made = el("fieldset", el("legend", legend), el("div.options", inputs));
       groups.push({ name, options, node: made });
       fields.append(made);
     }
 
     if (view.choices === "four" && view.speakers.length === 2) {
       const four = ["human human", "human machine", "machine human", "machine machine"];
-      group("four", phrase("four"), four.map((pair, at) => [pair, phrase(pair.replace(" ", "_")), String(at + 1)])); // prettier-ignore
+      group(
+        "four",
+        phrase("four"),
+        four.map((pair, at) => [pair, phrase(pair.replace(" ", "_")), String(at + 1)]),
+      );
     } else {
       const options = view.options.map(([value, key]) => [value, verdictText(view, value), key]);
       asked(view).forEach((text, at) => group(`v${at}`, text, options));
@@ -328,11 +358,15 @@
     if (view.control) {
       const { question: text, options, phrase: name, object } = view.control;
       const isOwn = text || name === "clip_shows"; // words of the set's, which no page translates
-      group("control", text || phrase(name, { object }), options.map((value) => [value, isOwn ? value : optionText(value), null])); // prettier-ignore
+      group(
+        "control",
+        text || phrase(name, { object }),
+        options.map((value) => [value, isOwn ? value : optionText(value), null]),
+      );
     }
     if (view.confidence) {
       const range = el("input", { type: "range", id: "confidence", name: "confidence", min: 0, max: 100, value: 50 });
-      const ends = el("div", { class: "line small" }, phrase("unsure"), range, phrase("sure"));
+      const ends = el("div.line.small", phrase("unsure"), range, phrase("sure"));
       fields.append(field("confidence", phrase("confidence"), ends));
     }
     if (view.reason) fields.append(reasons());
@@ -372,7 +406,7 @@
     const right = truth.every((value, at) => value === answer.verdicts[at]);
     const on = button("next", () => show(next));
     const text = `${phrase(right ? "right" : "wrong")} ${phrase("it_was", { truth: truthText(view, truth) })}`;
-    const node = el("div", { class: "truth", role: "status", tabindex: -1 }, text);
+    const node = el("div.truth", { role: "status", tabindex: -1 }, text);
     for (const fields of page.querySelectorAll("fieldset.all")) fields.disabled = true;
     page.querySelector("form .actions")?.remove();
     page.append(node, actions(on));
@@ -381,8 +415,8 @@
   }
 
   function end(view) {
-    const parts = [...paragraphs(view.text), el("p", null, phrase("code")), el("p", { class: "code" }, view.code)];
-    if (view.redirect) parts.push(el("p", null, el("a", { href: view.redirect, rel: "noreferrer" }, phrase("redirect"))));
+    const parts = [...paragraphs(view.text), el("p", phrase("code")), el("p.code", view.code)];
+    if (view.redirect) parts.push(el("p", el("a", { href: view.redirect, rel: "noreferrer" }, phrase("redirect"))));
     put(phrase("end_title"), ...parts, kit?.buttons(phrase) ?? "");
   }
 

@@ -2,7 +2,8 @@
 "use strict";
 
 {
-  const { badge, canvas, code, count, el, folded, json, note, pairs, said, scanpath, small, tagged } = Turinglike;
+  const { badge, code, count, el, firstOf, folded, json, note, pairs, quiet, said, small } = Turinglike;
+  const { canvas, scanpath, tagged } = Turinglike;
 
   const TASKS = {
     color_estimation: "Colour estimation",
@@ -13,7 +14,6 @@
     conversation: "Conversation",
     judgement: "Judgement",
   };
-  const STATUSES = ["ok", "rejected", "failed"];
   const WORDS = ["black", "blue", "brown", "gray", "green", "orange", "pink", "purple", "red", "white", "yellow"];
   const LISTED = 100;
   const MESSAGES = 200;
@@ -34,43 +34,42 @@
   }
 
   /** A record as a card: its answer over the picture, or why there is none; attempts and particulars folded away.
-   *
-   * With `calm` the drawing stands still, and with `bare` there is none: it stands elsewhere. */
-  function answer(record, stimulus, picture, { name = record.agent, calm = false, bare = false } = {}) {
-    const shown = [];
-    if (record.status === "failed") {
-      shown.push(
-        el(
-          "div",
-          { class: "box-notice bad" },
-          el("p", null, el("strong", null, "There is no answer: "), said(record.error.message)),
-          el("p", { class: "small" }, "Code ", code(record.error.code)),
-        ),
-      );
-    } else if (record.status === "rejected") {
-      shown.push(el("p", null, badge("rejected", "warn"), " No attempt passed the filters; this is the last."));
-    }
-    if (record.status !== "failed" && record.answer !== null)
-      shown.push(...drawn(record.task, record.answer, stimulus, bare ? null : picture, calm));
-    if (record.status === "failed" && picture?.url && !bare) shown.push(photograph(picture));
-    if (record.attempts.length) shown.push(...attempts(record.attempts, record.task));
-    if (record.raw !== null) {
-      const told = record.kind === "human" ? "The answer as it stood" : "What the model said";
-      shown.push(folded(told, json(record.raw, told)));
-    }
-    shown.push(particulars(record));
-    const head = el(bare ? "h4" : "h3", null, said(name), " ");
-    if (!bare) head.append(small(TASKS[record.task] ?? record.task));
-    if (record.sample > 0) head.append(" ", badge(`sample ${record.sample}`));
-    if (record.kind === "control") head.append(" ", badge("control: odd by design", "warn"));
-    else if (record.kind !== "machine" && record.kind !== "human") head.append(" ", badge(record.kind));
-    return el("article", { class: `card ${STATUSES.includes(record.status) ? record.status : ""}` }, head, ...shown);
+   * With `name` the picture stands elsewhere. */
+  function answer(record, stimulus, picture, name = null) {
+    const { status, kind } = record;
+    const stands = status !== "failed" && record.answer !== null;
+    const said_ = kind === "human" ? "The answer as it stood" : "What the model said";
+    return el(
+      `article.card.${["ok", "rejected", "failed"].includes(status) ? status : "other"}`,
+      el(
+        name === null ? "h3" : "h4",
+        said(name ?? record.agent),
+        name === null && [" ", small(TASKS[record.task] ?? record.task)],
+        record.sample > 0 && [" ", badge(`sample ${record.sample}`)],
+        kind === "control" && [" ", badge("control: odd by design", "warn")],
+        !["control", "machine", "human"].includes(kind) && [" ", badge(kind)],
+      ),
+      status === "failed" && failed(record.error),
+      status === "rejected" && el("p", badge("rejected", "warn"), " No attempt passed the filters; this is the last."),
+      stands && drawn(record.task, record.answer, stimulus, picture),
+      status === "failed" && photograph(picture),
+      attempts(record.attempts, record.task),
+      record.raw !== null && folded(said_, json(record.raw, said_)),
+      particulars(record),
+    );
   }
 
+  const failed = ({ code: short, message }) =>
+    el(
+      "div.box-notice.bad",
+      el("p", el("strong", "There is no answer: "), said(message)),
+      el("p.small", "Code ", code(short)),
+    );
+
   /** What was answered. An answer that has not the form of its task's answers is shown as the JSON it is. */
-  function drawn(task, given, stimulus, picture, calm) {
+  function drawn(task, given, stimulus, picture) {
     try {
-      return DRAW[task](given, stimulus, picture, calm);
+      return DRAW[task](given, stimulus, picture);
     } catch {
       return [note("This answer does not have the form of its task's answers:"), json(given, "The answer")];
     }
@@ -93,126 +92,105 @@
 
   const hex = (rgb) => `#${rgb.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
 
-  function swatch(color_) {
-    const mark = el("span", { class: "swatch", "aria-hidden": "true" });
-    mark.style.background = color_;
+  const swatch = (colour) => coloured("span.swatch", { background: colour });
+
+  /** The colour that an answer names, if it names one. */
+  const swatchOf = (task, text) => task === "color_estimation" && WORDS.includes(text) && swatch(text);
+
+  function coloured(selector, style) {
+    const mark = el(selector, { "aria-hidden": "true" });
+    Object.assign(mark.style, style);
     return mark;
   }
 
   function photograph(picture) {
-    return picture?.url
-      ? el("img", { class: "photograph", src: picture.url, alt: "The picture that was asked about" })
-      : null;
+    return picture?.url && el("img.photograph", { src: picture.url, alt: "The picture that was asked about" });
   }
 
   function color(answer, stimulus, picture) {
-    const mark = answer.rgb ? swatch(hex(answer.rgb)) : WORDS.includes(answer.color) ? swatch(answer.color) : null;
-    const extra = [];
-    if (answer.css_name) extra.push(" CSS name ", said(answer.css_name));
-    if (answer.rgb) extra.push(" ", code(hex(answer.rgb)));
+    const named = answer.rgb ? hex(answer.rgb) : WORDS.includes(answer.color) && answer.color;
     return [
       photograph(picture),
-      el("p", { class: "word" }, mark, el("strong", null, said(answer.color)), extra.length ? small(...extra) : null),
-      ...palette(answer),
+      el(
+        "p.word",
+        named && swatch(named),
+        el("strong", said(answer.color)),
+        answer.css_name && small(" CSS name ", said(answer.css_name)),
+        answer.rgb && small(" ", code(named)),
+      ),
+      palette(answer),
     ];
   }
 
   function palette(answer) {
     const full = (answer.palette ?? []).slice(0, LISTED).filter((entry) => entry.population > 0);
-    if (!full.length) return answer.palette ? [note("The palette has no counted pixels.")] : [];
+    if (!full.length) return answer.palette && note("The palette has no counted pixels.");
     const total = full.reduce((sum, entry) => sum + entry.population, 0);
     const share = (entry) => `${((100 * entry.population) / total).toFixed(1)}%`;
-    const bar = el("div", {
-      class: "bar",
-      role: "img",
-      "aria-label": `Palette: ${full.map((entry) => `${hex(entry.rgb)} ${share(entry)}`).join(", ")}`,
-    });
-    for (const entry of full) {
-      const part = el("span");
-      part.style.background = hex(entry.rgb);
-      part.style.flexGrow = String(entry.population);
-      bar.append(part);
-    }
-    const rows = full.map((entry) => {
-      const named = answer.rgb && hex(entry.rgb) === hex(answer.rgb);
-      const name = [answer.css_name, answer.color].filter((one) => one).join(", ");
-      return el(
-        "li",
-        null,
-        swatch(hex(entry.rgb)),
-        code(hex(entry.rgb)),
-        ` ${share(entry)}`,
-        named ? [" ", el("strong", null, name)] : null,
-      );
-    });
+    const colour = ({ rgb }) => [swatch(hex(rgb)), code(hex(rgb))];
+    const name = [answer.css_name, answer.color].filter((text) => text).join(", ");
+    const isNamed = ({ rgb }) => answer.rgb && hex(rgb) === hex(answer.rgb);
+    const label = `Palette: ${full.map((entry) => `${hex(entry.rgb)} ${share(entry)}`).join(", ")}`;
+    const bar = full.map(({ rgb, population }) => coloured("span", { background: hex(rgb), flexGrow: population }));
+    const rows = full.map((entry) =>
+      el("li", colour(entry), ` ${share(entry)}`, isNamed(entry) && [" ", el("strong", name)]),
+    );
     const biggest = full.reduce((most, entry) => (entry.population > most.population ? entry : most));
-    const shown = [bar, el("ol", { class: "legend" }, ...rows)];
-    if (biggest.population > full[0].population) {
-      shown.push(
-        note(
-          "By population alone the first colour would be ",
-          swatch(hex(biggest.rgb)),
-          code(hex(biggest.rgb)),
-          `: ${share(biggest)} of the pixels.`,
-        ),
-      );
-    }
-    return shown;
+    const isOther = biggest.population > full[0].population;
+    const alone = () => [
+      "By population alone the first colour would be ",
+      colour(biggest),
+      `: ${share(biggest)} of the pixels.`,
+    ];
+    return [el("div.bar", { role: "img", "aria-label": label }, bar), el("ol.legend", rows), isOther && note(alone())];
   }
 
   function objects(answer, stimulus, picture) {
-    const rows = answer.labels.slice(0, LISTED).map((label, at) => {
-      const score = answer.scores?.[at];
-      return el("li", null, said(label), score === undefined ? null : [" ", small(score.toFixed(2))]);
-    });
-    if (answer.labels.length > LISTED) rows.push(el("li", null, small(`of ${count(answer.labels.length, "label")}`)));
-    const list = rows.length ? el("ol", { class: "labels" }, ...rows) : note("No object was found.");
+    const score = (at) => (answer.scores?.[at] === undefined ? "" : ` ${answer.scores[at].toFixed(2)}`);
+    const rows = firstOf(answer.labels, LISTED, (label, at) => el("li", said(label), small(score(at))));
+    const list = answer.labels.length ? el("ol.labels", rows) : note("No object was found.");
     if (!answer.boxes?.length || !picture?.width) return [photograph(picture), list];
     const size = Math.max(picture.width, picture.height) / 26;
-    const shapes = answer.boxes.slice(0, LISTED).flatMap((box, at) => {
-      const score = answer.scores?.[at];
-      const text = `${(answer.labels[at] ?? "").slice(0, 40)}${score === undefined ? "" : ` ${score.toFixed(2)}`}`;
-      return tagged(box, text, size);
-    });
+    const shapes = answer.boxes
+      .slice(0, LISTED)
+      .map((box, at) => tagged(box, (answer.labels[at] ?? "").slice(0, 40) + score(at), size));
     const label = `The picture with boxes around: ${answer.labels.slice(0, 10).join(", ")}`;
-    return [canvas(picture, [picture.width, picture.height], label, ...shapes), list];
+    return [canvas(picture, [picture.width, picture.height], label, shapes), list];
   }
 
   function caption(answer, stimulus, picture) {
-    const facts = [];
-    if (Number.isFinite(answer.tokens)) facts.push(count(answer.tokens, "token"));
-    if (Number.isFinite(answer.score)) facts.push(`score ${answer.score.toFixed(3)}`);
-    if (answer.finish) facts.push(`finished by ${answer.finish}`);
+    const facts = [
+      Number.isFinite(answer.tokens) && count(answer.tokens, "token"),
+      Number.isFinite(answer.score) && `score ${answer.score.toFixed(3)}`,
+      answer.finish && `finished by ${answer.finish}`,
+    ].filter((fact) => fact);
     const flags = answer.flags.slice(0, LISTED).map((flag) => [" ", badge(flag, "warn")]);
     return [
       photograph(picture),
       el("blockquote", { dir: "auto" }, said(answer.text)),
-      facts.length || flags.length ? el("p", { class: "small" }, facts.join(" · "), ...flags.flat()) : null,
+      el("p.small", facts.join(" · "), flags),
     ];
   }
 
-  function word(answer) {
-    const shown = [el("p", { class: "word" }, el("strong", null, said(answer.word)))];
-    if (answer.candidates?.length) {
-      const rows = answer.candidates.slice(0, LISTED).map((candidate) => el("li", null, said(candidate)));
-      shown.push(el("p", { class: "small" }, "Candidates, best first"), el("ol", { class: "words" }, ...rows));
-    }
-    if (answer.skipped.length) {
-      const rows = answer.skipped.slice(0, LISTED).map((one) => el("li", null, said(one.word), " ", small(one.rule)));
-      shown.push(
-        el("p", { class: "small" }, "Passed over, and the rule that said so"),
-        el("ul", { class: "words" }, ...rows),
-      );
-    }
-    return shown;
+  function word({ word: best, candidates, skipped }) {
+    const passed = ({ word: other, rule }) => el("li", said(other), " ", small(rule));
+    const list = (title, tag, rows) => rows.length > 0 && [el("p.small", title), el(tag, rows)];
+    return [
+      el("p.word", el("strong", said(best))),
+      list(
+        "Candidates, best first",
+        "ol.words",
+        firstOf(candidates ?? [], LISTED, (text) => el("li", said(text))),
+      ),
+      list("Passed over, and the rule that said so", "ul.words", firstOf(skipped, LISTED, passed)),
+    ];
   }
 
   function conversation(answer) {
-    const written = answer.pseudo ?? [];
     return [
-      written.length ? pseudo(written) : null,
+      answer.pseudo?.length > 0 && pseudo(answer.pseudo),
       chat(answer.messages, answer.withdrawn ?? []),
-      answer.ended_early ? note("The conversation ended early.") : null,
+      answer.ended_early && note("The conversation ended early."),
     ];
   }
 
@@ -224,11 +202,10 @@
       parts.at(-1).messages.push({ ...message, agent: null });
     }
     return el(
-      "details",
-      { class: "pseudo" },
-      el("summary", null, `Before it, ${count(written.length, "message")} that `, said(written[0].agent), " wrote itself"),
-      ...parts.flatMap(({ topic, messages }) => [el("h4", null, said(topic)), chat(messages)]),
-      written.length > MESSAGES ? note(`${count(written.length - MESSAGES, "more message")}.`) : null,
+      "details.pseudo",
+      el("summary", `Before it, ${count(written.length, "message")} that `, said(written[0].agent), " wrote itself"),
+      parts.flatMap(({ topic, messages }) => [el("h4", said(topic)), chat(messages)]),
+      written.length > MESSAGES && note(`${count(written.length - MESSAGES, "more message")}.`),
     );
   }
 
@@ -240,67 +217,55 @@
     const all = messages.slice(0, MESSAGES).flatMap((message, at) => [...unsent(at), message]);
     const rest = messages.length - MESSAGES;
     if (rest <= 0) all.push(...unsent(messages.length));
+    const why = { ended: "not sent: it ended", interrupted: "withdrawn: interrupted" };
     const rows = all.map((message, at) => {
-      const who = el("span", { class: "who" });
       const isMore = at > 0 && all[at - 1].speaker === message.speaker;
-      if (!isMore) who.append(said(message.speaker));
-      if (!isMore && message.agent) who.append(" ", small(said(message.agent)));
-      if (Number.isFinite(message.at)) who.append(" ", small(`at ${message.at.toFixed(1)} s`));
-      if (message.why) who.append(" ", small(message.why === "ended" ? "not sent: it ended" : "withdrawn: interrupted"));
+      const who = el(
+        "span.who",
+        !isMore && said(message.speaker),
+        !isMore && message.agent && [" ", small(said(message.agent))],
+        Number.isFinite(message.at) && [" ", small(`at ${message.at.toFixed(1)} s`)],
+        message.why && [" ", small(why[message.why] ?? why.interrupted)],
+      );
       const side = message.speaker === first ? "left" : "right";
-      const kind = `${side}${isMore ? " more" : ""}${message.why ? " unsent" : ""}`;
-      return el("li", { class: kind }, who, el("p", { class: "bubble", dir: "auto" }, said(message.text)));
+      const kind = `li.${side}${isMore ? ".more" : ""}${message.why ? ".unsent" : ""}`;
+      return el(kind, who, el("p.bubble", { dir: "auto" }, said(message.text)));
     });
-    if (rest > 0) rows.push(el("li", null, small(`and ${count(rest, "more message")}`)));
-    return el("ol", { class: "chat", tabindex: 0, "aria-label": "Messages" }, ...rows);
+    if (rest > 0) rows.push(el("li", small(`and ${count(rest, "more message")}`)));
+    return el("ol.chat", { tabindex: 0, "aria-label": "Messages" }, rows);
 
     function unsent(turn) {
       return withdrawn.filter((one) => one.turn === turn);
     }
   }
 
-  function judgement(answer) {
-    const sure = Number.isFinite(answer.confidence) ? small(` confidence ${answer.confidence.toFixed(2)}`) : null;
-    return [
-      el("p", { class: "word" }, el("strong", null, said(answer.verdict)), sure),
-      answer.reason ? el("p", null, said(answer.reason)) : null,
-    ];
+  function judgement({ verdict, confidence, reason }) {
+    const sure = Number.isFinite(confidence) && small(` confidence ${confidence.toFixed(2)}`);
+    return [el("p.word", el("strong", said(verdict)), sure), reason && el("p", said(reason))];
   }
 
   /** Rejected attempts, and apart from them those that stand and about which filters only noted something. */
-  function attempts(found, task) {
-    const isNoted = (one) => one.verdicts.length > 0 && !one.verdicts.some((verdict) => verdict.rejected);
-    const parts = [
-      [found.filter((one) => !isNoted(one)), "rejected attempt", "rejected attempts"],
-      [found.filter(isNoted), "attempt that filters noted something in", "attempts that filters noted something in"],
+  function attempts(all, task) {
+    const isNoted = ({ verdicts }) => verdicts.length > 0 && !verdicts.some((verdict) => verdict.rejected);
+    const verdict = ({ filter, found: reason }) => [code(filter), ": ", said(reason), " "];
+    const row = ({ turn, verdicts, answer: text }) =>
+      el("li", Number.isInteger(turn) && `turn ${turn}: `, verdicts.map(verdict), attempted(text, turn, task));
+    const part = (listed, name, names) =>
+      listed.length > 0 && folded(count(listed.length, name, names), el("ol", firstOf(listed, 20, row)));
+    const noted = "that filters noted something in";
+    return [
+      part(
+        all.filter((attempt) => !isNoted(attempt)),
+        "rejected attempt",
+      ),
+      part(all.filter(isNoted), `attempt ${noted}`, `attempts ${noted}`),
     ];
-    return parts
-      .filter(([listed]) => listed.length)
-      .map(([listed, one, many]) => {
-        const rows = listed.slice(0, 20).map((attempt) => {
-          const turn = Number.isInteger(attempt.turn) ? `turn ${attempt.turn}: ` : "";
-          const verdicts = attempt.verdicts.flatMap((verdict) => [
-            code(verdict.filter),
-            ": ",
-            said(verdict.found),
-            " ",
-          ]);
-          return el("li", null, turn, ...verdicts, ...attempted(attempt, task));
-        });
-        const rest = listed.length - rows.length;
-        return folded(
-          count(listed.length, one, many),
-          el("ol", null, ...rows),
-          rest > 0 ? note(`and ${rest} more`) : null,
-        );
-      });
   }
 
-  function attempted(attempt, task) {
-    const given = attempt.answer;
-    if (given === null) return [note("nothing")];
-    if (Number.isInteger(attempt.turn)) return [el("blockquote", { dir: "auto" }, said(given.text ?? ""))];
-    return drawn(task, given, {}, null, true);
+  function attempted(given, turn, task) {
+    if (given === null) return note("nothing");
+    if (Number.isInteger(turn)) return el("blockquote", { dir: "auto" }, said(given.text ?? ""));
+    return drawn(task, given, {}, null);
   }
 
   function particulars(record) {
@@ -322,9 +287,8 @@
   /** The record as JSON, and a button that copies it as the line it is in a file of records. */
   function recorded(record, line) {
     const block = json(record, "The record as JSON");
-    const told = el("span", { role: "status", class: "small" });
-    const button = el("button", { type: "button", class: "quiet" }, "Copy the record");
-    button.addEventListener("click", async () => {
+    const told = el("span.small", { role: "status" });
+    const button = quiet("Copy the record", async () => {
       try {
         await navigator.clipboard.writeText(line);
         told.textContent = "Copied, as one line.";
@@ -332,14 +296,8 @@
         told.textContent = "The browser does not allow it; select the text instead.";
       }
     });
-    return el(
-      "section",
-      { class: "record", "aria-label": "Record" },
-      el("h3", null, "Record"),
-      el("div", { class: "line" }, button, told),
-      block,
-    );
+    return el("section.record", { "aria-label": "Record" }, el("h3", "Record"), el("div.line", button, told), block);
   }
 
-  Object.assign(Turinglike, { TASKS, WORDS, answer, card, chat, hex, recorded, summary, swatch });
+  Object.assign(Turinglike, { TASKS, WORDS, answer, card, chat, recorded, summary, swatch, swatchOf });
 }

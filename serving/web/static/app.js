@@ -2,27 +2,9 @@
 "use strict";
 
 {
-  const {
-    badge,
-    base64,
-    byId,
-    call,
-    card,
-    code,
-    el,
-    folded,
-    hasKey,
-    ImageField,
-    json,
-    note,
-    pairs,
-    picture,
-    Refusal,
-    setKey,
-    summary,
-    Talk,
-    TASKS,
-  } = Turinglike;
+  const { badge, byId, code, el, folded, json, note, pairs } = Turinglike;
+  const { base64, call, hasKey, ImageField, Refusal, setKey, Talk } = Turinglike;
+  const { card, picture, summary, TASKS } = Turinglike;
 
   const PICTURED = ["color_estimation", "object_detection", "attention_prediction", "image_captioning"];
   const AGAIN = 2000; // milliseconds until agents that are being loaded are looked at again
@@ -63,7 +45,7 @@
       const option = el("option", { value: agent.name }, `${agent.name}${how}`);
       groups.set(group, [...(groups.get(group) ?? []), option]);
     }
-    select.replaceChildren(...[...groups].map(([label, options]) => el("optgroup", { label }, ...options)));
+    select.replaceChildren(...[...groups].map(([label, options]) => el("optgroup", { label }, options)));
     if (state.agents.some((agent) => agent.name === before)) select.value = before;
     chooseAgent(select.value === before);
   }
@@ -98,8 +80,8 @@
     const more = folded("About this agent", pairs(rows), json(agent.settings, "Settings"));
     more.open = open;
     about.replaceChildren(
-      el("p", null, ...badges, " ", agent.tasks.map((name) => TASKS[name]).join(", ")),
-      ...(agent.error ? [el("p", { class: "bad" }, agent.error)] : []),
+      el("p", badges, " ", agent.tasks.map((name) => TASKS[name]).join(", ")),
+      ...(agent.error ? [el("p.bad", agent.error)] : []),
       more,
     );
   }
@@ -201,7 +183,7 @@
   function wrong({ field, message }) {
     const details = field.closest("details");
     if (details !== null) details.open = true;
-    field.closest(".field").append(el("p", { id: "wrong", class: "bad", role: "alert" }, message));
+    field.closest(".field").append(el("p.bad", { id: "wrong", role: "alert" }, message));
     field.setAttribute("aria-invalid", "true");
     field.addEventListener("input", right, { once: true });
     field.focus();
@@ -304,7 +286,7 @@
     if (!(error instanceof Refusal)) {
       tell("");
       byId("errors").replaceChildren(
-        el("p", { class: "box-notice bad" }, "This page has a fault: it cannot show what the server replied."),
+        el("p.box-notice.bad", "This page has a fault: it cannot show what the server replied."),
       );
       throw error;
     }
@@ -313,14 +295,19 @@
       tell("");
       return;
     }
-    const parts = [el("p", null, el("strong", null, `${what}: `), error.message, ".")];
+    const parts = [el("p", el("strong", `${what}: `), error.message, ".")];
     if (error.problems.length > 1) {
-      parts.push(el("ul", null, ...error.problems.map((one) => el("li", null, code(one.field), ": ", one.message))));
+      parts.push(
+        el(
+          "ul",
+          error.problems.map((one) => el("li", code(one.field), ": ", one.message)),
+        ),
+      );
     }
-    if (error.retryAfter !== null) parts.push(el("p", null, `Try again in ${error.retryAfter} s.`));
+    if (error.retryAfter !== null) parts.push(el("p", `Try again in ${error.retryAfter} s.`));
     parts.push(note("Code ", code(error.code), ...(error.requestId ? [", request ", code(error.requestId)] : [])));
     byId("status").textContent = "";
-    byId("errors").replaceChildren(el("div", { class: "box-notice bad" }, ...parts));
+    byId("errors").replaceChildren(el("div.box-notice.bad", parts));
     reveal();
   }
 

@@ -2,46 +2,32 @@
 "use strict";
 
 {
-  const { el, folded, note, PLOT_WIDTH, PLOTS, said, svg, TASKS } = Turinglike;
+  const { el, lazily, note, PLOT_WIDTH, PLOTS, said, svg, TASKS } = Turinglike;
 
   /** A figure of the index as an element: title, drawing, note, table, a button that saves it. */
   function chart(figure) {
     const { parts, height, table } = PLOTS[figure.kind](figure);
     const label = `${TASKS[figure.task] ?? figure.task}: ${figure.title}`;
     const drawing = svg(
-      "svg",
+      "svg.chart",
       {
         viewBox: `0 0 ${PLOT_WIDTH} ${height}`,
         role: "img",
         "aria-label": `${figure.title}: its figures are in the table below`,
-        class: "chart",
       },
-      ...parts,
+      parts,
     );
-    const save = el(
-      "button",
-      { type: "button", class: "quiet", click: () => saved(drawing, figure.title) },
-      "Save as SVG",
-    );
+    const save = el("button.quiet", { type: "button", click: () => saved(drawing, figure.title) }, "Save as SVG");
     return el(
-      "figure",
-      { class: "chart" },
-      el("h3", null, el("span", null, figure.title), save),
-      el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": label }, drawing),
+      "figure.chart",
+      el("h3", el("span", figure.title), save),
+      el("div.wide", { tabindex: 0, role: "region", "aria-label": label }, drawing),
       el(
         "figcaption",
-        null,
         figure.note ? note(figure.note) : null,
         lazily("As a table", () => tabled(`${label}, as a table`, table)),
       ),
     );
-  }
-
-  /** A folded part that is made when it is opened for the first time. */
-  function lazily(summary, make) {
-    const part = folded(summary);
-    part.addEventListener("toggle", () => part.open && part.children.length === 1 && part.append(make()));
-    return part;
   }
 
   /** A table: a row of names, then rows that begin with a name. Its roles are said, as a table drawn as blocks has none. */
@@ -49,18 +35,17 @@
     const cell = (one, at) => el("td", { role: "cell", "data-column": head[at + 1] }, said(one));
     const column = (name) =>
       name ? el("th", { scope: "col", role: "columnheader" }, said(name)) : el("td", { role: "cell" });
-    const row = (...cells) => el("tr", { role: "row" }, ...cells);
+    const row = (...cells) => el("tr", { role: "row" }, cells);
     return el(
-      "div",
-      { class: "wide", tabindex: 0, role: "region", "aria-label": label },
+      "div.wide",
+      { tabindex: 0, role: "region", "aria-label": label },
       el(
         "table",
-        null,
         el("thead", { role: "rowgroup" }, row(...head.map(column))),
         el(
           "tbody",
           { role: "rowgroup" },
-          ...rows.map(([first, ...cells]) =>
+          rows.map(([first, ...cells]) =>
             row(el("th", { scope: "row", role: "rowheader" }, said(first)), ...cells.map(cell)),
           ),
         ),
@@ -81,5 +66,5 @@
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
   }
 
-  Object.assign(Turinglike, { chart, lazily, tabled });
+  Object.assign(Turinglike, { chart, tabled });
 }

@@ -6,16 +6,16 @@
 
   /** A message; those of the reader stand on the right. */
   function bubble(tag, isMine, who, text) {
-    const words = el("p", { class: "bubble", dir: "auto" }, said(text));
-    return el(tag, { class: isMine ? "right" : "left" }, el("span", { class: "who" }, ...who), words);
+    const words = el("p.bubble", { dir: "auto" }, said(text));
+    return el(tag, { class: isMine ? "right" : "left" }, el("span.who", who), words);
   }
 
   /** A place to write, whose text goes to `send`; Enter sends, with Shift it begins a new line. */
   function writer(label, name, send, { hint = "", ...attributes } = {}) {
     const area = el("textarea", { id: "message", rows: 3, maxlength: 2000, ...attributes });
     const press = el("button", { type: "submit" }, name);
-    const line = el("div", { class: "line" }, press, hint);
-    const form = el("form", { class: "write", autocomplete: "off" }, el("label", { for: "message" }, label), area, line);
+    const line = el("div.line", press, hint);
+    const form = el("form.write", { autocomplete: "off" }, el("label", { for: "message" }, label), area, line);
     const isOff = () => press.getAttribute("aria-disabled") === "true";
     form.addEventListener("submit", (event) => {
       event.preventDefault();

@@ -6,24 +6,32 @@ globalThis.Turinglike ??= {};
 {
   const SVG = "http://www.w3.org/2000/svg";
 
-  function fill(node, attributes, children) {
-    for (const [name, value] of Object.entries(attributes ?? {})) {
-      if (value === null || value === undefined || value === false) continue;
+  /** Parts are children, at any depth of lists; a plain object before them has the attributes, and a function among
+   * these listens to the event of that name. */
+  function fill(node, classes, [first, ...others]) {
+    const hasAttributes = first?.constructor === Object;
+    if (classes.length) node.setAttribute("class", classes.join(" "));
+    for (const [name, value] of Object.entries(hasAttributes ? first : {})) {
       if (typeof value === "function") node.addEventListener(name, value);
-      else node.setAttribute(name, value === true ? "" : String(value));
+      else if (!isNothing(value)) node.setAttribute(name, value === true ? "" : String(value));
     }
-    node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+    const children = hasAttributes ? others : [first, ...others];
+    node.append(...children.flat(Infinity).filter((child) => child !== "" && !isNothing(child)));
     return node;
   }
 
-  /** An HTML element; a function among the attributes listens to the event of that name. */
-  function el(tag, attributes, ...children) {
-    return fill(document.createElement(tag), attributes, children);
+  const isNothing = (value) => value === null || value === undefined || value === false;
+
+  /** An HTML element, by its tag and classes ("p.note"). */
+  function el(selector, ...parts) {
+    const [tag, ...classes] = selector.split(".");
+    return fill(document.createElement(tag), classes, parts);
   }
 
   /** An SVG element. */
-  function svg(tag, attributes, ...children) {
-    return fill(document.createElementNS(SVG, tag), attributes, children);
+  function svg(selector, ...parts) {
+    const [tag, ...classes] = selector.split(".");
+    return fill(document.createElementNS(SVG, tag), classes, parts);
   }
 
   const SAID = 20_000; // characters of one text that are shown
@@ -37,15 +45,31 @@ globalThis.Turinglike ??= {};
   const byId = (id) => document.getElementById(id);
 
   /** What somebody said, kept apart from the writing direction of the text around it. */
-  const said = (text) => el("bdi", { class: "said" }, cut(String(text), SAID));
+  const said = (text) => el("bdi.said", cut(String(text), SAID));
 
-  const code = (text) => el("code", null, String(text));
-  const small = (...parts) => el("small", null, ...parts);
-  const note = (...parts) => el("p", { class: "note" }, ...parts);
+  const code = (text) => el("code", String(text));
+  const small = (...parts) => el("small", parts);
+  const note = (...parts) => el("p.note", parts);
   const badge = (text, kind = "") => el("span", { class: `badge ${kind}`.trim() }, text);
 
+  /** A plain button. */
+  const quiet = (text, click, more) => el("button.quiet", { type: "button", click, ...more }, text);
+
+  /** The first items of a list, drawn, and how many there are beside them. */
+  const firstOf = (items, most, draw) => [
+    ...items.slice(0, most).map(draw),
+    items.length > most ? el("li", small(`and ${(items.length - most).toLocaleString("en")} more`)) : null,
+  ];
+
   /** A part that is folded away. */
-  const folded = (summary, ...body) => el("details", null, el("summary", null, summary), ...body);
+  const folded = (summary, ...body) => el("details", el("summary", summary), body);
+
+  /** A folded part that is made when it is opened for the first time. */
+  function lazily(summary, make) {
+    const part = folded(summary);
+    part.addEventListener("toggle", () => part.open && part.children.length === 1 && part.append(make()));
+    return part;
+  }
 
   const NUMBERS = /\[\n([-+.\deE,\s]+)\]/g; // a list of numbers over several lines; no string has such line breaks
   const beside = (found, numbers) => `[${numbers.trim().replace(/,\s+/g, ", ")}]`;
@@ -60,8 +84,7 @@ globalThis.Turinglike ??= {};
   function pairs(rows) {
     return el(
       "dl",
-      null,
-      ...rows.map(([name, part]) => el("div", null, el("dt", null, name), " ", el("dd", null, part))),
+      rows.map(([name, part]) => el("div", el("dt", name), " ", el("dd", part))),
     );
   }
 
@@ -75,9 +98,10 @@ globalThis.Turinglike ??= {};
 
   /** A link as a button; without an address a button that does nothing. */
   function step(href, text, attributes) {
-    if (href === null) return el("span", { class: "button quiet", "aria-disabled": "true" }, text);
-    return el("a", { class: "button quiet", href, ...attributes }, text);
+    if (href === null) return el("span.button.quiet", { "aria-disabled": "true" }, text);
+    return el("a.button.quiet", { href, ...attributes }, text);
   }
 
-  Object.assign(Turinglike, { step, el, svg, byId, said, code, small, note, badge, folded, json, pairs, count, coordinate });
+  Object.assign(Turinglike, { badge, byId, code, coordinate, count, el, firstOf, folded, json, lazily, note, pairs });
+  Object.assign(Turinglike, { quiet, said, small, step, svg });
 }

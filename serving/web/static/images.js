@@ -11,14 +11,13 @@
     constructor(holder, id, label, changed) {
       this.changed = changed;
       this.input = el("input", { type: "file", id, accept: "image/*", "aria-describedby": `${id}-said` });
-      this.said = el("p", { id: `${id}-said`, class: "note" }, NONE);
-      this.preview = el("img", { alt: "", class: "preview", hidden: true });
-      this.button = el("button", { type: "button", class: "quiet", hidden: true }, "Remove");
+      this.said = el("p.note", { id: `${id}-said` }, NONE);
+      this.preview = el("img.preview", { alt: "", hidden: true });
+      this.button = el("button.quiet", { type: "button", hidden: true }, "Remove");
       this.zone = el(
-        "div",
-        { class: "drop" },
+        "div.drop",
         this.preview,
-        el("div", null, el("label", { for: id }, label), this.input, this.said, this.button),
+        el("div", el("label", { for: id }, label), this.input, this.said, this.button),
       );
       holder.replaceChildren(this.zone);
       this.input.addEventListener("change", () => this.look());

@@ -2,33 +2,15 @@
 "use strict";
 
 {
-  const {
-    badge,
-    byId,
-    colourOf,
-    coordinate,
-    count,
-    el,
-    forList,
-    forOne,
-    note,
-    PEOPLE,
-    picture,
-    said,
-    selection,
-    small,
-    state,
-    step,
-    stimulus,
-    svg,
-    swatch,
-    TASKS,
-    WORDS,
-  } = Turinglike;
+  const { badge, byId, coordinate, count, el, note, said, small, step, svg } = Turinglike;
+  const { colourOf, line, swatchOf, TASKS } = Turinglike;
+  const { forList, forOne, PEOPLE, picture, selection, state, stimulus } = Turinglike;
   const PAGE = 25;
   const ANSWERS = 8; // of one stimulus that stand in the list
   const PATHS = 12; // likewise, each on a small picture of its own
   const PERSONS = 6; // whose paths are drawn
+  const STATUSES = ["ok", "rejected", "failed"];
+  const SHOWN = { "": "all", disagree: "only disagreement", failed: "only failed" };
   const SORTS = {
     set: "as in the set",
     id: "by id",
@@ -38,64 +20,45 @@
   };
   const controls = {};
 
+  const option = (value, text = value) => el("option", { value }, text);
+  const options = (values, text = (value) => value) => values.map((value) => option(value, text(value)));
+
   /** The form of choices, made once. */
   function form() {
     const { tasks, agents, people, flags, meta } = Turinglike.index;
     const machines = agents.filter((name) => !people.includes(name));
+    const group = (label, names) => names.length > 0 && el("optgroup", { label }, options(names));
+    const everybody = [option("", "everybody"), people.length > 1 && option(PEOPLE, "all people")];
     const kinds = [...new Set(flags.flat())].sort();
-    const only = { "": "all", disagree: "only disagreement", failed: "only failed" };
-    controls.q = el("input", { type: "search", id: "q", placeholder: "words of answers, ids, cues …" });
-    const groups = [
-      ["Agents", machines],
-      ["People", people],
-    ].filter(([, names]) => names.length);
-    controls.agent = el("select", null, el("option", { value: "" }, "everybody"));
-    if (people.length > 1) controls.agent.append(el("option", { value: PEOPLE }, "all people"));
-    controls.agent.append(
-      ...groups.map(([label, names]) => el("optgroup", { label }, ...names.map((one) => option(one, one)))),
-    );
-    controls.task = select([["", "all"], ...tasks.map((task) => [task, TASKS[task] ?? task])]);
-    controls.status = select([
-      ["", "any"],
-      ["ok", "ok"],
-      ["rejected", "rejected"],
-      ["failed", "failed"],
-    ]);
-    controls.flag = select([["", "any"], ...kinds.map((one) => [one, one])]);
-    controls.column = select([["", "–"], ...meta.map(([name]) => [name, name.replaceAll("_", " ")])]);
-    controls.value = select([["", "any"]]);
-    controls.only = select(Object.entries(only));
-    controls.sort = select(Object.entries(SORTS));
+    const columns = meta.map(([column]) => column);
     const fields = [
-      ["Task", controls.task, tasks.length > 1],
-      ["Agent", controls.agent, true],
-      ["Status", controls.status, true],
-      ["Flag", controls.flag, kinds.length > 0],
-      ["Column", controls.column, meta.length > 0],
-      ["Value", controls.value, meta.length > 0],
-      ["Show", controls.only, true],
-      ["Order", controls.sort, true],
+      ["task", "Task", tasks.length > 1, [option("", "all"), options(tasks, (task) => TASKS[task] ?? task)]],
+      ["agent", "Agent", true, [everybody, group("Agents", machines), group("People", people)]],
+      ["status", "Status", true, [option("", "any"), options(STATUSES)]],
+      ["flag", "Flag", kinds.length > 0, [option("", "any"), options(kinds)]],
+      ["column", "Column", meta.length > 0, [option("", "–"), options(columns, (name) => name.replaceAll("_", " "))]],
+      ["value", "Value", meta.length > 0, []],
+      ["only", "Show", true, Object.entries(SHOWN).map(([value, text]) => option(value, text))],
+      ["sort", "Order", true, Object.entries(SORTS).map(([value, text]) => option(value, text))],
     ];
     let timer = null;
-    controls.q.addEventListener("input", () => {
+    const later = () => {
       clearTimeout(timer);
       timer = setTimeout(() => go({ q: controls.q.value }), 200);
-    });
-    for (const name of ["task", "agent", "status", "flag", "value", "only", "sort"])
-      controls[name].addEventListener("change", () => go({ [name]: controls[name].value }));
-    controls.column.addEventListener("change", () => go({ column: controls.column.value, value: "" }));
+    };
+    controls.q = el("input", { type: "search", id: "q", placeholder: "words of answers, ids, cues …", input: later });
+    for (const [name, , , choices] of fields) {
+      const change = () => go({ ...(name === "column" ? { value: "" } : {}), [name]: controls[name].value });
+      controls[name] = el("select", { change }, choices);
+    }
     return el(
-      "form",
-      { role: "search", "aria-label": "Choose answers", class: "choices", submit: (event) => event.preventDefault() },
-      el("label", { class: "search" }, el("span", null, "Search"), controls.q),
-      ...fields
-        .filter(([, , has]) => has)
-        .map(([label, control]) => el("label", null, el("span", null, label), control)),
+      "form.choices",
+      { role: "search", "aria-label": "Choose answers", submit: (event) => event.preventDefault() },
+      el("label.search", el("span", "Search"), controls.q),
+      fields.map(([name, label, has]) => has && el("label", el("span", label), controls[name])),
     );
   }
 
-  const option = (value, text) => el("option", { value }, text);
-  const select = (options) => el("select", null, ...options.map(([value, text]) => option(value, text)));
   /** Go to the first page of what is now chosen; typing makes no history. */
   const go = (changes) => location.replace(forList({ page: 1, ...changes }));
 
@@ -103,41 +66,37 @@
     const section = byId("list");
     if (!section.firstChild) section.append(form(), el("div", { id: "found" }));
     const column = Turinglike.index.meta.find(([name]) => name === state.column);
-    controls.value.replaceChildren(option("", "any"), ...(column?.[1] ?? []).map((one) => option(one, one)));
+    controls.value.replaceChildren(option("", "any"), ...options(column?.[1] ?? []));
     controls.value.disabled = column === undefined;
     for (const [name, control] of Object.entries(controls))
       if (document.activeElement !== control) control.value = state[name];
     const { numbers, records } = selection();
     const pages = Math.max(1, Math.ceil(numbers.length / PAGE));
-    const page = Math.min(Math.max(1, Number.parseInt(state.page, 10) || 1), pages);
+    const page = within(state.page, pages);
     const shown = numbers.slice((page - 1) * PAGE, page * PAGE);
     byId("found").replaceChildren(
-      el(
-        "p",
-        { role: "status", class: "found" },
-        `${count(numbers.length, "stimulus", "stimuli")}, ${count(records, "answer")}`,
-      ),
+      el("p.found", { role: "status" }, `${count(numbers.length, "stimulus", "stimuli")}, ${count(records, "answer")}`),
       pager(page, pages, "Pages"),
-      el("ol", { class: "rows", start: (page - 1) * PAGE + 1 }, ...shown.map(row)),
+      el("ol.rows", { start: (page - 1) * PAGE + 1 }, shown.map(row)),
       shown.length ? pager(page, pages, "Pages, again") : note("Nothing is chosen: take a choice back."),
     );
   }
+
+  const within = (text, pages) => Math.min(Math.max(1, Number.parseInt(text, 10) || 1), pages);
 
   function pager(page, pages, name) {
     const to = (number, text, label, rel = null) => {
       const leads = number >= 1 && number <= pages && number !== page;
       return step(leads ? forList({ page: number }) : null, text, { "aria-label": label, rel });
     };
-    const field = el("input", { type: "text", inputmode: "numeric", value: page, size: 5, "aria-label": "Page" });
-    field.addEventListener("change", () => {
-      location.hash = forList({ page: Math.min(Math.max(1, Number.parseInt(field.value, 10) || 1), pages) });
-    });
+    const change = ({ target }) => (location.hash = forList({ page: within(target.value, pages) }));
+    const field = { type: "text", inputmode: "numeric", value: page, size: 5, "aria-label": "Page", change };
     return el(
-      "nav",
-      { class: "pager line", "aria-label": name },
+      "nav.pager.line",
+      { "aria-label": name },
       to(1, "«", "First page"),
       to(page - 1, "‹", "Page before", "prev"),
-      field,
+      el("input", field),
       small(`of ${pages.toLocaleString("en")}`),
       to(page + 1, "›", "Next page", "next"),
       to(pages, "»", "Last page"),
@@ -145,34 +104,24 @@
   }
 
   function row(number) {
-    const { stimuli, records, tasks } = Turinglike.index;
-    const { matches } = selection();
+    const { stimuli, tasks } = Turinglike.index;
     const seen = picture(stimuli.picture[number]);
     const href = forOne(number);
-    const chosen = [];
-    for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1)
-      if (matches(at, number)) chosen.push(at);
+    const chosen = selection().chosen(number);
     const task = tasks[stimuli.task[number]];
     const alike = stimuli.alike[number];
-    const shown = el(
+    return el(
       "li",
-      null,
-      seen?.url ? el("a", { href, tabindex: -1, "aria-hidden": "true" }, thumbnail(seen)) : null,
+      seen?.url && el("a", { href, tabindex: -1, "aria-hidden": "true" }, thumbnail(seen)),
       el(
-        "div",
-        { class: "what" },
-        el(
-          "a",
-          { href, class: "open" },
-          said(seen || !stimuli.title[number] ? stimuli.id[number] : stimuli.title[number]),
-        ),
-        el("div", { class: "small" }, TASKS[task] ?? task, alike >= 0 ? ` · agreement\u00a0${alike}\u00a0%` : ""),
+        "div.what",
+        el("a.open", { href }, said((!seen && stimuli.title[number]) || stimuli.id[number])),
+        el("div.small", TASKS[task] ?? task, alike >= 0 && ` · agreement\u00a0${alike}\u00a0%`),
       ),
       seen?.url && task === "attention_prediction"
-        ? el("ul", { class: "paths" }, ...drawnPaths(chosen, number, seen))
-        : el("ul", { class: "answers" }, ...answers(chosen, number)),
+        ? el("ul.paths", drawnPaths(chosen, number, seen))
+        : el("ul.answers", answers(chosen, number)),
     );
-    return shown;
   }
 
   /** Those of agents and those of people, as they are in the index. */
@@ -184,13 +133,10 @@
   }
 
   /** So many of one agent after the other that each agent's first samples come before anybody's later ones. */
-  function firstSamples(some, most) {
+  function firstSamples(records, most) {
     const { sample } = Turinglike.index.records;
-    if (some.length <= most) return some;
-    return some
-      .toSorted((one, other) => sample[one] - sample[other])
-      .slice(0, most)
-      .sort((one, other) => one - other);
+    const first = records.toSorted((record, other) => sample[record] - sample[other]).slice(0, most);
+    return first.sort((record, other) => record - other);
   }
 
   /** Whose an answer is, as a link to it. */
@@ -199,17 +145,17 @@
     const name = agents[records.agent[at]];
     const sample = records.sample[at];
     return el(
-      "a",
-      { href: forOne(number, { agent: name, sample }), class: "who" },
-      ...shown,
+      "a.who",
+      { href: forOne(number, { agent: name, sample }) },
+      shown,
       said(name),
-      sample ? [" ", small(`sample ${sample}`)] : "",
+      sample > 0 && [" ", small(`sample ${sample}`)],
     );
   }
 
   function standing(at) {
-    const status = ["ok", "rejected", "failed"][Turinglike.index.records.status[at]];
-    return status === "ok" ? null : [badge(status, status === "failed" ? "alert" : "warn"), " "];
+    const status = STATUSES[Turinglike.index.records.status[at]];
+    return status !== "ok" && [badge(status, status === "failed" ? "alert" : "warn"), " "];
   }
 
   /** Paths beside each other, each on a picture of its own under its name; drawn once their records are there. */
@@ -217,12 +163,12 @@
     const { records, texts } = Turinglike.index;
     const [machines, humans] = apart(chosen);
     const shown = [...firstSamples(machines, PATHS), ...humans.slice(0, PERSONS)];
-    const holders = shown.map(() => el("span", { class: "sketch" }, thumbnail(seen)));
+    const holders = shown.map(() => el("span.sketch", thumbnail(seen)));
     const tiles = shown.map((at, nth) =>
-      el("li", null, whose(at, number, holders[nth]), standing(at), small(texts[records.text[at]])),
+      el("li", whose(at, number, holders[nth]), standing(at), small(texts[records.text[at]])),
     );
     const rest = chosen.length - shown.length;
-    if (rest > 0) tiles.push(el("li", null, small(`and ${count(rest, "more path")}`)));
+    if (rest > 0) tiles.push(el("li", small(`and ${count(rest, "more path")}`)));
     stimulus(number).then(({ lines }) => {
       const first = Turinglike.index.stimuli.first[number];
       shown.forEach((at, nth) => sketch(holders[nth], JSON.parse(lines[at - first]), seen));
@@ -236,62 +182,41 @@
   function sketch(holder, { answer, kind }, { width, height }) {
     if (!Array.isArray(answer?.fixations) || !Array.isArray(answer.frame)) return;
     const scale = [width / answer.frame[0], height / answer.frame[1]];
-    const points = answer.fixations.map(([x, y]) => [coordinate(x * scale[0]), coordinate(y * scale[1])]);
-    const line = points.map((point) => point.join(",")).join(" ");
-    const colour = colourOf(0, kind);
-    const over = svg("polyline", { class: "over", points: line, stroke: colour });
-    const start = points
-      .slice(0, 1)
-      .map(([cx, cy]) => svg("circle", { cx, cy, r: Math.max(width, height) / 30, fill: colour }));
+    const points = answer.fixations.map(([x, y]) => [x * scale[0], y * scale[1]]);
+    const fill = colourOf(0, kind);
+    const start = ([x, y]) => ({ cx: coordinate(x), cy: coordinate(y), r: Math.max(width, height) / 30, fill });
     holder.append(
       svg(
         "svg",
         { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "xMinYMin meet", "aria-hidden": "true" },
-        svg("polyline", { class: "under", points: line }),
-        over,
-        ...start,
+        svg("polyline.under", { points: line(points) }),
+        svg("polyline.over", { points: line(points), stroke: fill }),
+        points.slice(0, 1).map((point) => svg("circle", start(point))),
       ),
     );
   }
 
   /** One line for each agent that answered, one for all people. */
   function answers(chosen, number) {
-    const { records, texts, flags } = Turinglike.index;
+    const { flags, records, stimuli, tasks, texts } = Turinglike.index;
     const [machines, humans] = apart(chosen);
-    const lines = firstSamples(machines, ANSWERS).map((at) =>
-      el(
-        "li",
-        null,
-        whose(at, number),
-        " ",
-        standing(at),
-        el("span", { class: "text" }, swatchOf(texts[records.text[at]], number), said(texts[records.text[at]])),
-        flags[records.flags[at]].length ? [" ", small("⚑")] : null,
-      ),
-    );
-    if (machines.length > ANSWERS) lines.push(el("li", null, small(`and ${machines.length - ANSWERS} more`)));
+    const task = tasks[stimuli.task[number]];
+    const text = (shown, first, ...more) => el("span.text", swatchOf(task, first), said(shown), more);
+    const textOf = (at) => texts[records.text[at]];
+    const lines = firstSamples(machines, ANSWERS).map((at) => {
+      const flag = flags[records.flags[at]].length > 0 && [" ", small("⚑")];
+      return el("li", whose(at, number), " ", standing(at), text(textOf(at), textOf(at)), flag);
+    });
+    if (machines.length > ANSWERS) lines.push(el("li", small(`and ${machines.length - ANSWERS} more`)));
     if (humans.length) {
       const tally = new Map();
-      for (const at of humans) tally.set(texts[records.text[at]], (tally.get(texts[records.text[at]]) ?? 0) + 1);
-      const most = [...tally].sort((one, other) => other[1] - one[1]).slice(0, 3);
-      const told = most.map(([text, times]) => (times > 1 ? `${text} × ${times}` : text)).join(" · ");
-      lines.push(
-        el(
-          "li",
-          null,
-          el("span", { class: "who" }, count(humans.length, "person", "people")),
-          " ",
-          el("span", { class: "text" }, swatchOf(most[0][0], number), said(told), tally.size > 3 ? " · …" : ""),
-        ),
-      );
+      for (const at of humans) tally.set(textOf(at), (tally.get(textOf(at)) ?? 0) + 1);
+      const most = [...tally].sort(([, times], [, other]) => other - times).slice(0, 3);
+      const words = most.map(([word, times]) => (times > 1 ? `${word} × ${times}` : word)).join(" · ");
+      const people = el("span.who", count(humans.length, "person", "people"));
+      lines.push(el("li", people, " ", text(words, most[0][0], tally.size > 3 && " · …")));
     }
     return lines;
-  }
-
-  /** The colour that an answer names, if it names one. */
-  function swatchOf(text, number) {
-    const { stimuli, tasks } = Turinglike.index;
-    return tasks[stimuli.task[number]] === "color_estimation" && WORDS.includes(text) ? swatch(text) : null;
   }
 
   /** Move to the row that is so many further than the one with the focus. */

@@ -2,8 +2,8 @@
 "use strict";
 
 {
-  const { canvas, coordinate, count, el, fixation, note, player, said, small, svg, swatch, tagged, targetBox } =
-    Turinglike;
+  const { coordinate, count, el, note, quiet, said, small, svg } = Turinglike;
+  const { canvas, fixation, line, player, swatch, tagged, targetBox } = Turinglike;
   // Okabe and Ito's colours, which the colour-blind tell apart; people are drawn in their own.
   const COLOURS = ["#ffd400", "#56b4e9", "#e69f00", "#00c08b", "#ff7eb6", "#d55e00", "#b39ddb", "#8bc34a"];
   const PEOPLE = "#ffffff";
@@ -24,15 +24,11 @@
       Object.assign(layer, pathShapes(layer, scale / 62));
     }
     const longest = Math.max(...drawn.map(({ points }) => points.length));
-    const density = svg("image", {
-      ...size(frame),
-      preserveAspectRatio: "none",
-      class: "density",
-      visibility: "hidden",
-    });
+    const [width, height] = frame;
+    const density = svg("image.density", { width, height, preserveAspectRatio: "none", visibility: "hidden" });
     const label = `${count(drawn.length, "scanpath")} over the picture`;
-    const drawing = canvas(picture, frame, label, ...targetBox(stimulus, frame, picture), density);
-    drawing.append(...drawn.map(({ group }) => group));
+    const groups = drawn.map(({ group }) => group);
+    const drawing = canvas(picture, frame, label, targetBox(stimulus, frame, picture), density, groups);
     const densities = el("input", { type: "checkbox" });
     const lines = el("input", { type: "checkbox", checked: true });
     function show(upTo) {
@@ -44,46 +40,44 @@
         density.setAttribute("href", densityMap(fixations, frame));
       }
     }
-    const { go, slider, line } = player(longest, { pause: 500, label: "Up to fixation", all: "whole paths", show });
+    const { go, slider, bar } = player(longest, { pause: 500, label: "Up to fixation", all: "whole paths", show });
     const redraw = () => show(Number(slider.value));
     for (const box of [densities, lines]) box.addEventListener("change", redraw);
-    const caption = el(
-      "figcaption",
-      null,
-      line,
-      el("div", { class: "line" }, choice(lines, "paths"), choice(densities, "density of the fixations shown")),
-      legend(drawn, redraw),
+    const layered = legend(drawn, redraw); // which makes the boxes to tick
+    go(0);
+    return overlay(
+      drawing,
+      bar,
+      el("div.line", choice(lines, "paths"), choice(densities, "density of the fixations shown")),
+      layered,
       note("Each path in its own colour, people's in white; a density's kernel is a degree of the papers' experiment."),
     );
-    go(0);
-    return el("figure", { class: "overlay", "aria-label": "Answers over the picture" }, drawing, caption);
   }
 
-  const size = ([width, height]) => ({ width, height });
-  const choice = (box, ...text) => el("label", { class: "choice" }, box, " ", ...text);
+  const overlay = (drawing, ...caption) =>
+    el("figure.overlay", { "aria-label": "Answers over the picture" }, drawing, el("figcaption", caption));
+  const choice = (box, ...text) => el("label.choice", box, " ", text);
 
   function pathShapes({ points, colour, answer }, radius) {
-    const under = svg("polyline", { class: "under" });
-    const line = svg("polyline", { class: "path" });
-    const marks = points.map((point, at) => svg("g", null, ...fixation(point, at, radius, answer.forced_first)));
-    return { group: coloured(colour, under, line, ...marks), under, line, marks, radius };
+    const lines = [svg("polyline.under"), svg("polyline.path")];
+    const marks = points.map((point, at) => svg("g", fixation(point, at, radius, answer.forced_first)));
+    return { group: coloured(colour, lines, marks), lines, marks, radius };
   }
 
   function coloured(colour, ...shapes) {
-    const group = svg("g", { class: "layer" }, ...shapes);
+    const group = svg("g.layer", shapes);
     group.style.setProperty("--layer", colour);
     return group;
   }
 
   /** The path up to a fixation (0: all of it), the fixation itself larger than the others. */
-  function showPath({ group, under, line, marks, points, radius }, visible, upTo) {
+  function showPath({ group, lines, marks, points, radius }, visible, upTo) {
     group.setAttribute("visibility", visible ? "visible" : "hidden");
     if (!visible) return;
-    const some = upTo === 0 ? points : points.slice(0, upTo);
-    for (const one of [under, line])
-      one.setAttribute("points", some.map((point) => point.map(coordinate).join(",")).join(" "));
+    const seen = upTo === 0 ? points : points.slice(0, upTo);
+    for (const drawn of lines) drawn.setAttribute("points", line(seen));
     marks.forEach((mark, at) => {
-      mark.setAttribute("display", at < some.length ? "inline" : "none");
+      mark.setAttribute("display", at < seen.length ? "inline" : "none");
       mark.firstChild.setAttribute("r", coordinate(at === upTo - 1 ? radius * 1.8 : radius));
     });
   }
@@ -119,47 +113,38 @@
     if (!drawn.length || !picture?.width) return null;
     const frame = [picture.width, picture.height];
     const letters = Math.max(...frame) / 32;
-    for (const [nth, layer] of drawn.entries()) {
-      layer.group = coloured(layer.colour);
-      layer.answer.boxes.slice(0, 100).forEach((box, at) => {
-        layer.group.append(...tagged(box, layer.answer.labels[at] ?? "", letters, 1 + (nth % 3)));
-      });
-    }
-    const drawing = canvas(picture, frame, `Boxes of ${count(drawn.length, "answer")} over the picture`);
-    drawing.append(...drawn.map(({ group }) => group));
+    drawn.forEach((layer, nth) => {
+      const tag = (box, at) => tagged(box, layer.answer.labels[at] ?? "", letters, 1 + (nth % 3));
+      layer.group = coloured(layer.colour, layer.answer.boxes.slice(0, 100).map(tag));
+    });
+    const groups = drawn.map(({ group }) => group);
+    const drawing = canvas(picture, frame, `Boxes of ${count(drawn.length, "answer")} over the picture`, groups);
     const show = () =>
       drawn.forEach(({ group, box }) => group.setAttribute("visibility", box.checked ? "visible" : "hidden"));
-    const caption = el("figcaption", null, legend(drawn, show));
+    const caption = legend(drawn, show); // which makes the boxes to tick
     show();
-    return el("figure", { class: "overlay", "aria-label": "Answers over the picture" }, drawing, caption);
+    return overlay(drawing, caption);
   }
 
   /** A box to tick for each layer, in its colour; those of some are ticked at first, of as many agents as can be. */
   function legend(layers, show) {
-    const people = layers.filter(({ kind }) => kind === "human");
-    const machines = layers.filter(({ kind }) => kind !== "human").toSorted((one, other) => one.sample - other.sample);
+    const isHuman = ({ kind }) => kind === "human";
+    const isMachine = (layer) => !isHuman(layer);
+    const people = layers.filter(isHuman);
+    const machines = layers.filter(isMachine).toSorted((layer, other) => layer.sample - other.sample);
     const ticked = [...machines.slice(0, MACHINES), ...people.slice(0, PERSONS)];
     const rows = layers.map((layer) => {
       layer.box = el("input", { type: "checkbox", checked: ticked.includes(layer), change: show });
-      return el("li", null, choice(layer.box, swatch(layer.colour), said(layer.label)));
+      return el("li", choice(layer.box, swatch(layer.colour), said(layer.label)));
     });
-    const all = (which) => () => {
-      for (const layer of layers) layer.box.checked = which(layer);
-      show();
-    };
-    const button = (text, which) => el("button", { type: "button", class: "quiet", click: all(which) }, text);
-    const buttons = [button("all", () => true), button("none", () => false)];
-    if (people.length && machines.length)
-      buttons.push(
-        button("machines", ({ kind }) => kind !== "human"),
-        button("people", ({ kind }) => kind === "human"),
-      );
-    return el(
-      "div",
-      null,
-      el("ul", { class: "legend layers" }, ...rows),
-      layers.length > 1 ? el("div", { class: "line" }, small("Show "), ...buttons) : null,
-    );
+    const tick = (text, which) =>
+      quiet(text, () => {
+        for (const layer of layers) layer.box.checked = which(layer);
+        show();
+      });
+    const buttons = [tick("all", () => true), tick("none", () => false)];
+    if (people.length && machines.length) buttons.push(tick("machines", isMachine), tick("people", isHuman));
+    return [el("ul.legend.layers", rows), layers.length > 1 && el("div.line", small("Show "), buttons)];
   }
 
   /** The colour of the layer of a number, or of a person's. */

@@ -22,7 +22,7 @@
   /** A name that may have been cut; the whole of it is its title. */
   const named = (x, y, name, pixels, more = {}) => {
     const shown = text(x, y, cut(name, pixels), more);
-    shown.append(svg("title", null, name));
+    shown.append(svg("title", name));
     return shown;
   };
   const colourOf = (names, at) => {
@@ -98,11 +98,7 @@
   }
 
   function bar(x0, y, scale, [value, low, high, number], colour) {
-    const group = svg(
-      "g",
-      null,
-      svg("title", null, `${interval([value, low, high], short)}, of ${short(number ?? 0)}`),
-    );
+    const group = svg("g", svg("title", `${interval([value, low, high], short)}, of ${short(number ?? 0)}`));
     if (low !== null && low !== undefined)
       group.append(
         svg("line", {
@@ -156,7 +152,7 @@
           "stroke-opacity": 0.4,
           "stroke-width": 0.7,
         });
-        part.append(svg("title", null, `${columns[column]}: ${interval([share, low, high], percent)}, of ${number}`));
+        part.append(svg("title", `${columns[column]}: ${interval([share, low, high], percent)}, of ${number}`));
         parts.push(part);
         if (share * width > 34) {
           const dark = ["black", "blue", "brown", "purple", "green", "red"].includes(columns[column]);
@@ -209,11 +205,7 @@
         const cell = values[row][column];
         if (!cell) return;
         const strength = cell[0] / Math.max(most, most > 0.3 ? 1 : 0);
-        const part = svg(
-          "g",
-          null,
-          svg("title", null, `${name}, ${columns[column]}: ${interval(cell, percent)}, of ${cell[3]}`),
-        );
+        const part = svg("g", svg("title", `${name}, ${columns[column]}: ${interval(cell, percent)}, of ${cell[3]}`));
         const place = { x: left + column * side + 1, y: y + 1, width: side - 2, height: tall - 2 };
         part.append(svg("rect", { ...place, fill: "#0072b2", "fill-opacity": (0.06 + 0.94 * strength).toFixed(3) }));
         if (side > 30)

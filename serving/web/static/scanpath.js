@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { coordinate, count, el, folded, note, pairs, said, svg } = Turinglike;
+  const { coordinate, count, el, firstOf, folded, note, pairs, quiet, said, svg } = Turinglike;
 
   const DRAWN = 15; // fixations with number and line; the ring shows them all
   const LISTED = 100;
@@ -19,33 +19,32 @@
   function canvas(picture, [width, height], label, ...shapes) {
     const under = picture?.url
       ? svg("image", { href: picture.url, width, height, preserveAspectRatio: "none" })
-      : svg("rect", { class: "nothing", width: "100%", height: "100%" });
+      : svg("rect.nothing", { width: "100%", height: "100%" });
     const drawn = svg(
-      "svg",
-      { class: "canvas", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+      "svg.canvas",
+      { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
       under,
-      ...shapes,
+      shapes,
     );
     drawn.style.setProperty("--w", `${Math.max(width, height) / 220}px`);
     return drawn;
   }
 
-  /** A path over its picture; with `calm` it stands still until somebody plays it. */
-  function scanpath(answer, stimulus, picture, calm = false) {
+  /** A path over its picture, if there is one. */
+  function scanpath(answer, stimulus, picture) {
     const { fixations, frame } = answer;
     const [width, height] = frame;
-    const drawn = width > 0 && height > 0 && fixations.length > 0 && !(calm && picture === null);
+    const drawn = width > 0 && height > 0 && fixations.length > 0 && picture !== null;
     const outside = fixations.flatMap(([x, y], at) => (x >= 0 && x < width && y >= 0 && y < height ? [] : [at + 1]));
+    const list = `${outside.slice(0, 10).join(", ")}${outside.length > 10 ? ", …" : ""}`;
     return [
-      drawn ? play(answer, stimulus, picture, calm) : null,
-      drawn && fixations.length > DRAWN
-        ? note(`The first ${DRAWN} of ${count(fixations.length, "fixation")} are drawn.`)
-        : null,
-      outside.length
-        ? note(`Outside the frame: ${outside.slice(0, 10).join(", ")}${outside.length > 10 ? ", …" : ""}.`)
-        : null,
+      drawn && play(answer, stimulus, picture),
+      drawn &&
+        fixations.length > DRAWN &&
+        note(`The first ${DRAWN} of ${count(fixations.length, "fixation")} are drawn.`),
+      outside.length > 0 && note(`Outside the frame: ${list}.`),
       pairs(facts(answer)),
-      listed(answer),
+      folded("Coordinates, x and y in pixels of the frame", el("ol.points", listed(answer))),
     ];
   }
 
@@ -64,50 +63,33 @@
     return rows;
   }
 
-  function listed(answer) {
-    const rows = answer.fixations.slice(0, LISTED).map(([x, y], at) => {
-      const lasts = answer.durations_ms?.[at];
-      return el(
-        "li",
-        null,
-        `(${coordinate(x)}, ${coordinate(y)})${lasts === undefined ? "" : `, ${Math.round(lasts)} ms`}`,
-      );
-    });
-    const rest = answer.fixations.length - rows.length;
-    return folded(
-      "Coordinates, x and y in pixels of the frame",
-      el("ol", { class: "points" }, ...rows),
-      rest > 0 ? note(`and ${rest.toLocaleString("en")} more`) : null,
-    );
+  function listed({ fixations, durations_ms: lasts }) {
+    const duration = (at) => (lasts?.[at] === undefined ? "" : `, ${Math.round(lasts[at])} ms`);
+    return firstOf(fixations, LISTED, ([x, y], at) => el("li", `(${coordinate(x)}, ${coordinate(y)})${duration(at)}`));
   }
 
-  function play(answer, stimulus, picture, calm) {
-    const { fixations, frame } = answer;
-    const scale = Math.max(...frame);
-    const radius = scale / 32;
+  function play(answer, stimulus, picture) {
+    const { fixations, frame, window: side } = answer;
+    const radius = Math.max(...frame) / 32;
     const points = fixations.slice(0, DRAWN);
-    const shapes = [...targetBox(stimulus, frame, picture)];
-    if (answer.window) {
-      const [x, y] = points[0].map((value) => coordinate(value - answer.window / 2));
-      shapes.push(
-        svg("rect", { class: "window", x, y, width: coordinate(answer.window), height: coordinate(answer.window) }),
-      );
-    }
-    const line = points.map((point) => point.map(coordinate).join(",")).join(" ");
-    shapes.push(svg("polyline", { class: "under", points: line }), svg("polyline", { class: "path", points: line }));
-    points.forEach((point, at) => {
-      shapes.push(...fixation(point, at, radius, answer.forced_first));
-    });
-    const ring = svg("circle", { class: "ring", r: coordinate(radius * 1.7) });
+    const [x, y] = points[0].map((value) => coordinate(value - side / 2));
+    const ring = svg("circle.ring", { r: coordinate(radius * 1.7) });
     const drawing = canvas(
       picture,
       frame,
       `Scanpath of ${count(points.length, "fixation")} drawn on the picture`,
-      ...shapes,
+      targetBox(stimulus, frame, picture),
+      side > 0 && svg("rect.window", { x, y, width: coordinate(side), height: coordinate(side) }),
+      svg("polyline.under", { points: line(points) }),
+      svg("polyline.path", { points: line(points) }),
+      points.map((point, at) => fixation(point, at, radius, answer.forced_first)),
       ring,
     );
-    return el("figure", { class: "path" }, drawing, controls(drawing, ring, fixations, calm));
+    return el("figure.path", drawing, controls(drawing, ring, fixations));
   }
+
+  /** Points as a polyline has them. */
+  const line = (points) => points.map((point) => point.map(coordinate).join(",")).join(" ");
 
   function targetBox(stimulus, frame, picture) {
     const box = stimulus.target_box;
@@ -115,7 +97,7 @@
     const sx = frame[0] / picture.width; // the box is in pixels of the picture
     const sy = frame[1] / picture.height;
     const [x, y, width, height] = [box[0] * sx, box[1] * sy, box[2] * sx, box[3] * sy].map(coordinate);
-    return [svg("rect", { class: "box", x, y, width, height })];
+    return [svg("rect.box", { x, y, width, height })];
   }
 
   /** The disc of a fixation and its number. */
@@ -132,8 +114,8 @@
     const [across, down] = [width, height].map((side) => coordinate(Math.max(side, 0)));
     const place = { x: coordinate(x + letters / 4), y: coordinate(Math.max(y, 0) + letters * line) };
     return [
-      svg("rect", { class: "box", x: left, y: top, width: across, height: down }),
-      svg("text", { class: "tag", ...place, "font-size": coordinate(letters) }, text),
+      svg("rect.box", { x: left, y: top, width: across, height: down }),
+      svg("text.tag", { ...place, "font-size": coordinate(letters) }, text),
     ];
   }
 
@@ -141,9 +123,9 @@
   function player(last, { pause: between, label, all, show }) {
     let timer = null;
     const toggle = () => (timer === null ? start() : stop());
-    const button = el("button", { type: "button", class: "quiet", click: toggle }, "Play");
+    const button = quiet("Play", toggle);
     const slider = el("input", { type: "range", min: 0, max: last, value: 0, "aria-label": label });
-    const where = el("output", { class: "where" });
+    const where = el("output.where");
 
     function go(number) {
       slider.value = String(number);
@@ -159,13 +141,10 @@
     }
     function step() {
       const next = Number(slider.value) + 1;
-      if (!slider.isConnected || next > last) {
-        stop();
-        go(0);
-        return;
-      }
-      go(next);
-      timer = setTimeout(step, between);
+      const isOver = !slider.isConnected || next > last;
+      if (isOver) stop();
+      else timer = setTimeout(step, between);
+      go(isOver ? 0 : next);
     }
     function start() {
       button.textContent = "Pause";
@@ -175,10 +154,10 @@
       stop();
       go(Number(slider.value));
     });
-    return { button, slider, go, start, stop, line: el("div", { class: "line" }, button, slider, where) };
+    return { button, slider, go, start, stop, bar: el("div.line", button, slider, where) };
   }
 
-  function controls(drawing, ring, fixations, waits) {
+  function controls(drawing, ring, fixations) {
     const calm = note("The system asks for reduced motion, so the path stays still; the slider goes through it.");
 
     function show(number) {
@@ -188,12 +167,8 @@
       ring.setAttribute("cx", coordinate(x));
       ring.setAttribute("cy", coordinate(y));
     }
-    const { button, go, start, stop, line } = player(fixations.length, {
-      pause: EACH,
-      label: "Fixation",
-      all: "the whole path",
-      show,
-    });
+    const wording = { pause: EACH, label: "Fixation", all: "the whole path" };
+    const { button, go, start, stop, bar } = player(fixations.length, { ...wording, show });
     function consider() {
       if (still.matches) stop();
       button.hidden = still.matches;
@@ -203,9 +178,9 @@
     still.addEventListener("change", consider);
     go(0);
     consider();
-    if (!still.matches && !waits) start();
-    return el("figcaption", null, line, calm);
+    if (!still.matches) start();
+    return el("figcaption", bar, calm);
   }
 
-  Object.assign(Turinglike, { canvas, fixation, player, scanpath, tagged, targetBox });
+  Object.assign(Turinglike, { canvas, fixation, line, player, scanpath, tagged, targetBox });
 }

@@ -24,8 +24,7 @@
   const DISAGREE = 50; // below this likeness in per cent, answers to a stimulus disagree
 
   const state = { ...DEFAULTS };
-  let found = null; // the selection of `foundFor`
-  let foundFor = "";
+  let latest = null; // what `selection` returned last
   let searched = null;
   let lower = null;
 
@@ -50,45 +49,52 @@
     return address({ view: "one", of: tasks[stimuli.task[number]], stimulus: stimuli.id[number], who: agent, sample });
   }
 
-  /** Which stimuli are chosen, in order, and whether a record is. Of a stimulus at least one record is chosen. */
+  /** The numbers of the stimuli that are chosen, in order; how many records; which of a stimulus, at least one. */
   function selection() {
-    const asked = JSON.stringify(CHOICES.map((name) => state[name]));
-    if (found !== null && foundFor === asked) return found;
-    const { stimuli, records } = Turinglike.index;
+    const key = JSON.stringify(CHOICES.map((name) => state[name]));
+    if (latest?.key !== key) latest = { key, ...made() };
+    return latest;
+  }
+
+  function made() {
+    const { stimuli } = Turinglike.index;
     const matches = matcher();
     const numbers = [];
-    let total = 0;
+    let records = 0;
+    const chosen = (number) => {
+      const all = [];
+      for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1)
+        if (matches.record(at, number)) all.push(at);
+      return all;
+    };
     for (let number = 0; number < stimuli.id.length; number += 1) {
       if (!matches.stimulus(number)) continue;
-      let some = 0;
-      for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1) some += matches.record(at, number);
-      if (some || matches.empty) numbers.push(number);
-      total += some;
+      const amount = chosen(number).length;
+      if (amount || matches.empty) numbers.push(number);
+      records += amount;
     }
-    order(numbers, matches);
-    foundFor = asked;
-    found = { numbers, records: total, matches: (at, number) => matches.record(at, number) };
-    return found;
+    order(numbers, chosen);
+    return { numbers, records, chosen };
   }
 
   function matcher() {
     const { stimuli, records, tasks, agents, people, flags, meta } = Turinglike.index;
     const task = state.task === "" ? -1 : tasks.indexOf(state.task);
-    const agent = state.agent === "" ? null : agents.indexOf(state.agent);
-    const everybody = new Set(people.map((name) => agents.indexOf(name)));
+    const names = state.agent === PEOPLE ? people : [state.agent];
+    const agent = state.agent === "" ? null : new Set(names.map((name) => agents.indexOf(name)));
     const status = ["ok", "rejected", "failed"].indexOf(state.only === "failed" ? "failed" : state.status);
-    const column = meta.find(([name]) => name === state.column);
-    const value = column === undefined || state.value === "" ? -1 : column[1].indexOf(state.value);
-    const flagged = state.flag === "" ? null : flags.map((some) => some.includes(state.flag));
+    const column = state.value === "" ? undefined : meta.find(([name]) => name === state.column);
+    const value = column?.[1].indexOf(state.value);
+    const flagged = state.flag === "" ? null : flags.map((kinds) => kinds.includes(state.flag));
     const words = search();
     return {
       empty: agent === null && status < 0 && flagged === null && state.q === "",
       stimulus: (number) =>
         (state.task === "" || stimuli.task[number] === task) &&
-        (column === undefined || state.value === "" || column[2][number] === value) &&
+        (column === undefined || column[2][number] === value) &&
         (state.only !== "disagree" || (stimuli.alike[number] >= 0 && stimuli.alike[number] < DISAGREE)),
       record: (at, number) =>
-        (agent === null || (state.agent === PEOPLE ? everybody.has(records.agent[at]) : records.agent[at] === agent)) &&
+        (agent === null || agent.has(records.agent[at])) &&
         (status < 0 || records.status[at] === status) &&
         (flagged === null || flagged[records.flags[at]]) &&
         (words === null || words.texts[records.text[at]] === 1 || words.stimuli[number] === 1),
@@ -98,53 +104,41 @@
   /** Which answers and which stimuli have every word that is looked for. */
   function search() {
     const { texts, stimuli, meta } = Turinglike.index;
-    const words = state.q
-      .toLowerCase()
-      .split(/\s+/)
-      .filter((word) => word);
+    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     if (!words.length) return null;
     if (searched?.q === state.q) return searched;
     lower ??= texts.map((text) => text.toLowerCase());
     const has = (text) => words.every((word) => text.includes(word));
-    const inTexts = new Uint8Array(texts.length);
-    lower.forEach((text, at) => {
-      inTexts[at] = has(text) ? 1 : 0;
-    });
-    const inStimuli = new Uint8Array(stimuli.id.length);
-    stimuli.id.forEach((id, number) => {
+    const about = stimuli.id.map((id, number) => {
       const values = meta.map(([, names, codes]) => (codes[number] < 0 ? "" : names[codes[number]]));
-      inStimuli[number] = has([id, stimuli.title[number], ...values].join(" ").toLowerCase()) ? 1 : 0;
+      return [id, stimuli.title[number], ...values].join(" ").toLowerCase();
     });
-    searched = { q: state.q, texts: inTexts, stimuli: inStimuli };
+    searched = { q: state.q, texts: Uint8Array.from(lower, has), stimuli: Uint8Array.from(about, has) };
     return searched;
   }
 
-  function order(numbers, matches) {
+  function order(numbers, chosen) {
     const { stimuli, records, texts } = Turinglike.index;
-    const first = (number) => {
-      for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1)
-        if (matches.record(at, number)) return at;
-      return -1;
-    };
-    const attempts = (number) => {
-      let sum = 0;
-      for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1)
-        if (matches.record(at, number)) sum += records.attempts[at];
-      return sum;
-    };
     const collator = new Intl.Collator("en", { numeric: true });
+    const text = ([first]) => (first === undefined ? "\uffff" : texts[records.text[first]]);
+    const sum = (all) => all.reduce((total, at) => total + records.attempts[at], 0);
     const by = (value, compare) => {
       const values = new Map(numbers.map((number) => [number, value(number)]));
-      numbers.sort((one, other) => compare(values.get(one), values.get(other)) || one - other);
+      numbers.sort((number, other) => compare(values.get(number), values.get(other)) || number - other);
     };
     const unknown = (number) => (stimuli.alike[number] < 0 ? 1000 : stimuli.alike[number]);
     if (state.sort === "id") by((number) => stimuli.id[number], collator.compare);
-    else if (state.sort === "disagreement") by(unknown, (one, other) => one - other);
-    else if (state.sort === "attempts") by(attempts, (one, other) => other - one);
-    else if (state.sort === "answer") {
-      const text = (number) => (first(number) < 0 ? "\uffff" : texts[records.text[first(number)]]);
-      by(text, (one, other) => (one < other ? -1 : one > other ? 1 : 0));
-    }
+    else if (state.sort === "disagreement") by(unknown, (alike, other) => alike - other);
+    else if (state.sort === "attempts")
+      by(
+        (number) => sum(chosen(number)),
+        (amount, other) => other - amount,
+      );
+    else if (state.sort === "answer")
+      by(
+        (number) => text(chosen(number)),
+        (first, other) => (first < other ? -1 : first > other ? 1 : 0),
+      );
   }
 
   let places = null;

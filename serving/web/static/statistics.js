@@ -2,41 +2,36 @@
 "use strict";
 
 {
-  const { chart, code, count, el, folded, forList, json, note, percent, said, small, tabled, TASKS } = Turinglike;
+  const { badge, code, count, el, folded, json, note, pairs, said, small } = Turinglike;
+  const { chart, forList, percent, tabled, TASKS } = Turinglike;
   const FAILURES = 5; // kinds of failures that are not folded away
   const name = (task) => TASKS[task] ?? task;
 
   function statistics() {
     const { figures, counts } = Turinglike.index;
     const tasks = [...new Set([...counts.map(([, task]) => task), ...figures.map(({ task }) => task)])];
-    const parts = [];
-    if (tasks.length > 1) {
-      const links = tasks.map((task, at) => {
-        const go = (event) => {
-          event.preventDefault();
-          document.getElementById(`figures-${at}`)?.scrollIntoView();
-        };
-        return el("a", { href: "#view=statistics", click: go }, name(task));
-      });
-      parts.push(el("nav", { class: "jump", "aria-label": "Tasks" }, ...links));
-    }
-    parts.push(el("h2", null, "Counts"), countsTable(counts), ...failures(), ...alarms());
-    tasks.forEach((task, at) => {
-      const own = figures.filter((figure) => figure.task === task);
-      parts.push(
-        el(
-          "section",
-          { id: `figures-${at}`, "aria-label": name(task) },
-          el("h2", null, name(task)),
-          own.length ? el("div", { class: "figures" }, ...own.map(chart)) : note("There is no answer yet."),
-        ),
-      );
-    });
-    if (figures.length)
-      parts.push(
-        note("Intervals are of 95 %, with stimuli as their units: several answers to one stimulus are one draw."),
-      );
-    return parts.filter((part) => part !== null);
+    const link = (task, at) => {
+      const click = (event) => {
+        event.preventDefault();
+        document.getElementById(`figures-${at}`)?.scrollIntoView();
+      };
+      return el("a", { href: "#view=statistics", click }, name(task));
+    };
+    const section = (task, at) => {
+      const drawn = figures.filter((figure) => figure.task === task).map(chart);
+      const content = drawn.length ? el("div.figures", drawn) : note("There is no answer yet.");
+      return el("section", { id: `figures-${at}`, "aria-label": name(task) }, el("h2", name(task)), content);
+    };
+    const units = "Intervals are of 95 %, with stimuli as their units: several answers to one stimulus are one draw.";
+    return [
+      tasks.length > 1 && el("nav.jump", { "aria-label": "Tasks" }, tasks.map(link)),
+      el("h2", "Counts"),
+      countsTable(counts),
+      failures(),
+      alarms(),
+      tasks.map(section),
+      figures.length > 0 && note(units),
+    ];
   }
 
   function countsTable(counts) {
@@ -62,77 +57,51 @@
   }
 
   function failures() {
-    const { failures: found } = Turinglike.index;
-    if (!found.length) return [];
-    const rows = found.map(([agent, error, number, stimulus, message]) =>
-      el(
-        "li",
-        null,
-        el("a", { href: forList({ agent, only: "failed", q: "", page: 1 }) }, count(number, "record")),
-        " of ",
-        said(agent),
-        ": ",
-        code(error),
-        el("br"),
-        small("first: ", code(stimulus), ": ", said(message.slice(0, 400))),
-      ),
-    );
-    const list = (some) => el("ul", { class: "failures" }, ...some);
-    const rest = rows.slice(FAILURES);
+    const { failures: kinds } = Turinglike.index;
+    const row = ([agent, error, number, stimulus, message]) => {
+      const link = el("a", { href: forList({ agent, only: "failed", q: "", page: 1 }) }, count(number, "record"));
+      const first = small("first: ", code(stimulus), ": ", said(message.slice(0, 400)));
+      return el("li", link, " of ", said(agent), ": ", code(error), el("br"), first);
+    };
+    const rest = kinds.slice(FAILURES);
     return [
-      el("h2", null, "Failures"),
-      list(rows.slice(0, FAILURES)),
-      rest.length ? folded(`and ${rest.length} more kinds`, list(rest)) : null,
+      kinds.length > 0 && [el("h2", "Failures"), el("ul.failures", kinds.slice(0, FAILURES).map(row))],
+      rest.length > 0 && folded(`and ${rest.length} more kinds`, el("ul.failures", rest.map(row))),
     ];
   }
 
   function alarms() {
-    const { alarms: raised, few, compared, note: looked } = Turinglike.index.alarms;
-    const parts = raised.map(([kind, sentence, example]) =>
-      el(
-        "div",
-        { class: "box-notice bad" },
-        el("strong", null, `${kind[0].toUpperCase()}${kind.slice(1)}. `),
-        said(sentence),
-        example ? [" Example: ", said(example)] : null,
-      ),
-    );
-    if (!raised.length) parts.push(el("p", null, compared ? "None." : "There are no answers to look at."));
-    if (few.length) parts.push(note("Too few answers to say anything: ", said(few.join(", "))));
-    return [el("h2", null, "Alarms"), ...parts, folded("What is looked for", note(looked))];
+    const { alarms: raised, few, compared, note: criteria } = Turinglike.index.alarms;
+    const alarm = ([kind, sentence, example]) => {
+      const title = el("strong", `${kind[0].toUpperCase()}${kind.slice(1)}. `);
+      return el("div.box-notice.bad", title, said(sentence), example && [" Example: ", said(example)]);
+    };
+    return [
+      el("h2", "Alarms"),
+      raised.map(alarm),
+      !raised.length && el("p", compared ? "None." : "There are no answers to look at."),
+      few.length > 0 && note("Too few answers to say anything: ", said(few.join(", "))),
+      folded("What is looked for", note(criteria)),
+    ];
   }
 
   /** What made the answers, run by run. */
   function provenance() {
-    const { badge, pairs } = Turinglike;
     const runs = JSON.parse(Turinglike.index.provenance);
-    const texts = (rows) => pairs(rows.map(([one, text]) => [one, said(text)]));
-    return [
-      el("h2", null, "Provenance"),
-      ...runs.flatMap(({ rows, agents }) => [
-        texts(rows),
+    const texts = (rows) => pairs(rows.map(([term, text]) => [term, said(text)]));
+    const card = (agent) =>
+      el(
+        "article.card",
         el(
-          "div",
-          { class: "cards" },
-          ...agents.map((agent) =>
-            el(
-              "article",
-              { class: "card" },
-              el(
-                "h3",
-                null,
-                said(agent.name),
-                " ",
-                ...agent.badges.flatMap(([text, kind]) => [badge(text, kind), " "]),
-              ),
-              ...agent.about.map((text) => note(said(text))),
-              texts(agent.rows),
-              ...Object.entries(agent.more).map(([one, value]) => folded(one, json(value, one))),
-            ),
-          ),
+          "h3",
+          said(agent.name),
+          agent.badges.map(([text, kind]) => [" ", badge(text, kind)]),
         ),
-      ]),
-    ];
+        agent.about.map((text) => note(said(text))),
+        texts(agent.rows),
+        Object.entries(agent.more).map(([part, value]) => folded(part, json(value, part))),
+      );
+    return [el("h2", "Provenance"), runs.map(({ rows, agents }) => [texts(rows), el("div.cards", agents.map(card))])];
   }
 
   Object.assign(Turinglike, { provenance, statistics });

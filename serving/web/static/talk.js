@@ -18,8 +18,7 @@
       this.names = { A: begun.names[0], B: begun.names[1] };
       this.mine = begun.person;
       this.other = begun.person === "A" ? "B" : "A";
-      this.list = el("ol", {
-        class: "chat",
+      this.list = el("ol.chat", {
         "aria-label": `Conversation with ${begun.agent}`,
         role: "log",
         tabindex: 0,
@@ -27,11 +26,7 @@
       this.end = note("The conversation is over: all its messages have been said.");
       this.write();
       this.record = el("div");
-      this.recordButton = el(
-        "button",
-        { type: "button", class: "quiet", click: () => this.showRecord() },
-        "Show the record",
-      );
+      this.recordButton = el("button.quiet", { type: "button", click: () => this.showRecord() }, "Show the record");
       const about = note(
         "Topic ",
         said(begun.topic),
@@ -42,16 +37,8 @@
         ".",
       );
       this.parts = [
-        el(
-          "article",
-          { class: "card" },
-          el("h3", null, begun.agent, " ", small("Conversation")),
-          about,
-          this.list,
-          this.end,
-          this.form,
-        ),
-        el("div", { class: "record" }, this.recordButton),
+        el("article.card", el("h3", begun.agent, " ", small("Conversation")), about, this.list, this.end, this.form),
+        el("div.record", this.recordButton),
         this.record,
       ];
       this.hear(begun);
@@ -59,7 +46,7 @@
     }
 
     write() {
-      const hint = el("span", { id: "message-note", class: "small" }, "Enter sends; Shift and Enter begin a new line.");
+      const hint = el("span.small", { id: "message-note" }, "Enter sends; Shift and Enter begin a new line.");
       const about = { hint, rows: 2, "aria-describedby": "message-note" };
       this.place = writer("Your message", "Send", (text) => this.send(text), about);
       this.text = this.place.area;
@@ -130,11 +117,7 @@
       this.isOver = ended;
       for (const message of messages) {
         const row = this.bubble(message.agent === this.agent ? this.other : this.mine, message.text);
-        row.append(
-          ...message.flags.map((flag) =>
-            el("span", { class: "flag" }, badge(flag.filter, "warn"), " ", said(flag.found)),
-          ),
-        );
+        row.append(...message.flags.map((flag) => el("span.flag", badge(flag.filter, "warn"), " ", said(flag.found))));
       }
       this.end.hidden = !ended;
       this.form.hidden = ended;

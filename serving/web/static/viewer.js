@@ -14,7 +14,7 @@
     try {
       if (view === "one") await Turinglike.one();
       else if (view === "list") Turinglike.list();
-      else if (!made.has(view)) byId(view).replaceChildren(...Turinglike[view]());
+      else if (!made.has(view)) byId(view).replaceChildren(el("div", Turinglike[view]()));
       made.add(view);
     } catch (error) {
       byId("told").textContent = `This cannot be shown: ${error.message}`;
@@ -71,26 +71,7 @@
     document.title = title;
     byId("title").textContent = title;
     byId("made").textContent = how;
-    byId("notices").replaceChildren(...notices.map((text) => el("div", { class: "box-notice" }, text)));
-    byId("main").append(
-      el(
-        "p",
-        { class: "note keys" },
-        "Keys: ",
-        el("kbd", null, "/"),
-        " search, ",
-        el("kbd", null, "j"),
-        " and ",
-        el("kbd", null, "k"),
-        " next and previous, ",
-        el("kbd", null, "←"),
-        " and ",
-        el("kbd", null, "→"),
-        " turn the page, ",
-        el("kbd", null, "Esc"),
-        " back to the list.",
-      ),
-    );
+    byId("notices").replaceChildren(...notices.map((text) => el("div.box-notice", text)));
     addEventListener("hashchange", show);
     await show();
     performance.mark("first screen");

@@ -134,7 +134,7 @@ def test_every_path_is_the_plain_loops(items, weights):
         check(device)
     with pretended_cuda() as cuda:
         check("cuda")
-        assert sum(times for (what, _), times in cuda.copies.items() if what == "to cpu") <= 1
+        assert sum(times for (why, _), times in cuda.waits.items() if why in ("to cpu", "event")) <= 1
 
 
 def test_a_fixation_stands_at_its_cells_centre_in_any_frame():

@@ -9,18 +9,15 @@ from typing import Any
 
 import pytest
 import tiny_language
-from pydantic import ValidationError
 from transformers import AutoTokenizer
 
 from agents import catalogue
 from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
-from agents.language.chat import ChatAgent
-from agents.language.completion import CompletionAgent
+from agents.language.chat import ChatAgent, CompletionAgent
 from agents.language.dialogue_models import BLENDERBOT_TEMPLATE as BLENDERBOT
 from agents.language.dialogue_models import DIALOGPT_TEMPLATE as DIALOGPT
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
-from agents.language.engines.text_request import TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.filters.policies import CHAT, COMPLETION, MEASURE, papers_policy
 from agents.language.prompts import GREETINGS
@@ -84,10 +81,6 @@ def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
     return Draw(seed=seed, options={"speaker": "AB"[turn % 2], "turn": turn}, **more)
 
 
-def _asked(agent: TextAgent[Any], stimulus: Stimulus, draw: Draw) -> TextRequest:
-    return agent.fitted_request(stimulus, draw).request
-
-
 def _tokenizer(agents: dict[str, TextAgent[Any]], name: str) -> Any:
     return AutoTokenizer.from_pretrained(agents[name].folder())
 
@@ -143,28 +136,14 @@ def test_a_person_hears_the_message_that_is_sent_as_far_as_it_is_said(
         assert not any(heard[6:])  # which filters may reject
 
 
-# what is asked
-
-
-def test_a_chat_model_is_asked_with_the_papers_choices(agents: dict[str, TextAgent[Any]]) -> None:
-    agent = agents["chat"]
-    stimulus = _conversation(3, personas=["witty", "calm"])
-    asked = _asked(agent, stimulus, _draw(turn=3))
-    assert [one.role for one in asked.messages] == ["system", "user"]
-    assert asked.messages[0].text.startswith("Ann is witty and is having a natural conversation")
-    assert asked.messages[1].text.startswith("Bob is calm and is having a natural conversation")
-    sampling = asked.sampling
-    assert set(sampling.stops) == {"Bob:", "Ann:"}
-    assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.max_tokens) == (2, 2, 80)
-    assert _asked(agent, _conversation(), _draw()).messages[1].text.endswith("A: Hi! \n:")
-
-
 def test_the_temperature_rises_with_the_attempts(agents: dict[str, TextAgent[Any]]) -> None:
     agent = agents["chat"]
     assert agent.attempts == 6
-    found = [_asked(agent, _conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
+    found = [agent.fitted_request(_conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
     assert found == pytest.approx([0.6, 0.68, 0.76, 0.84, 0.92, 1.0])
-    words = [_asked(agent, _word(), Draw(seed=0, attempt=k)).sampling for k in range(6)]
+    completion = [agents["completion"].fitted_request(_conversation(1), _draw(attempt=k)) for k in range(6)]
+    assert [request.sampling.temperature for request in completion] == [0.8] * 3 + [1.0] * 3
+    words = [agent.fitted_request(_word(), Draw(seed=0, attempt=k)).sampling for k in range(6)]
     assert {one.temperature for one in words} == {1.0}
     assert {one.frequency_penalty for one in words} == {0.0}
 
@@ -179,9 +158,9 @@ def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path
     [test] = agent.filters
     assert all(test(_conversation(), one) is None for one in first)  # "Hey" has fewer words than are wanted
     stimulus = _conversation(1, exchanges=24)
-    found = [_asked(agent, stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(1, 24)]
+    found = [agent.fitted_request(stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(1, 24)]
     assert found == pytest.approx([0.6, *(0.6 + 0.4 / 22 * i for i in range(22))])
-    asked = _asked(agent, stimulus, _draw(turn=1)).sampling
+    asked = agent.fitted_request(stimulus, _draw(turn=1)).sampling
     assert (asked.frequency_penalty, asked.presence_penalty, asked.stops) == (0, 0, ("A:", "B:"))
     [reply] = _replies(agent, [stimulus], [_draw(turn=1)])
     assert isinstance(reply.answer, TurnAnswer)
@@ -208,22 +187,6 @@ def test_nothing_that_is_said_to_a_person_is_filtered_or_cut(
     assert (reply.answer.text == said) != asked_again
 
 
-def test_a_completion_model_is_asked_as_gpt_3_was(agents: dict[str, TextAgent[Any]]) -> None:
-    agent = agents["completion"]
-    asked = _asked(agent, _conversation(3), _draw(turn=3))
-    assert asked.prompt is not None
-    assert asked.prompt.startswith("Bob greets Ann. Ann starts to talk about movies. Both ask long questions")
-    assert asked.prompt.endswith(
-        " Bob: Hi! Ann: I like music. (0) Bob: Why do you say that? (1) Ann: They are boring! (2) Bob:"
-    )
-    sampling = asked.sampling
-    assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.top_p) == (2, 2, 1)
-    assert sampling.max_tokens == 60
-    assert set(sampling.stops) == {"Ann:", "Bob:"}
-    found = [_asked(agent, _conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
-    assert found == [0.8, 0.8, 0.8, 1.0, 1.0, 1.0]
-
-
 @pytest.mark.parametrize("turns", [40, 41, 42, 43])
 def test_a_long_conversation_keeps_its_opening_and_newest_messages(
     agents: dict[str, TextAgent[Any]], turns: int
@@ -231,14 +194,14 @@ def test_a_long_conversation_keeps_its_opening_and_newest_messages(
     agent = agents["completion"]
     stimulus = _conversation(turns)
     request = agent.fitted_request(stimulus, _draw(turn=turns))
-    prompt = request.request.prompt or ""
+    prompt = request.prompt or ""
     assert 0 < request.left_out < turns
     assert prompt.startswith("Bob greets Ann. Ann starts")
     assert prompt.endswith(f"({turns - 1}) {('Ann', 'Bob')[turns % 2]}:")
     kept = [number for number in range(turns) if f"({number})" in prompt]
     assert kept == list(range(request.left_out, turns))
     tokenizer = _tokenizer(agents, "completion")
-    used = len(tokenizer(prompt)["input_ids"]) + request.request.sampling.max_tokens
+    used = len(tokenizer(prompt)["input_ids"]) + request.sampling.max_tokens
     # No more is left out than must be.
     oldest = stimulus.history[request.left_out - 1]
     assert used <= 512 < used + len(tokenizer(f" {oldest.speaker}: {oldest.text}")["input_ids"])
@@ -256,7 +219,7 @@ def _told(agents: dict[str, TextAgent[Any]], name: str, stimulus: ConversationSt
     engine = TransformersEngine(agents[name].folder(), template=TEMPLATES[name])
     engine.open(chat=True)
     engine.load("cpu")
-    request = agents[name].fitted_request(stimulus, _draw(turn=turn)).request
+    request = agents[name].fitted_request(stimulus, _draw(turn=turn))
     return str(_tokenizer(agents, name).decode(engine.fitted_tokens(request)))
 
 
@@ -268,7 +231,7 @@ def test_dialogpts_messages_are_joined_by_the_end_of_text(agents: dict[str, Text
     assert found.count("<|endoftext|>") == 5  # the greeting and four messages
     assert _told(agents, "dialogpt", _conversation(), 0) == "Hi! What do you think about movies?<|endoftext|>"
     assert _told(agents, "dialogpt", _conversation(topic=None), 0) == "Hi!<|endoftext|>"
-    assert _asked(agents["dialogpt"], _conversation(), _draw()).sampling.top_k == 10
+    assert agents["dialogpt"].fitted_request(_conversation(), _draw()).sampling.top_k == 10
 
 
 @pytest.mark.parametrize("turns", [1, 4, 9, 30])
@@ -324,13 +287,13 @@ def test_a_part_of_a_pseudo_dialogue_is_no_message(folders: dict[str, Path], nam
     draws = [Draw(1, options={"speaker": "A", "turn": 0, "pseudo": one}) for one in pseudo]
     fitted = [agent.fitted_request(about, draw) for draw in draws]
     positions = AGENTS[name][2]["positions"]
-    assert [one.request.sampling.max_tokens for one in fitted] == [72, positions // 2]
-    text = fitted[1].request.prompt or fitted[1].request.messages[-1].text
+    assert [one.sampling.max_tokens for one in fitted] == [72, positions // 2]
+    text = fitted[1].prompt or fitted[1].messages[-1].text
     kept = [f"({turn})" in text for turn in range(40)]
     assert kept == [turn >= fitted[1].left_out for turn in range(40)]
     assert 0 < fitted[1].left_out < 40
     for reply, request in zip(_replies(agent, [about, about], draws), fitted, strict=True):
-        begins = {"completion": request.request.prompt or ""}.get(name, "").rsplit("\n", 1)[-1]
+        begins = {"completion": request.prompt or ""}.get(name, "").rsplit("\n", 1)[-1]
         assert reply.answer.text.removeprefix(begins).strip(" ") == reply.raw["text"].strip(" ")  # type: ignore[attr-defined]
         assert [test(about, reply) for test in agent.filters] == [None]
 
@@ -373,28 +336,6 @@ def test_by_llamas_program_the_second_message_alone_is_not_cut(folders: dict[str
     assert (reply.answer.text == text) == (exchanged == 1)
 
 
-# word association
-
-
-# settings and checkpoints
-
-
-@pytest.mark.parametrize(
-    ("name", "chosen"),
-    [
-        ("chat", {"temperature": 0.001}),
-        ("chat", {"program": "gpt-5"}),
-        ("blenderbot", {"attempts": 2}),
-    ],
-)
-def test_bad_settings_are_refused(folders: dict[str, Path], name: str, chosen: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        _agent(name, folders[name], **chosen)
-
-
-# what the model is told
-
-
 @pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("speaker", ["A", "B"])
 def test_the_instructions_are_what_the_model_is_told_before_all_messages(
@@ -402,10 +343,10 @@ def test_the_instructions_are_what_the_model_is_told_before_all_messages(
 ) -> None:
     stimulus, draw = _conversation(turns, personas=["shy", "loud"]), Draw(seed=1, options={"speaker": speaker})
     chat, completion = agents["chat"], agents["completion"]
-    system, user = _asked(chat, stimulus, draw).messages
+    system, user = chat.fitted_request(stimulus, draw).messages
     assert f"{system.text}\n{user.text}".startswith(str(chat.instructions(stimulus, draw)))
     opening = completion.instructions(stimulus, draw)
     assert opening is not None
-    assert (_asked(completion, stimulus, draw).prompt or "").split(": Hi!")[0].rpartition(" ")[0] == opening
+    assert (completion.fitted_request(stimulus, draw).prompt or "").split(": Hi!")[0].rpartition(" ")[0] == opening
     for name in agents.keys() - PROMPT_AGENTS:
         assert agents[name].instructions(stimulus, draw) is None

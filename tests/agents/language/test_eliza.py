@@ -77,23 +77,6 @@ def test_decomposition_by_hand(pattern, text, parts):
     assert (match and [part.strip() for part in match.groups()]) == parts
 
 
-@pytest.mark.parametrize(
-    ("text", "turned"),
-    [
-        ("I'm sure you're wrong", "you are sure I am wrong"),
-        ("You hate me", "I hate you"),
-        ("are you cold", "am I cold"),
-        ("I was there when you were", "you were there when I was"),
-        ("does it come to you often", "does it come to me often"),
-        ("MY dog can’t swim", "your dog can not swim"),
-    ],
-)
-def test_a_clause_is_turned_round(text, turned):
-    script = Script(WRITTEN)
-    [clause] = script.clauses(text)
-    assert script.turned(clause).strip() == turned
-
-
 def test_the_script_holds_together():
     """Every slot is an element, every link leads to a keyword, every class is there."""
     script = Script(WRITTEN)

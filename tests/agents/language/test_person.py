@@ -48,7 +48,7 @@ def messages_of(*messages: tuple[str, str, float | None]) -> list[HistoryMessage
     """(p or o, text, seconds from the start) of each."""
     speakers: dict[str, Speaker] = {"p": "person", "o": "other"}
     return [
-        HistoryMessage(None if at is None else START + timedelta(seconds=at), speakers[who], text)
+        HistoryMessage(speakers[who], text, None if at is None else START + timedelta(seconds=at))
         for who, text, at in messages
     ]
 
@@ -220,7 +220,7 @@ def request(agent: ChatAgent, about: ConversationStimulus, **options: Any) -> tu
     """The system's and the user's text, and how many messages are left out."""
     fitted = agent.fitted_request(about, Draw(1, options={"speaker": "A", **options}))
     assert fitted.cut == 0
-    return [message.text for message in fitted.request.messages], fitted.left_out
+    return [message.text for message in fitted.messages], fitted.left_out
 
 
 def test_a_person_is_asked_for_in_one_log(llama: Path, history: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_name_is_not_heard_as_the_beginning_of_a_message(
 ) -> None:
     agent = agent_of(llama, history if is_person else None)
     draw = Draw(1, options={"speaker": "A"}, say=print)
-    say = agent.fitted_request(talk(1, type="HM", mode=mode), draw).request.say
+    say = agent.fitted_request(talk(1, type="HM", mode=mode), draw).say
     assert (say is not None) == is_heard
 
 

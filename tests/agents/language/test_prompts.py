@@ -115,8 +115,8 @@ HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .",
 @settings(max_examples=100)
 @given(HISTORIES, st.sampled_from(["Ann", "Bob"]))
 def test_a_chat_begins_with_the_user_and_takes_turns(messages: Messages, assistant: str) -> None:
-    history = [Utterance(speaker=speaker, text=text) for speaker, text in messages]
-    chat = prompts.chat(assistant, history, "Hello.")
+    about = conversation(messages, names=("Ann", "Bob"))
+    chat = prompts.chat(about, assistant, about.history, "Hello.")
     assert [message.role for message in chat] == [("user", "assistant")[i % 2] for i in range(len(chat))]
     is_greeted = not messages or messages[0][0] == assistant
     assert (chat[0].text == "Hello.") if is_greeted else chat[0].text.startswith(messages[0][1])
@@ -126,54 +126,31 @@ def test_a_chat_begins_with_the_user_and_takes_turns(messages: Messages, assista
         assert "\n".join(turn.text for turn in turns if turn.role == role) == "\n".join(texts)
 
 
-def test_what_is_drawn_for_a_conversation_stays_while_it_goes_on() -> None:
-    choices = [f"Hi {number}" for number in range(50)]
-    drawn = set()
-    for sample in range(30):
-        before, after = (conversation(messages, names=("Ann", "Bob")) for messages in ([], [("Ann", "x")]))
-        assert prompts.ages(before, sample) == prompts.ages(after, sample)
-        assert prompts.greeting(before, sample, choices) == prompts.greeting(after, sample, choices)
-        drawn.add((prompts.ages(before, sample), prompts.greeting(before, sample, choices)))
-    assert len(drawn) > 25
-
-
-def test_a_greeting_has_the_topic_if_there_is_one() -> None:
-    choices = ("Hi!\nDo you like {topic}?",)
-    assert prompts.greeting(conversation(topic="books"), 0, choices) == "Hi! Do you like books?"
-    assert prompts.greeting(conversation(), 0, choices) == "Hi!"
+def test_ages_are_the_programs_and_stay_while_a_conversation_goes_on() -> None:
+    before, after = (conversation(messages, names=("Ann", "Bob")) for messages in ([], [("Ann", "x")]))
+    drawn = [prompts.ages(before, sample) for sample in range(2000)]
+    assert drawn == [prompts.ages(after, sample) for sample in range(2000)]
+    assert set(drawn) == {(a, b) for a in (18, 25, 32, 40, 50, 60, 70) for b in (max(18, a - 5), a, min(70, a + 5))}
 
 
 # chat models, beside what the papers' programs send for the same messages
 
 GREETER = (
-    "{0} is sarcastic and witty and is having a natural conversation with a friend. They discuss food, but "
+    "John is sarcastic and witty and is having a natural conversation with a friend. They discuss food, but "
     "they don\u2019t always agree. Each person has their own perspective, and they challenge each other at times. They "
     "avoid excessive agreement and mutual praise. Be spare with punctuation. You can insert one spelling mistake. They "
-    "ensure to change topics when the discussion slows down. {1}Keep answers short, text-like, and very informal.{1}"
+    "ensure to change topics when the discussion slows down. Keep answers short, text-like, and very informal."
     "**Do not ask a question at the end of your response. Conclude with a statement, reflection, or suggestion.**"
 )
 FRANK = [("Frank", "pasta again"), ("John", "why not Rice"), ("Frank", "no way")]
-FRIENDS: dict[prompts.Program, tuple[str, str, list[str], set[str]]] = {
-    "gpt-4o": (
-        "Frank is pragmatic and reserved and is having a natural conversation with a friend. Avoid excessive agreement "
-        "and looping. Keep answers under 20 tokens. Instead of repeating excitement, introduce new questions or "
-        "challenge each other\u2019s views. If a topic has been discussed for too long, transition to a new subject "
-        "smoothly.  Be spare with punctuation. You can insert one spelling mistake. Keep answers short, text-like, and "
-        "very informal. DO NOT always end with questions.",
-        GREETER.format("John", " ").replace("informal. **", "informal.**") + ". \nA: Hi! \n:",
-        ["", "pasta again\nJohn:", "why not Rice\nFrank:", "no way\nJohn:"],
-        {"John:", "Frank:"},
-    ),
-    "claude": (
-        "A is pragmatic and reserved and is having a natural conversation with a friend. Avoid excessive agreement "
-        "and looping. Keep answers under 20 tokens. If a topic has been discussed for too long, transition to a new "
-        "subject smoothly. Be spare with punctuation. You can insert one spelling mistake. Keep answers short, "
-        "text-like, and very informal. DO NOT always end with questions. No skipped turns.",
-        GREETER.format("B", "").replace("informal.**", "informal. **") + "\nA: Hi!\n:",
-        ["", "pasta again\nB:", "why not Rice\nA:", "no way\nB:"],
-        set(),
-    ),
-}
+SYSTEM = (
+    "Frank is pragmatic and reserved and is having a natural conversation with a friend. Avoid excessive agreement "
+    "and looping. Keep answers under 20 tokens. Instead of repeating excitement, introduce new questions or "
+    "challenge each other\u2019s views. If a topic has been discussed for too long, transition to a new subject "
+    "smoothly.  Be spare with punctuation. You can insert one spelling mistake. Keep answers short, text-like, and "
+    "very informal. DO NOT always end with questions."
+)
+ADDED = ["", "pasta again\nJohn:", "why not Rice\nFrank:", "no way\nJohn:"]
 
 
 def friends(messages: Messages, **fields: Any) -> ConversationStimulus:
@@ -189,15 +166,12 @@ def request(about: ConversationStimulus, program: prompts.Program, speaker: str,
 
 
 @pytest.mark.parametrize("count", range(4))
-@pytest.mark.parametrize("program", FRIENDS)
-def test_both_friends_are_asked_with_the_same_two_texts(program: prompts.Program, count: int) -> None:
-    expected, begins, added, stops = FRIENDS[program]
-    asked = request(friends(FRANK[:count]), program, "BA"[count % 2])
-    system, user = asked.messages
-    assert (system.role, user.role) == ("system", "user")
-    assert system.text == expected
-    assert user.text == begins + "".join(added[: count + 1])
-    assert set(asked.sampling.stops) == stops
+def test_both_friends_are_asked_with_the_same_two_texts(count: int) -> None:
+    """Claude's are beside its requests."""
+    asked = request(friends(FRANK[:count]), "gpt-4o", "BA"[count % 2])
+    begins = f"{GREETER}. \nA: Hi! \n:"
+    assert asked.messages == (ChatMessage("system", SYSTEM), ChatMessage("user", begins + "".join(ADDED[: count + 1])))
+    assert set(asked.sampling.stops) == {"John:", "Frank:"}
 
 
 def test_llama_has_its_own_part_and_every_message_is_the_users() -> None:
@@ -234,11 +208,6 @@ def test_llamas_greeting_is_message_1() -> None:
     assert len(texts) == 20
     assert {"ciao :)", "Hi!Hi there", "Morning!"} < texts
     assert prompts.llama_greeting(friends(FRANK[:1]), Draw(1)) is None
-
-
-def test_ages_are_the_programs() -> None:
-    ages = {prompts.ages(friends([]), sample) for sample in range(2000)}
-    assert ages == {(a, b) for a in (18, 25, 32, 40, 50, 60, 70) for b in (max(18, a - 5), a, min(70, a + 5))}
 
 
 def test_a_judge_reads_both_answers_and_asks_first() -> None:

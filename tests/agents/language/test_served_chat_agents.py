@@ -12,7 +12,7 @@ import pytest
 
 from agents import catalogue
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError, InputError
+from agents.errors import AnswerError
 from agents.language.filters.policies import CHAT, papers_policy
 from agents.language.sent_messages import TruncationSettings, draw_length
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
@@ -266,16 +266,6 @@ def test_a_completion_model_continues_the_papers_prompt(server: bad.Misbehaving)
     assert reply.answer.word == "butter"  # type: ignore[attr-defined]
 
 
-def test_claude_is_asked_for_words_as_other_chat_models(server: bad.Misbehaving) -> None:
-    server.acts = [replies("Butter.")]
-    reply, _ = answered(server, "claude", WordStimulus(id="w", task="word_association", cue="bread"), Draw(1))
-    assert reply.answer.word == "butter"  # type: ignore[attr-defined]
-    question = "Name a word that you associate with [bread]. Please provide your answer with only one word."
-    messages = [{"role": "user", "content": question}]
-    expected = {"model": "claude-sonnet-4-6", "max_tokens": 10, "messages": messages, "temperature": 1.0}
-    assert server.requests[0].body == expected
-
-
 @pytest.mark.parametrize("name", ["claude", "gpt-3.5-turbo"])
 def test_they_are_chat_models_on_servers(name: str) -> None:
     agent = catalogue.get(name).make({"concurrency": 3})
@@ -285,21 +275,3 @@ def test_they_are_chat_models_on_servers(name: str) -> None:
     assert agent.checkpoint() == (catalogue.get(name).settings["model"], None)
     assert agent.environment() == ({"claude": "ANTHROPIC_API_KEY"}.get(name, "OPENAI_API_KEY"),)
     assert agent.instructions(talk(1), turn(1)) == {"claude": f"{SYSTEM}\n{USER}"}.get(name, MIA)
-
-
-@pytest.mark.parametrize(
-    ("name", "setting"),
-    [
-        ("claude", {"frequency_penalty": 2.0}),
-        ("claude", {"seed_bits": 53}),
-        ("claude", {"turn_hottest": 1.1}),
-        ("gpt-3.5-turbo", {"image_detail": "low"}),
-        ("gpt-3.5-turbo", {"template": "2025"}),
-        ("openai-completion", {"program": "claude"}),
-        ("openai-completion", {"length_field": "max_completion_tokens"}),
-        ("openai-embedding", {"seed_bits": 31}),
-    ],
-)
-def test_settings_of_other_servers_are_refused(name: str, setting: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="bad settings"):
-        catalogue.get(name).make(setting)

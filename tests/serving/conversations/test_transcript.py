@@ -17,7 +17,7 @@ from agents.answers import TurnAnswer
 from agents.language.filters.policies import THRESHOLDS, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.scenario import DelaySettings
-from serving.conversations.transcript import Transcript, fault_of, lines_of, no_instructions
+from serving.conversations.transcript import Transcript, no_instructions
 
 NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 SECOND_A_LETTER = DelaySettings(**{**NO_DELAY, "type_mean": 1.0})
@@ -107,18 +107,6 @@ def test_by_turns_messages_come_after_the_delays_that_they_bring() -> None:
     assert [(message.turn, message.speaker) for message in draft.messages] == [(0, "Ann"), (1, "Bob"), (2, "Ann")]
     assert [line.at for line in draft.shown().history] == [1.5, 3.5, 3.75]
     assert (talk.messages, talk.side) == ([], 0)  # of which it was a copy
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [("Hello.", None), ("", "any text"), (" \n ", "any text"), ("\u2028", "any text"), ("x" * 100_001, "at most 1000")],
-    ids=["text", "empty", "spaces", "separator", "long"],
-)
-def test_what_cannot_be_sent(text: str, why: str | None) -> None:
-    fault = fault_of(b'{"text": "%b"}' % text.encode().replace(b"\n", b"\\n"))
-    assert (fault is None) == (why is None)
-    assert why is None or why in str(fault)
-    assert lines_of(" \n \u2028") == []
 
 
 def drawn(chosen: DelaySettings, written: int, read: int) -> list[float]:

@@ -20,9 +20,8 @@ import tiny_language
 import tiny_vllm
 
 from agents.contract import GIB, Draw
-from agents.errors import AnswerError, UnavailableError
-from agents.language.chat import ChatAgent
-from agents.language.completion import CompletionAgent
+from agents.errors import AnswerError
+from agents.language.chat import ChatAgent, CompletionAgent
 from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
@@ -244,8 +243,6 @@ def test_the_settings_become_vllms_arguments(folder: Path) -> None:
         made = AsyncEngineArgs(**told)
         total = current_platform.get_device_total_memory()
         on_gpu = _engine(folder, device_memory=total // 4).engine_arguments("cuda:0")
-        with pytest.raises(UnavailableError, match="choose a smaller cache_gib, or more GPUs by tensor_parallel"):
-            _engine(folder, device_memory=total + 1).engine_arguments("cuda:0")
     assert (made.model, made.dtype) == (str(folder), "float32")
     assert (made.tensor_parallel_size, made.distributed_executor_backend) == (2, "mp")
     assert (made.max_num_seqs, made.max_model_len, made.load_format) == (77, 300, "dummy")
@@ -257,14 +254,8 @@ def test_the_settings_become_vllms_arguments(folder: Path) -> None:
 
 
 def test_without_vllm_it_is_said_before_anything_loads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vllm_engine, "find_spec", lambda name: None)
-    sentence = "the package vllm is not installed: pip install 'turinglike[vllm]'"
-    agent = _agent(ChatAgent, folder)
-    assert agent.missing() == sentence
-    with pytest.raises(
-        UnavailableError, match=r"^the package vllm is not installed: pip install 'turinglike\[vllm\]'$"
-    ):
-        agent.open()
+    monkeypatch.setattr("agents.language.text_agent.is_installed", lambda name: False)
+    assert _agent(ChatAgent, folder).missing() == "the package vllm is not installed: pip install 'turinglike[vllm]'"
     assert _agent(ChatAgent, folder, engine="transformers").missing() is None
 
 

@@ -36,8 +36,9 @@ class Progress:
         self._printed: dict[str, int] = {}  # answers at the last plain line
         for name, done in counts().items():
             self._printed[name] = done.total()
-            fields = {"state": "waiting", "report": ""}
-            self._tasks[name] = self._bars.add_task(name, False, totals[name], done.total(), **fields)
+            self._tasks[name] = self._bars.add_task(
+                name, start=False, total=totals[name], completed=done.total(), state="waiting", report=""
+            )
         self._pause = FIRST_LINE
         self._next_line = time.monotonic() + FIRST_LINE
 

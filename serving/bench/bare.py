@@ -161,17 +161,17 @@ class Tally:
         return sorted(self.latencies)[max(0, math.ceil(share * len(self.latencies)) - 1)]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Setup:
-    """One agent as it is measured: with the stimuli in ``source``, on ``device`` ("cpu" or "cuda:0")."""
+    """One agent as it is measured: on ``device`` ("cpu" or "cuda:0"), with the stimuli in ``source``."""
 
     entry: Entry
     settings: Mapping[str, Any]
     device: str
     task: Task
     mode: Mode | None
-    source: Path
     seconds: float
+    source: Path = Path()
 
     def agent(self) -> Agent[Any]:
         return self.entry.make(self.settings)

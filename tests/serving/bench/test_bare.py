@@ -47,7 +47,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bare(name: str, words: Path, **settings: Any) -> BareAgent:
-    return BareAgent(Setup(catalogue.get(name), settings, "cpu", "word_association", None, words, 0.1))
+    return BareAgent(Setup(catalogue.get(name), settings, "cpu", "word_association", None, 0.1, words))
 
 
 def ended(ends: Sequence[float], seconds: float, together: int = 1) -> Window:

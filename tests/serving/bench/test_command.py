@@ -17,7 +17,7 @@ from rich.console import Console
 
 from agents import catalogue
 from serving.bench import command, results, sweep
-from serving.bench.command import BenchOptions, bench
+from serving.bench.bare import Setup
 from serving.bench.results import BenchResult, EndToEnd, Failed, Measured, Size
 from serving.cli import main
 from serving.scheduling.machine import Device, Host
@@ -55,12 +55,11 @@ def test_a_pipe_has_the_object_alone_and_the_table_stands_beside_it(
         assert size.tokens_s is None
 
 
-def test_what_fails_is_a_sentence_and_others_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    names = ("missing", "unloadable", "raising")
-    entries = {name: ENTRIES[name] for name in names} | {"null": catalogue.get("null")}
-    options = BenchOptions(entries, {}, sizes=(1, 4), seconds=0.02, device="cpu", task="word_association", bare=True)
-    assert bench(options) == 3
-    result = parsed(capsys.readouterr().out)
+def test_what_fails_is_a_sentence_and_others_are_measured() -> None:
+    entries = [ENTRIES["missing"], ENTRIES["unloadable"], ENTRIES["raising"], catalogue.get("null")]
+    setups = [Setup(entry, {}, "cpu", "word_association", None, 0.02) for entry in entries]
+    result = result_of()
+    command.measure(setups, (1, 4), result, bare=True)
     assert [measured.agent for measured in result.agents] == ["null"]
     messages = {failed.agent: failed.message for failed in result.failed}
     assert messages["missing"] == "there are no weights: fetch them"

@@ -27,7 +27,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def setup(name: str, source: Path, **settings: Any) -> Setup:
     entry = ENTRIES.get(name) or catalogue.get(name)
-    return Setup(entry, settings, "cpu", "word_association", None, source, 0.02)
+    return Setup(entry, settings, "cpu", "word_association", None, 0.02, source)
 
 
 def swept(setup: Setup, *sizes: int) -> Measured:

@@ -154,11 +154,6 @@ class Agent(ABC, Generic[S]):
         self.settings = settings
         self.name = name
 
-    @classmethod
-    def complete_settings(cls, chosen: Mapping[str, Any], published: str) -> Mapping[str, Any]:
-        """The chosen settings, in which an agent may replace "random" by the ``published`` checkpoint that it means."""
-        return chosen
-
     def takes_random_weights(self) -> bool:
         """Whether ``checkpoint=random``, with which this agent was made, gives it weights."""
         return False
@@ -311,7 +306,9 @@ class Entry:
     def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
         """The agent with its settings checked, nothing loaded. Raises InputError with every bad setting."""
         cls = self.load_class()
-        chosen = cls.complete_settings({**self.settings, **(overrides or {})}, self.published)
+        chosen = {**self.settings, **(overrides or {})}
+        if chosen.get("checkpoint") == "random" and self.published:
+            chosen["checkpoint"] = f"random:{self.published}"
         try:
             settings = cls.Settings.model_validate(chosen)
         except ValidationError as error:

@@ -80,13 +80,6 @@ class PretrainedAgent(Agent[P]):
             self.weights = self.bytes_per_weight() * count
             self.device_memory = self.working_memory + self.weights
 
-    @classmethod
-    def complete_settings(cls, chosen: Mapping[str, Any], published: str) -> Mapping[str, Any]:
-        if chosen.get("checkpoint") != random_weights.RANDOM:
-            return chosen
-        published = published or str(cls.Settings.model_fields["checkpoint"].default)
-        return {**chosen, "checkpoint": random_weights.random_setting(published)}
-
     def takes_random_weights(self) -> bool:
         return self._unknown_architecture() is None
 

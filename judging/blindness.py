@@ -1,8 +1,7 @@
-"""Whether a trial set gives truth away by anything but the answers.
+"""Whether a trial set gives truth away by anything but the answers, in folds that share no stimulus.
 
-Two logistic regressions see each trial without reading its answer, in folds that share no stimulus. ``hidden`` is what
-a set should hide: order, names, sizes. ``shown`` is what no format can hide: length, capitals, fixations, size of a
-clip. The first must be at chance; what the second reaches, every judge can reach without understanding anything.
+A logistic regression of what a set should hide (``hidden``: order, names, sizes) must be at chance. One of what no
+format can hide (``shown``: length, capitals, fixations) is what judges reach without understanding.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ Trial = Mapping[str, Any]
 
 
 def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int) -> list[dict[str, Any]]:
-    """By task the detectability that the two reach, with its 95 % interval; null of too few trials. ``rows`` are the
-    set's trials with their rows of the key; catch trials, repeats and control pairs are left out."""
+    """By task the detectability that the two reach, None of too few trials. ``rows`` are trials with their rows of the
+    key; catch trials, repeats and control pairs are left out."""
     entries = []
     order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
     for task in dict.fromkeys(trial["asked"] for trial, _ in rows):

@@ -1,8 +1,5 @@
-"""Language models as judges, on a server with OpenAI's interface or here, and what they are asked (``prompts.toml``).
-
-By default each trial is a question of its own, as it is for people. With ``grid`` all answers to a stimulus stand in
-one prompt, in a drawn order, as in the papers, and each trial's verdict is read from the one reply.
-"""
+"""Language models as judges, and what they are asked (``prompts.toml``): about each trial by itself, as people are, or
+with ``grid`` about all answers to a stimulus in one prompt, in a drawn order, as in the papers."""
 
 from __future__ import annotations
 
@@ -48,10 +45,8 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about a stimulus; of a scanpath or a conversation the first trial's.
-
-    With an ``example``, a whole conversation in which A is a person and B a machine, their one-shot prompt.
-    """
+    """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first; with an
+    ``example``, a conversation in which A is a person and B a machine, their one-shot prompt."""
     first = trials[0]
     templates, text = PROMPTS["papers"], answer_text(first)
     if first.asked == "conversation":
@@ -246,15 +241,11 @@ class LanguageJudge(EngineAgent[J]):
 
     def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
-        return self._judged(stimulus, draw, text.record() if isinstance(text, ServerText) else about)
-
-    def _judged(self, stimulus: Pictured, draw: Draw, about: Mapping[str, Any]) -> Reply:
-        """The verdict in a text, or why there is none; the text and its finish are in ``about``."""
         order = [member.id for member in self.question(stimulus, draw).trials]
-        text, finish = about["text"], about["finish"]
-        answer = None if finish == "filtered" else self._read(stimulus.trial, order, text, finish)
-        raw = {**about, "attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
-        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text, finish)), raw)
+        answer = None if text.finish == "filtered" else self._read(stimulus.trial, order, text.text, text.finish)
+        raw = text.record() if isinstance(text, ServerText) else about
+        raw |= {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
+        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text.text, text.finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
         any_case, is_cut = self.settings.any_case, finish == "length"
@@ -323,18 +314,9 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
             self.judges = TASKS
 
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        if not self.settings.grid:
-            return super().respond(batch, draws)
-        questions = [self.question(prepared, draw) for prepared, draw in zip(batch, draws, strict=True)]
-        first = {question.key: at for at, question in reversed(list(enumerate(questions)))}
-        new = {key: at for key, at in first.items() if key not in self._replies}
-        seeded = [replace(draws[at], seed=questions[at].seed) for at in new.values()]
-        answers = super().respond([batch[at] for at in new.values()], seeded)
-        self._replies.update(zip(new, answers, strict=True))
-        return [
-            reply if isinstance(reply := self._replies[key], Exception) else self._judged(prepared, draw, reply.raw)
-            for prepared, draw, key in zip(batch, draws, [question.key for question in questions], strict=True)
-        ]
+        """Trials of a grid's group have the same prompt and seed, and so the same text."""
+        seeds = [self.question(prepared, draw).seed for prepared, draw in zip(batch, draws, strict=True)]
+        return super().respond(batch, [replace(draw, seed=seed) for draw, seed in zip(draws, seeds, strict=True)])
 
 
 def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:

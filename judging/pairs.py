@@ -1,7 +1,5 @@
-"""Pairs of conversations, as in X-Turing (arXiv 2408.09853): a judge says in which of the two a machine speaks.
-
-Both are about the same topic, in the same mode, and cut to the same number of turns.
-"""
+"""Pairs of conversations, as in X-Turing (arXiv 2408.09853): a judge says in which of the two a machine speaks. Both
+are about the same topic, in the same mode, and cut to the same number of turns."""
 
 from __future__ import annotations
 
@@ -9,13 +7,13 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from agents.answers import ConversationAnswer
 from judging.candidates import (
     MORE_THAN_TWO,
     PEOPLE_OF_PAIR,
+    AnswerReader,
     Candidate,
     Letter,
     Line,
@@ -26,7 +24,6 @@ from judging.candidates import (
     messages_of,
     naming,
     pseudo_turns,
-    read_answered,
     turns,
 )
 from judging.drawing import Order, arrange, least_used, shares
@@ -68,18 +65,18 @@ class Pairs:
         return [pair for pairs in self.cells.values() for pair in pairs]
 
 
-def read_dialogues(runs: Sequence[Path], people: Sequence[Path], passed_over: Counter[str]) -> list[Dialogue]:
-    """The conversations of ``runs``, and people's of ``people``, without catch trials. Raises InputError."""
+def read_dialogues(reader: AnswerReader) -> list[Dialogue]:
+    """The conversations without catch trials. Raises InputError."""
     dialogues = []
-    for record, stimulus in read_answered(runs, people, ("conversation",), passed_over):
+    for record, stimulus in reader.answered(("conversation",)):
         if record["kind"] == "control":
             continue
         with naming(record):
             dialogue = _dialogue(record, stimulus)
         if dialogue is None:
-            passed_over[MORE_THAN_TWO] += 1
+            reader.passed_over[MORE_THAN_TWO] += 1
         elif len({line.speaker for turn in dialogue.turns for line in turn if line.agent}) < 2:
-            passed_over["of one speaker alone"] += 1
+            reader.passed_over["of one speaker alone"] += 1
         else:
             dialogues.append(dialogue)
     return dialogues

@@ -79,10 +79,8 @@ def write_trial_set(
     out: Path, lists: Sequence[JudgesList], about: Mapping[str, Any], seed: int, *, force: bool
 ) -> tuple[list[Row], list[dict[str, Any]]]:
     """Write the folder, the key and what is known of the set; returns its rows and what :mod:`judging.blindness` says.
-
-    A trial stands once however many lists have it; its second showing is a trial of its own. Raises InputError that
-    names every picture that cannot be read, or what is in the way, and StorageError; then nothing has changed.
-    """
+    A trial stands once however many lists have it; its second showing is a trial of its own. Raises InputError and
+    StorageError; then nothing has changed."""
     refuse_existing([key_path(out), about_path(out)], force=force)
     with new_folder(out, marker=MARKER, force=force) as folder:
         writer = _Writer(folder, random.Random(seed))

@@ -86,8 +86,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
         chosen = self.settings
         beams: dict[str, Any] = {
             "num_beams": chosen.beams,
-            "no_repeat_ngram_size": chosen.no_repeat_ngram or None,
-            "encoder_no_repeat_ngram_size": chosen.no_repeat_ngram or None,
+            "no_repeat_ngram_size": chosen.no_repeat_ngram,
         }
         if chosen.beams > 1:
             beams["length_penalty"] = chosen.length_penalty

@@ -7,6 +7,7 @@ is imported again takes the place of its earlier answers, so that importing twic
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -18,7 +19,8 @@ import orjson
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, printable
 from serving.runs.atomic_files import lock, replacing, write_json
-from serving.runs.import_forms import Responses, Size, Source, read_source
+from serving.runs.import_forms import Size, Source, add_json, add_page, read_bytes
+from serving.runs.import_tables import Responses, add_screens, add_table
 from serving.runs.output_paths import make_parent
 from serving.runs.records import schema_mismatch
 from serving.runs.row_problems import count
@@ -88,6 +90,36 @@ def import_files(
         _print_summary(source)
     print(printable(f"imported into {out}"))
     return 0
+
+
+def read_source(
+    path: Path,
+    task: str | None = None,
+    name: str | None = None,
+    frame: Size | None = None,
+    responses: Responses | None = None,
+) -> Source:
+    """Read a file of any form; the options are those of :func:`import_files`. Raises InputError, with every problem, or
+    with a sentence about the file that does not name it."""
+    suffix = path.suffix.lower()
+    is_page = suffix in (".html", ".htm")
+    if name is not None and ("~" in name) != is_page:
+        raise InputError("is a page of two speakers: --name A~B" if is_page else "is no page of two speakers: --name A")
+    if suffix == ".jsonl":
+        raise InputError("is no file of answers that is imported; commands that read runs take several run folders")
+    data = read_bytes(path)
+    source = Source(path.resolve(), hashlib.sha256(data).hexdigest())
+    if is_page:
+        add_page(source, data, task, name)
+    elif suffix == ".csv":
+        add_table(source, data, task, frame, responses or {})
+    elif task == "judgement":
+        add_screens(source, data, responses or {})
+    else:
+        add_json(source, data, task, name, frame)
+    if not source.answers:
+        raise InputError("holds no answers that can be imported")
+    return source
 
 
 def _earlier_sources(path: Path) -> Rows:

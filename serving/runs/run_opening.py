@@ -1,15 +1,13 @@
 """Making and continuing run folders: the set is checked and kept, and everything must be as it was before.
 
-``stimuli.index`` holds three 64-bit numbers a stimulus: hashes of the id, of the content (canonical row and image
-bytes), and of the image files' size and time. With it a resumed run sees what has changed and reads no image again.
+``stimuli.index`` holds, of each stimulus, a hash of its content (canonical row and image bytes) and one of its image
+files' sizes and times. With it a resumed run sees what has changed and reads no image again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-import struct
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,18 +17,20 @@ import orjson
 
 from agents.errors import IdentityError, InputError, Problem, StorageError
 from serving.runs.atomic_files import lock, replacing
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.row_problems import count
 from serving.runs.run import PERSON, Run
 from serving.runs.run_json import difference, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
+from serving.runs.stimulus_set import read_rows
 
-INDEX = b"turinglike.index/3\n"
+INDEX = b"turinglike.index/4"
+UNREAD = "0" * 16  # in place of a hash of content
 NAMED = 10  # changed stimuli that a message names
 
 Key = tuple[str, str]  # task and id
-Entry = tuple[int, int]  # hashes of content (0 if it cannot be read) and of the files' size and time (0 without images)
+Entry = tuple[str, int]  # the content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)
 Entries = dict[Key, Entry]
 
 
@@ -63,7 +63,8 @@ def open_run(
         tasks.task, task = task, None
     checked = _Checked(known=old or {})
     try:
-        _check_into(folder / "stimuli.new", source, task, tasks, checked, skip_invalid)
+        with replacing(folder / "stimuli.new") as checked.rows:
+            checked.add_all(source, task=task, choose=tasks, skip_invalid=skip_invalid)
         if meta is not None:
             if old is None and checked.sha256() != meta["set"].get("sha256"):
                 old = _rebuild_index(folder, Path(meta["set"].get("root") or source.parent))
@@ -74,7 +75,8 @@ def open_run(
             raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
     finally:
         (folder / "stimuli.new").unlink(missing_ok=True)
-    _save_index(folder, checked)
+    with replacing(folder / "stimuli.index") as file:
+        file.write(INDEX + b"\n" + orjson.dumps([*checked.entries.items()]))
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed or 0, samples)
     meta["set"] = {
@@ -84,10 +86,14 @@ def open_run(
         "sha256": checked.sha256(),
         **({"tasks": tasks.all} if tasks.all else {}),
     }
-    _note_agents(folder, meta, described, samples)
+    for name, entry in described.items():
+        kept = meta["agents"].get(name)
+        if kept is None or not _has_begun(folder, name):
+            kept = meta["agents"][name] = {**entry, "samples": samples}
+        kept["samples"] = max(samples, kept.get("samples", 1))
+    meta["samples"] = max(samples, meta["samples"])
     run = Run(folder, meta)
-    run.kinds = dict(zip(checked.entries, checked.kinds, strict=True))
-    run.invalid, run.skipped = checked.invalid, checked.skipped
+    run.kinds, run.invalid, run.skipped = checked.kinds, checked.invalid, checked.skipped
     run.save()
     return run
 
@@ -163,52 +169,24 @@ class _Checked:
 
     known: Entries
     entries: Entries = field(default_factory=dict)
-    kinds: list[Kind] = field(default_factory=list)
+    kinds: dict[Key, Kind] = field(default_factory=dict)
     invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
     skipped: int = 0  # rows without a readable id or task, or with an id that stands earlier
     rows: BinaryIO | None = None
-    _lines: dict[str, int | None] = field(default_factory=dict)
 
-    def add(self, row: Row, content: bytes | None, signature: int) -> None:
-        if row.id is None or row.task is None or self._lines.setdefault(row.id, row.line) != row.line:
-            self.skipped += 1
-            return
-        position = len(self.entries)
-        if row.problems:
-            reasons = "; ".join(str(problem) for problem in row.problems[:3])
-            self.invalid[position] = ("invalid_stimulus", reasons)
-        hash_of_content = 0 if content is None else int.from_bytes(content[:8], "big") or 1
-        self.entries[row.task, row.id] = hash_of_content, signature
-        fields = orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus)
-        self.kinds.append(kind_of(fields))
-        if self.rows is not None:
-            self.rows.write((row.canonical or row.raw) + b"\n")
-
-    def known_content(self, task: str, id: str, signature: int) -> bytes | None:
-        """The content of a row whose files have the size and time that they had when they were read."""
-        content, before = self.known.get((task, id), (0, 0))
-        return content.to_bytes(8, "big") if signature and content and before == signature else None
-
-    def sha256(self) -> str:
-        """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
-        digest = hashlib.sha256()
-        for pair in sorted((_id_hash(id), content) for (_, id), (content, _) in self.entries.items()):
-            digest.update(struct.pack(">QQ", *pair))
-        return digest.hexdigest()
-
-
-def _id_hash(id: str) -> int:
-    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
-
-
-def _check_into(
-    path: Path, source: Path, task: str | None, choose: Choose, checked: _Checked, skip_invalid: bool
-) -> None:
-    """Check the set and write its rows to ``path``. Raises InputError for problems that may not be skipped."""
-    with replacing(path) as checked.rows:
-        result = check_set(
-            source, task=task, choose=choose, hash_images=True, on_row=checked.add, known=checked.known_content
-        )
+    def add_all(
+        self,
+        source: Path,
+        *,
+        task: str | None = None,
+        choose: Choose | None = None,
+        root: Path | None = None,
+        skip_invalid: bool,
+    ) -> None:
+        """Check and add the rows of a set. Raises InputError for problems that may not be skipped."""
+        rows = read_rows(source, task, choose=choose, root=root)
+        result = check_rows(rows, hash_images=True, on_row=self._add, known=self._known_content)
+        self.skipped += result.duplicates
         if result.total_problems and not skip_invalid:
             problems = [*dict.fromkeys(result.problems)]  # a picture's are the same in every task
             total = result.total_problems - len(result.problems) + len(problems)
@@ -217,48 +195,52 @@ def _check_into(
                 problems,
             )
 
+    def _add(self, row: Row, content: bytes | None, signature: int) -> None:
+        if row.id is None or row.task is None:
+            self.skipped += 1
+            return
+        if row.problems:
+            reasons = "; ".join(str(problem) for problem in row.problems[:3])
+            self.invalid[len(self.entries)] = ("invalid_stimulus", reasons)
+        key = row.task, row.id
+        self.entries[key] = UNREAD if content is None else content[:8].hex(), signature
+        self.kinds[key] = kind_of(orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus))
+        if self.rows is not None:
+            self.rows.write((row.canonical or row.raw) + b"\n")
 
-def _save_index(folder: Path, checked: _Checked) -> None:
-    """Write the index, with the size of ``stimuli.jsonl``, which tells whether the two belong together."""
-    kinds = {kind: number for number, kind in enumerate(dict.fromkeys(checked.kinds))}
-    size = (folder / "stimuli.jsonl").stat().st_size
-    with replacing(folder / "stimuli.index") as file:
-        file.write(INDEX + orjson.dumps([len(checked.entries), size, list(kinds)]) + b"\n")
-        file.write(array("Q", (_id_hash(id) for _, id in checked.entries)).tobytes())
-        file.write(array("Q", (content for content, _ in checked.entries.values())).tobytes())
-        file.write(array("Q", (signature for _, signature in checked.entries.values())).tobytes())
-        file.write(bytes(kinds[kind] for kind in checked.kinds))
+    def _known_content(self, task: str, id: str, signature: int) -> bytes | None:
+        """The content of a row whose files have the size and time that they had when they were read."""
+        content, before = self.known.get((task, id), (UNREAD, 0))
+        return bytes.fromhex(content) if content != UNREAD and before == signature else None
+
+    def sha256(self) -> str:
+        """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
+        pairs = (
+            hashlib.sha256(id.encode()).digest()[:8] + bytes.fromhex(content)
+            for (_, id), (content, _) in self.entries.items()
+        )
+        return hashlib.sha256(b"".join(sorted(pairs))).hexdigest()
 
 
 def _load_index(folder: Path) -> Entries | None:
-    """The entries of a run's set by its index; None if there is none that belongs to ``stimuli.jsonl``."""
+    """The entries of a run's set; None if there is no index that can be read."""
     try:
-        with (folder / "stimuli.index").open("rb") as file:
-            if file.readline() != INDEX:
-                return None
-            number, size, _ = orjson.loads(file.readline())
-            if size != (folder / "stimuli.jsonl").stat().st_size:
-                return None
-            numbers = array("Q")
-            numbers.fromfile(file, 3 * number)
-        hashes, contents, signatures = numbers[:number], numbers[number : 2 * number], numbers[2 * number :]
-        keys = [(row["task"], row["id"]) for row in Run(folder).stimuli()]
-    except (OSError, EOFError, ValueError, TypeError, KeyError, InputError):
+        form, _, entries = (folder / "stimuli.index").read_bytes().partition(b"\n")
+        if form != INDEX:
+            return None
+        return {(task, id): (content, signature) for (task, id), (content, signature) in orjson.loads(entries)}
+    except (OSError, ValueError, TypeError):
         return None
-    if [_id_hash(id) for _, id in keys] != hashes.tolist():
-        return None
-    return dict(zip(keys, zip(contents, signatures, strict=True), strict=True))
 
 
 def _rebuild_index(folder: Path, root: Path) -> Entries:
     """The entries of a folder without an index, from its rows and the images where they were. Raises InputError."""
     source, checked = folder / "stimuli.jsonl", _Checked(known={})
-    result = check_set(source, root=root, hash_images=True, on_row=checked.add)
+    checked.add_all(source, root=root, skip_invalid=True)
     if checked.skipped:
         raise InputError(
             f"{source} is damaged, and this is not the set that the run was made from: give that set, or choose "
-            "another --out",
-            result.problems,
+            "another --out"
         )
     return checked.entries
 
@@ -270,10 +252,10 @@ def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
     path = str(folder / "stimuli.jsonl")
     for line, (key, (content, signature)) in enumerate(old.items(), start=1):
         now = new.get(key)
-        if now is None or (content and now[0] and content != now[0]):
+        if now is None or (UNREAD not in (content, now[0]) and content != now[0]):
             what = "is missing from the set" if now is None else "has changed since the run began"
             problems.append(Problem(path, line, key[1], what))
-        elif not now[0]:
+        elif now[0] == UNREAD:
             new[key] = content, signature
     if problems:
         changed = count(len(problems), "stimulus", "stimuli")
@@ -313,12 +295,3 @@ def _same_seed_and_agents(
             problems.append(Problem(where, None, f"agents.{name}", difference(before, entry)))
     if problems:
         raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
-
-
-def _note_agents(folder: Path, meta: dict[str, Any], described: Mapping[str, dict[str, Any]], samples: int) -> None:
-    for name, entry in described.items():
-        kept = meta["agents"].get(name)
-        if kept is None or not _has_begun(folder, name):
-            kept = meta["agents"][name] = {**entry, "samples": samples}
-        kept["samples"] = max(samples, kept.get("samples", 1))
-    meta["samples"] = max(samples, meta["samples"])

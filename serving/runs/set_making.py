@@ -19,11 +19,11 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, Valida
 
 from agents.errors import InputError, Problem
 from serving.runs.atomic_files import replacing
-from serving.runs.checking import check_set, print_report
+from serving.runs.checking import check_rows, print_report
 from serving.runs.import_forms import read_bytes, searched_for, task_of_file
 from serving.runs.output_paths import make_parent, refuse_existing
 from serving.runs.row_problems import as_problems, count, repeated_ids, shown, strict_json
-from serving.runs.stimulus_set import SUFFIXES, image_names
+from serving.runs.stimulus_set import SUFFIXES, image_names, read_rows
 
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
 
@@ -83,7 +83,7 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         if not file.tell():
             raise InputError(f"{source}: there is no stimulus in it")
-    return print_report(check_set(out))
+    return print_report(check_rows(read_rows(out)))
 
 
 def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> Iterator[Row]:

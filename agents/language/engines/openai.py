@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from agents.contract import NO_ANSWER, Address
+from agents.contract import Address
 from agents.errors import AnswerError
-from agents.language.engines.clients import ClientSettings, ServerEngine, ServerReply, ServerText
+from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
 from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
 
 
@@ -19,7 +19,7 @@ class ServerSettings(ClientSettings):
 
     base_url: Address = "https://api.openai.com/v1"
     """The server's address up to and including the version, as in http://localhost:8000/v1."""
-    key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)] = "OPENAI_API_KEY"
+    key_variable: KeyVariable = "OPENAI_API_KEY"
     """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
 
 

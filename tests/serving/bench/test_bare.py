@@ -19,7 +19,8 @@ from agents import catalogue
 from agents.stimuli import TASKS
 from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, Setup, Tally, Window
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
+from serving.runs.stimulus_set import read_rows
 from serving.scheduling import machine
 from serving.scheduling.worker import BatchReply, PackedReply
 
@@ -35,7 +36,7 @@ def test_made_stimuli_are_sound_and_always_the_same(kind: Any, tmp_path: Path) -
         path = made_stimuli.write(tmp_path / name / "set.jsonl", *kind, 9)
         written.append({file.name: file.read_bytes() for file in (tmp_path / name).rglob("*.*")})
     assert written[0] == written[1]
-    assert list(check_set(path, deep=True).problems) == []
+    assert list(check_rows(read_rows(path), deep=True).problems) == []
     stimuli = made_stimuli.read(path)
     assert len({stimulus.id for stimulus in stimuli}) == 9
     assert made_stimuli.options(stimuli[1]) == ({"speaker": "B", "turn": 0} if kind[0] == "conversation" else {})

@@ -15,14 +15,19 @@ from PIL import Image as PILImage
 
 from agents.images import Image
 from serving.cli import main
-from serving.runs.checking import CheckResult, check_set, print_report
+from serving.runs.checking import CheckResult, check_rows, print_report
 from serving.runs.set_rows import Row
+from serving.runs.stimulus_set import read_rows
 
 
 def write(folder: Path, rows: list[Any], name: str = "set.jsonl") -> Path:
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     (folder / name).write_text("\n".join(lines) + "\n")
     return folder / name
+
+
+def check_set(path: Path, task: str | None = None, **options: Any) -> CheckResult:
+    return check_rows(read_rows(path, task), **options)
 
 
 def word(id: str, cue: str = "cat") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from PIL import Image
 from agents.errors import InputError
 from serving import answer
 from serving.cli import main
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
 from serving.runs.set_rows import Row
 from serving.runs.stimulus_set import read_rows
 
@@ -81,7 +81,7 @@ def test_a_name_that_comes_again_is_no_id_whatever_the_order(tmp_path: Path) -> 
     turned = good(as_csv(tmp_path / "b.csv", rows[::-1]))
     assert [row.id for row in turned] == [ids[2.5], "sea", ids[1.5]]
     assert [record.stimulus for record in answer("null", rows)] == [ids[1.5], "sea", ids[2.5]]
-    assert check_set(as_csv(tmp_path / "c.csv", [*rows, rows[0]])).duplicates == 1
+    assert check_rows(read_rows(as_csv(tmp_path / "c.csv", [*rows, rows[0]]))).duplicates == 1
 
 
 NAMED = [
@@ -108,7 +108,7 @@ def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path, p
     assert [(row.line, row.task) for row in rows] == [
         (2, "color_estimation"), (2, "image_captioning"), (3, "word_association"), (4, "conversation")
     ]  # fmt: skip
-    assert check_set(tmp_path / "mixed.csv", choose=lambda tasks: tasks[:2]).total_problems == 0
+    assert check_rows(read_rows(tmp_path / "mixed.csv", choose=lambda tasks: tasks[:2])).total_problems == 0
     (tmp_path / "pics.csv").write_text("image,age\npics/a.png,1\npics/b.png,2\n")
     for material in (pictures, tmp_path / "pics.csv"):
         run = tmp_path / f"run-{material.name}"

@@ -241,15 +241,11 @@ class LanguageJudge(EngineAgent[J]):
 
     def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
-        return self._judged(stimulus, draw, text.record() if isinstance(text, ServerText) else about)
-
-    def _judged(self, stimulus: Pictured, draw: Draw, about: Mapping[str, Any]) -> Reply:
-        """The verdict in a text, or why there is none; the text and its finish are in ``about``."""
         order = [member.id for member in self.question(stimulus, draw).trials]
-        text, finish = about["text"], about["finish"]
-        answer = None if finish == "filtered" else self._read(stimulus.trial, order, text, finish)
-        raw = {**about, "attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
-        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text, finish)), raw)
+        answer = None if text.finish == "filtered" else self._read(stimulus.trial, order, text.text, text.finish)
+        raw = text.record() if isinstance(text, ServerText) else about
+        raw |= {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
+        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text.text, text.finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
         any_case, is_cut = self.settings.any_case, finish == "length"
@@ -318,18 +314,9 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
             self.judges = TASKS
 
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        if not self.settings.grid:
-            return super().respond(batch, draws)
-        questions = [self.question(prepared, draw) for prepared, draw in zip(batch, draws, strict=True)]
-        first = {question.key: at for at, question in reversed(list(enumerate(questions)))}
-        new = {key: at for key, at in first.items() if key not in self._replies}
-        seeded = [replace(draws[at], seed=questions[at].seed) for at in new.values()]
-        answers = super().respond([batch[at] for at in new.values()], seeded)
-        self._replies.update(zip(new, answers, strict=True))
-        return [
-            reply if isinstance(reply := self._replies[key], Exception) else self._judged(prepared, draw, reply.raw)
-            for prepared, draw, key in zip(batch, draws, [question.key for question in questions], strict=True)
-        ]
+        """Trials of a grid's group have the same prompt and seed, and so the same text."""
+        seeds = [self.question(prepared, draw).seed for prepared, draw in zip(batch, draws, strict=True)]
+        return super().respond(batch, [replace(draw, seed=seed) for draw, seed in zip(draws, seeds, strict=True)])
 
 
 def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:

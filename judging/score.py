@@ -16,7 +16,7 @@ from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
 from judging.ledger import Settings, Worth, ledger
-from judging.measures import ALL, Score, summarize, why_missing
+from judging.measures import ALL, Score, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.score_page import figures, methods, page
@@ -238,7 +238,7 @@ def _print(scores: Scores) -> None:
     rows = [row for row in scores.scores if row.agent != ALL or agents[row.task, row.judge] > 2]
     view = {"task": "task", "judge": "judge", "agent": "name", "p(H|H)": "p_human.value", "p(M|M)": "p_machine.value",
             "detectability": "detectability", "d'": "dprime.value", "c": "criterion.value"}  # fmt: skip
-    if any(why_missing(row) for row in rows):
+    if any(row.missing for row in rows):
         view["missing"] = "missing"
     Table(rows).grid(view).print()
     if scores.pairs is not None:

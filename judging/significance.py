@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.tables import Table
-from judging.verdicts import SAID, by_judge
+from judging.verdicts import SAID, by_judge, verdicts_by_judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -357,13 +357,6 @@ class Agreement:
     trials_of_all: int
     fleiss: float | None
     alpha: float | None
-
-
-def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What each judge (column) took each trial (row) for: 0 human, 1 machine, NaN without a verdict; first samples."""
-    judged = verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
-    is_machine = judged.assign(is_machine=(judged["verdict"] == "machine").astype(float))
-    return is_machine.pivot(index="trial", columns="judge", values="is_machine")
 
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:

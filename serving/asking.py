@@ -28,7 +28,6 @@ from typing import Any, Self, TypeVar, get_args
 import orjson
 from rich.text import Text
 
-from agents.answers import BY_TASK, ConversationAnswer, ObjectAnswer, ScanpathAnswer
 from agents.errors import InputError, printable
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
@@ -365,27 +364,10 @@ def ask(options: argparse.Namespace) -> int:
 
 def _print(records: Records) -> None:
     if len(records) == 1:
-        print("\n".join(map(printable, _lines(records[0]))))
+        print("\n".join(map(printable, records[0].text().splitlines())))
         return
     table = plain_table("stimulus", "agent", "answer")
     for record in records:
-        text = "\n".join(map(printable, _lines(record)))
+        text = "\n".join(map(printable, record.text().splitlines()))
         table.add_row(Text(printable(record.stimulus)), record.agent, Text(text))
     print_table(table)
-
-
-def _lines(record: TypedRecord) -> list[str]:
-    if record.status == "failed" and record.error is not None:
-        return [f"failed: {record.error.code}: {record.error.message}"]
-    match record.answer:
-        case ObjectAnswer() as objects:
-            return [", ".join(objects.labels)]
-        case ScanpathAnswer() as path:
-            return [" ".join(f"{x:g},{y:g}" for x, y in path.fixations)]
-        case ConversationAnswer() as talk:
-            return [f"{message.speaker}: {message.text}" for message in talk.messages]
-        case None:
-            return [f"{record.status}: no answer"]
-        case answer:  # its first field is a text
-            text = str(getattr(answer, next(iter(BY_TASK[record.task].model_fields))))
-            return [text if record.status == "ok" else f"{text} ({record.status})"]

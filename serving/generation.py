@@ -125,9 +125,8 @@ class Generation:
         try:
             with self.progress:
                 if not self.here:
-                    self.progress.waits_for("starting Ray")
-                await started(self.cluster.start(self.progress.waits_for), take_signals)
-                self.progress.waits_for("")
+                    self.progress.tell("starting Ray")
+                await started(self.cluster.start(self.progress.tell), take_signals)
                 self.started = True
                 machine.freeze()
                 self.pool = self._make_pool()

@@ -10,8 +10,7 @@ import asyncio
 import hashlib
 import random
 import secrets
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import orjson
 
 from agents.errors import InputError
 from judging.study.events import (
-    ASKED,
     EVENTS,
     PERSONAL,
     Judge,
@@ -44,13 +42,12 @@ from judging.study.materials import (
 )
 from judging.study.page_answers import BadAnswer, panel_id, read_questions
 from judging.study.pool import TrialPool
-from judging.study.settings import JudgesSettings, OnlineSettings, kept_settings, read_settings, source_of
+from judging.study.settings import JudgesSettings, OnlineSettings, read_settings
 from serving.runs.store import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 INTERVAL = 0.01  # seconds in which verdicts are collected into a single write
-EARLY = 0.1  # seconds by which a browser's clock may be ahead in a trial
 
 
 class Refused(Exception):
@@ -64,7 +61,7 @@ class Refused(Exception):
 def material_of(folder: Path) -> Material:
     """What the study in ``folder`` shows. Raises InputError."""
     settings = read_settings(folder)
-    source = source_of(folder, settings)
+    source = (folder / settings.source).resolve()
     if isinstance(settings, OnlineSettings):
         return OnlineMaterial(settings, source)
     if isinstance(settings, JudgesSettings):
@@ -88,14 +85,13 @@ class Study:
         self._writer: asyncio.Task[None] | None = None
         known = read_personal(folder).items()
         self._workers: dict[str, str] = {code: about["worker"] for code, about in known if "worker" in about}
-        self._turned: dict[str, float] = {}  # when each judge's step became the next, as far as this server knows
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(f"{folder}: the people of this study began with {began_with}")
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
         self.lobby = self._lobby()
-        kept = kept_settings(self.settings)
+        kept = self.settings.model_dump(mode="json", by_alias=True, exclude={"texts"})
         self._begin = {"event": "settings", "at": now(), "settings": kept, "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
@@ -147,8 +143,12 @@ class Study:
         personal = hashed(link) if link and settings.entry == "links" else None
         if settings.entry == "links" and personal not in read_links(self.folder):
             raise Refused("no_link")
-        by_worker = {name: code for code, name in self._workers.items() if code in self.state.judges}
-        judge = self.state.by_link.get(personal or "") or self.state.judges.get(by_worker.get(worker, ""))
+        known = [
+            judge
+            for code, judge in self.state.judges.items()
+            if (personal and judge.link == personal) or (worker and self._workers.get(code) == worker)
+        ]
+        judge = known[0] if known else None
         if judge is not None:
             self._note({"event": "session", "judge": judge.code, "at": now(), "session": hashed(token)})
             await self.loaded(judge)
@@ -191,22 +191,10 @@ class Study:
         return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
-        """The judge's page was loaded again: they go on, begin anew or are shut out, as the settings say.
-
-        Who has seen too much for a new list goes on.
-        """
-        policy = self.settings.judges.reload
-        at_it = judge.current is not None and judge.has_judged()
+        """The judge's page was loaded again: they go on, or are shut out, as the settings say."""
         self._note({"event": "loaded", "judge": judge.code, "at": now()})
-        if policy == "block" and at_it:
+        if self.settings.judges.reload == "block" and judge.current is not None and judge.counted(judge.step):
             self._note({"event": "blocked", "judge": judge.code, "at": now()})
-        elif policy == "restart" and at_it:
-            had = [step for steps, answers in judge.attempts() for step in steps[: len(answers) + 1]]
-            steps = self._steps({self.material.stimulus_of(step) for step in had if step["kind"] in ASKED})
-            kinds = [step["kind"] for step in judge.steps]
-            if [step["kind"] for step in steps] == kinds:
-                first = next(at for at, kind in enumerate(kinds) if kind in ASKED)
-                self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
         await self._written()
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
@@ -223,10 +211,6 @@ class Study:
             raise Refused("not_yet")
         if self.state.closed:
             raise Refused("closed")
-        if current["kind"] == "trial" and at is None and isinstance(self.settings, JudgesSettings):
-            least = self.settings.trials.seconds_before - EARLY
-            if time.monotonic() - self._turned.get(judge.code, float("-inf")) < least:
-                raise BadAnswer("came sooner than a page lets anybody answer")
         event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
         try:
             kept, personal = self.checked(judge, current, answer)
@@ -236,7 +220,6 @@ class Study:
             raise
         self._personal(judge.code, personal)
         self._note(event | kept)
-        self._turned[judge.code] = time.monotonic()
         await self._written()
         return True
 
@@ -290,13 +273,13 @@ class Study:
 
     # lists
 
-    def _steps(self, known: Collection[str] = ()) -> list[Step]:
+    def _steps(self) -> list[Step]:
         settings, chance = self.settings, random.Random(secrets.token_bytes(16))
         before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
         before += [{"kind": "questions"}] if settings.questions.before else []
         after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
         seen = count_pages(self.state.judges.values(), self.away())
-        return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance, known), *after]
+        return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance), *after]
 
     def away(self) -> set[str]:
         """Judges who have stayed away: their trials go to others."""

@@ -107,7 +107,7 @@ def create_app(
         judge = _judge(study, request)
         body = await _body(request)
         number = _number(body, "step", least=0)
-        if body.get("list", judge.list) != judge.list:  # of a tab that was left open
+        if body.get("list", judge.code) != judge.code:  # of a tab that was left open
             raise Refused("not_yet")
         step = judge.steps[number] if number < len(judge.steps) else None
         try:
@@ -137,9 +137,9 @@ def create_app(
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
         judge = _judge(study, request)
-        if judge.list not in media:
-            media[judge.list] = media_of(study, judge)
-        path = media[judge.list].get(name)
+        if judge.code not in media:
+            media[judge.code] = media_of(study, judge)
+        path = media[judge.code].get(name)
         if path is None:
             raise ApiError(404, "not_found", "there is no such file")
         kind = TYPES.get(name.rpartition(".")[2], "octet-stream")
@@ -167,12 +167,13 @@ def create_app(
 
 
 async def _on_known(request: Request, error: Exception) -> Response:
-    status, code, message = 503, "unavailable", "nothing can be written"  # the page keeps its answer and tries again
+    known = ApiError(503, "unavailable", "nothing can be written")  # the page keeps its answer and tries again
     if isinstance(error, Refused):
-        (status, message), code = REFUSALS[error.why], error.why
+        status, message = REFUSALS[error.why]
+        known = ApiError(status, error.why, message)
     elif isinstance(error, BadAnswer):
-        status, code, message = 422, "invalid_request", str(error)
-    return ApiError(status, code, message).response(request_id(request))
+        known = ApiError(422, "invalid_request", str(error))
+    return known.response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import ClusterError
+from serving.scheduling.recovery import one_line
 
 PREFIX = "turinglike-"  # of the private folders
 LONGEST = 18  # characters of the folder that they stand in; a socket's path has at most 107
@@ -222,8 +223,7 @@ def main(options: dict[str, Any]) -> None:
     try:
         ray.init(address="local", job_config=job_config(), log_to_driver=False, configure_logging=False, **options)
     except Exception as error:
-        reason = str(error).strip().splitlines()
-        send(error=reason[0] if reason else type(error).__name__)
+        send(error=one_line(error))
         os._exit(1)
     started.set()
     send(address=ray.get_runtime_context().gcs_address)

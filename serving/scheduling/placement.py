@@ -234,17 +234,12 @@ class Admission:
         return sum(place.node == node for places in self.places.values() for place in places)
 
     def device_limit(self, agent: str, place: Place) -> int:
-        """Bytes of a GPU that a replica in its place may take: beside what it needs, its part of what nobody else is to
-        have there."""
+        """Bytes of a GPU that a replica in its place may take: what it needs, and where all agents fit at once its part
+        of what is left."""
         need, gpu_memory = self.needs[agent], self.nodes[place.node].gpu_memory
         if need.devices > 1:
             return gpu_memory
-        replicas = {name: places.count(place) for name, places in self.places.items()}
-        if self._all_fit:
-            declared = sum(count * self.needs[name].device_memory for name, count in replicas.items())
-            return gpu_memory * need.device_memory // declared
-        left = gpu_memory - replicas[agent] * need.device_memory
-        others = (other for other in self.needs.values() if other.agent != agent and other.devices == 1)
-        if any(0 < other.device_memory <= left for other in others):
+        if not self._all_fit:
             return need.device_memory
-        return gpu_memory // replicas[agent]
+        declared = sum(self.needs[name].device_memory * places.count(place) for name, places in self.places.items())
+        return gpu_memory * need.device_memory // declared

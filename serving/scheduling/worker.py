@@ -95,7 +95,6 @@ class Worker:
     limit: int = field(init=False, default=1 << 30)
     _preparers: ThreadPoolExecutor = field(init=False)
     _device: ThreadPoolExecutor = field(init=False)
-    _large: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self.agent = self.spec.entry.make(self.spec.settings)
@@ -144,32 +143,31 @@ class Worker:
         """Reply to each request of a batch, in order (to a single one, for an engine that batches by itself).
 
         ``listeners`` are called from other threads. A batch whose pictures would take too much memory is answered in
-        parts, and beside no other such batch; what gets no memory beside others comes again alone, after them. Raises
-        FatalDeviceError.
+        parts; what gets no memory beside others comes again alone, after them. Raises FatalDeviceError.
         """
         if self.agent.continuous():
             return await self._answer_one(batch[0], listeners.get(0))
-        parts, size = deque([list(range(len(batch)))]), 0
+        parts = deque([list(range(len(batch)))])
         if any(b'"image":' in row for row, *_ in batch):
-            parts, size = await asyncio.get_running_loop().run_in_executor(self._preparers, self._parts, batch)
-        async with self._large if size > MOST_DECODED // 2 else contextlib.nullcontext():
-            total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
-            while parts:
-                places = parts.popleft()
-                reply = await self._answer_part(
-                    [batch[place] for place in places], [listeners.get(place) for place in places]
-                )
-                for place, packed in zip(places, reply.replies, strict=True):
-                    total.replies[place] = packed
-                    if packed[0] == "out_of_memory" and len(places) > 1:
-                        parts.append([place])
-                total.responding += reply.responding
-                total.size = max(total.size, reply.size)
-                total.limit = reply.limit or total.limit
-            return total
+            parts = await asyncio.get_running_loop().run_in_executor(self._preparers, self._parts, batch)
+        total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
+        while parts:
+            places = parts.popleft()
+            reply = await self._answer_part(
+                [batch[place] for place in places], [listeners.get(place) for place in places]
+            )
+            for place, packed in zip(places, reply.replies, strict=True):
+                total.replies[place] = packed
+                if packed[0] == "out_of_memory" and len(places) > 1:
+                    parts.append([place])
+            total.responding += reply.responding
+            total.size = max(total.size, reply.size)
+            total.limit = reply.limit or total.limit
+        return total
 
     async def _answer_part(self, batch: Sequence[PackedRequest], listeners: Sequence[Listener | None]) -> BatchReply:
-        keys = _keys(batch)
+        # Images of requests have no names of their own: two rows that read the same need not show the same.
+        keys = [(row, id(files) if files else None) for row, files, *_ in batch]
         distinct = dict(zip(keys, batch, strict=True))
         prepared = dict(zip(distinct, await self._prepare_all(list(distinct.values())), strict=True))
         items = [
@@ -178,23 +176,18 @@ class Worker:
         ]
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
-    def _parts(self, batch: Sequence[PackedRequest]) -> tuple[deque[list[int]], int]:
-        """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes, and the bytes
-        of all."""
+    def _parts(self, batch: Sequence[PackedRequest]) -> deque[list[int]]:
+        """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes."""
         parts: deque[list[int]] = deque([[]])
-        part_of: dict[Any, list[int]] = {}
-        left, total = MOST_DECODED, 0
-        for place, (key, (row, files, *_)) in enumerate(zip(_keys(batch), batch, strict=True)):
-            if key not in part_of:
-                size = self._decoded_size(row, files)
-                if size > left and parts[-1]:
-                    parts.append([])
-                    left = MOST_DECODED
-                part_of[key] = parts[-1]
-                left -= size
-                total += size
-            part_of[key].append(place)
-        return parts, total
+        left = MOST_DECODED
+        for place, (row, files, *_) in enumerate(batch):
+            size = self._decoded_size(row, files)
+            if size > left and parts[-1]:
+                parts.append([])
+                left = MOST_DECODED
+            parts[-1].append(place)
+            left -= size
+        return parts
 
     def _decoded_size(self, row: bytes, files: Mapping[str, bytes] | None) -> int:
         size = 0
@@ -291,11 +284,6 @@ class Worker:
         if len(replies) != len(batch):
             return AnswerError("bad_agent", f"{len(replies)} replies to a batch of {len(batch)}")
         return replies
-
-
-def _keys(batch: Sequence[PackedRequest]) -> list[Any]:
-    # Images of requests have no names of their own: two rows that read the same need not show the same.
-    return [(row, id(files) if files else None) for row, files, *_ in batch]
 
 
 def _draw(request: PackedRequest, listener: Listener | None) -> Draw:

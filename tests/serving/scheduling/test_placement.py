@@ -130,7 +130,6 @@ async def nothing(agent: str) -> None:
         ([Need("a", GIB, 30 * GIB, 8), Need("b", GIB, 10 * GIB, 8)], [60, 20]),
         # They take turns: what another is to have later is not taken now.
         ([Need("a", GIB, 50 * GIB, 8), Need("b", GIB, 30 * GIB, 8), Need("c", GIB, 40 * GIB, 8)], [50, 30]),
-        ([Need("a", GIB, 50 * GIB, 8), Need("b", GIB, 60 * GIB, 8)], [80]),
         ([Need("large", GIB, 60 * GIB, devices=4)], [80]),
     ],
 )

@@ -20,7 +20,7 @@ from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.row_problems import count
-from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, repeated_names, without_nested
+from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, without_nested
 from serving.runs.stimulus_set import present, read_rows
 
 TasksByAgent = Mapping[str, Sequence[str]]
@@ -145,15 +145,11 @@ def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
 
 def _rows(checked: CheckedStimuli, rows: Iterable[Any], task: str | None, tasks: TasksByAgent) -> Iterator[Row]:
     reader = RowReader(checked.where, Path(checked.root), task, chosen_by(tasks), checked.files)
-    filled: list[dict[str, Any]] = []
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
         fields = present(_fields(row))
         for name in IMAGES:
             if name in fields:
                 fields[name] = _image_name(fields[name], checked.files)
-        filled.append(fields)
-    reader.repeated = repeated_names(filled)
-    for number, fields in enumerate(filled, start=1):
         yield from reader.from_values(fields, number, unnamed="id" not in fields)
 
 

@@ -53,8 +53,6 @@ def import_files(
         raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
     if responses and task != "judgement":
         raise InputError("--responses are for verdicts: give --task judgement too")
-    if not paths:
-        raise InputError("there is nothing to import: give a file")
     sources: list[Source] = []
     problems: list[Problem] = []
     for path in dict.fromkeys(map(Path, paths)):
@@ -129,8 +127,7 @@ def _earlier_sources(path: Path) -> Rows:
         return []
     except (orjson.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    is_ours = isinstance(about, dict) and not schema_mismatch(about.get("schema"), IMPORT)
-    if not is_ours or not isinstance(about.get("sources"), list):
+    if not isinstance(about, dict) or schema_mismatch(about.get("schema"), IMPORT):
         raise InputError(f"{path} is not of this version ({IMPORT})")
     return list(about["sources"])
 

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -20,9 +19,9 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, Valida
 from agents.errors import InputError, Problem
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_rows, print_report
-from serving.runs.import_forms import read_bytes, searched_for, task_of_file
+from serving.runs.import_forms import parse_json, read_bytes, searched_for, task_of_file
 from serving.runs.output_paths import make_parent, refuse_existing
-from serving.runs.row_problems import as_problems, count, repeated_ids, shown, strict_json
+from serving.runs.row_problems import as_problems, count, repeated_ids, shown
 from serving.runs.stimulus_set import SUFFIXES, image_names, read_rows
 
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
@@ -31,8 +30,6 @@ Row = dict[str, Any]
 
 
 class _Image(BaseModel):
-    """A picture of COCO's or nocaps's."""
-
     id: StrictInt
     file_name: StrictStr
     domain: Literal["in-domain", "near-domain", "out-domain"] | None = None
@@ -50,16 +47,12 @@ class _Category(BaseModel):
 
 
 class _Coco(BaseModel):
-    """COCO's annotations, as far as a set needs them."""
-
     images: list[_Image]
     annotations: list[_Annotation] = Field(default_factory=list)
     categories: list[_Category] = Field(default_factory=list)
 
 
 class _Search(BaseModel):
-    """An entry of COCO-Search18's list."""
-
     name: StrictStr
     task: StrictStr | None = None
     condition: StrictStr | None = None
@@ -88,11 +81,9 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
 
 def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> Iterator[Row]:
     try:
-        content = strict_json(read_bytes(source))
+        content = parse_json(read_bytes(source))
     except InputError as error:
         raise InputError(f"{source} {error}") from None
-    except ValueError as error:
-        raise InputError(f"{source}: is not JSON in UTF-8: {error}") from None
     is_of_benchmark = (
         isinstance(content, dict)
         and "images" not in content
@@ -124,9 +115,9 @@ def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
     ending. A picture that is not there keeps its name. Raises InputError where several could be meant."""
     by_stem: dict[str, list[str]] = {}
     for file in image_names(images):
-        if "/" not in file:
-            by_stem.setdefault(os.path.splitext(file)[0], []).append(file)
+        by_stem.setdefault(os.path.splitext(file)[0], []).append(file)
     files: dict[str, str] = {}
+    names_of: dict[str, list[str]] = {}
     problems: list[Problem] = []
     for name in names:
         stem, ending = os.path.splitext(name)
@@ -136,10 +127,11 @@ def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
         if len(fitting) > 1:
             problems.append(Problem(str(images), None, shown(name), f"may be any of {', '.join(fitting)}"))
         files[name] = fitting[0] if fitting else name
-    for file, number in Counter(files.values()).items():
-        if number > 1:
-            same = shown(", ".join(name for name in files if files[name] == file))
-            problems.append(Problem(str(images), None, file, f"would be the picture of {same}"))
+        names_of.setdefault(files[name], []).append(name)
+    for file, several in names_of.items():
+        if len(several) > 1:
+            message = f"would be the picture of {shown(', '.join(several))}"
+            problems.append(Problem(str(images), None, file, message))
     if problems:
         raise InputError(f"{images}: the pictures have no names of their own", problems)
     return files
@@ -187,10 +179,10 @@ def _searches(entries: list[_Search], place: str, images: Path, task: str | None
         folder = f"{entry.task}/" if (images / (entry.task or "") / entry.name).is_file() else ""
         row: Row = {"id": name, "task": "attention_prediction", "image": f"{place}/{folder}{entry.name}"}
         row |= {"dataset": "coco-search18"}
+        if target and entry.bbox is None:
+            without += 1
+            continue
         if target:
-            if entry.bbox is None:
-                without += 1
-                continue
             row |= {"mode": "search", "target_box": entry.bbox, "target_present": entry.condition == "present"}
             row |= {"meta": {"target": target}}
         rows[name] = row

@@ -4,8 +4,7 @@ mean: fields of a stimulus, entries of ``meta``, and the task of a row that name
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import starmap
@@ -23,7 +22,6 @@ from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_prob
 META = "meta."  # of the names of columns
 SIMPLE = (str, int, float, NoneType)
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
-NO_TASK = "is missing, and the columns do not say it: name the task with --task, or in a column `task`"
 ID_DIGITS = 16
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
@@ -69,25 +67,6 @@ def _tasks_of(fields: frozenset[str]) -> Sequence[str]:
     )
 
 
-def needed_field(task: str) -> str | None:
-    """The field without which no row of a task can be."""
-    return "image" if task in PICTURE_TASKS else "cue" if task == "word_association" else None
-
-
-def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool) -> list[FieldProblem]:
-    """The problems of a table's columns: those that every row needs and that are not there."""
-    if unprintable := [shown(name) for name in names if not name.isprintable()]:
-        return [(name, "is not printable text in UTF-8") for name in unprintable]
-    wanted = CONTENT if task is None else tuple(filter(None, [needed_field(task)]))
-    if task is not None and wanted and "task" not in names and wanted[0] not in names:
-        return [(wanted[0], "missing: there is no such column")]
-    if task is None and "task" not in names:
-        tasks = tasks_of(names) or [task for name in CONTENT if name in names for task in tasks_of([name])]
-        if not tasks or not (may_choose or len(tasks) == 1 or {"cue", "topic"} & {*names}):
-            return [("task", NO_TASK)]
-    return []
-
-
 def name_of(fields: Mapping[str, Any]) -> str | None:
     """The name of a row without an id: its picture, cue or topic."""
     for field in CONTENT:
@@ -97,17 +76,6 @@ def name_of(fields: Mapping[str, Any]) -> str | None:
             path = PurePath(text)
             return path.name if path.is_absolute() or ".." in path.parts else text
     return None
-
-
-def repeated_names(rows: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The names that several of the rows have; an id is a name, too."""
-    counts = Counter(row.get("id") or name_of(row) for row in rows)
-    return frozenset(name for name, number in counts.items() if isinstance(name, str) and number > 1)
-
-
-def may_repeat_names(names: Collection[str]) -> bool:
-    """Whether rows with these columns may have the same name and different contents."""
-    return "id" not in names and ("image" in names or len({*names} - {"task", ""}) > 1)
 
 
 @dataclass(slots=True)
@@ -133,7 +101,7 @@ class RowReader:
 
     ``task`` is for rows without a task, and no row may have another; ``choose`` says the tasks of a row whose
     fields several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an
-    unnamed row becomes its id, unless its name is among the ``repeated``.
+    unnamed row becomes its id.
     """
 
     def __init__(
@@ -147,7 +115,6 @@ class RowReader:
         self.where = where
         self.task = task
         self.choose = choose
-        self.repeated: Container[str] = frozenset()
         self._context = {"root": root, "files": files}
 
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
@@ -216,7 +183,7 @@ class RowReader:
             problems += [problem for problem in field_problems(error) if problem[0] not in known]
         else:
             if unnamed:
-                stimulus.id = fields["id"] = content_id(stimulus, self.repeated)
+                stimulus.id = fields["id"] = content_id(stimulus)
             if self.task not in (None, stimulus.task):
                 problems.append(("task", f"is {stimulus.task!r}, but --task says {self.task!r}"))
             if not problems:
@@ -232,18 +199,15 @@ class RowReader:
         return row
 
 
-def content_id(stimulus: Stimulus, repeated: Container[str] = frozenset()) -> str:
-    """An id for a stimulus without id: its picture, cue or topic; but 16 hex digits of the SHA-256 of its fields where
-    other rows have that name, too, and it is not all that this row has."""
+def content_id(stimulus: Stimulus) -> str:
+    """An id for a stimulus without id: its picture, cue or topic; where it has none that can be an id, 16 hex digits of
+    the SHA-256 of its fields."""
     fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
-    name = name_of(fields)
-    if name is not None and ([*fields.values()] == [name] or name not in repeated):
-        try:
-            return WordStimulus.model_validate({"id": name, "task": "word_association", "cue": "any"}).id
-        except ValidationError:  # it cannot be an id: with a backslash, say
-            pass
-    row = orjson.dumps({"task": stimulus.task, **fields}, option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
+    try:
+        return WordStimulus.model_validate({"id": name_of(fields), "task": "word_association", "cue": "any"}).id
+    except ValidationError:
+        row = orjson.dumps({"task": stimulus.task, **fields}, option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
 
 
 def without_nested(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -288,7 +252,7 @@ def _flat(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _not_json(name: str, value: Any) -> FieldProblem | None:
     try:
-        orjson.dumps(value)
+        orjson.dumps({name: value})
     except TypeError as error:
         return shown(name), f"must be text or a plain number ({error})"
     return None

@@ -21,16 +21,14 @@ from typing import Any
 from agents.errors import InputError, Problem, UnavailableError
 from agents.stimuli import IMAGES
 from serving.runs.csv_tables import read_table, repeated_columns, without_mark
+from serving.runs.row_problems import shown
 from serving.runs.set_rows import (
     META,
     PICTURE_TASKS,
     Choose,
     Row,
     RowReader,
-    header_problems,
     is_free,
-    may_repeat_names,
-    repeated_names,
     tasks_of,
     without_nested,
 )
@@ -118,8 +116,6 @@ def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:
 
 def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     names = column_names(path)
-    if may_repeat_names(names):
-        reader.repeated = repeated_names(table_rows(path))
     for number, row in enumerate(table_rows(path), start=1):
         if any(isinstance(row.get(name), dict) for name in IMAGES):
             advice = "write them to files, or give the rows to `answer` in Python"
@@ -155,8 +151,6 @@ def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     if not table.names:
         return
     names = _renamed(reader, table.line, table.names)
-    if may_repeat_names(table.names):
-        reader.repeated = repeated_names(cells for _, cells in table.rows)
     unnamed = "id" not in table.names
     bad = {line: tuple(problems) for line, problems in itertools.groupby(table.problems, attrgetter("line"))}
     rows = dict(table.rows)
@@ -180,7 +174,7 @@ def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[
     """The field of each column of a table. Raises InputError for a header that no set can have."""
     renamed = {name: META + name if is_free(name) else name for name in names}
     problems = repeated_columns([renamed[name] if name else "" for name in names])
-    problems += header_problems(names, reader.task, may_choose=reader.choose is not None)
+    problems += [(shown(name), "is not printable text in UTF-8") for name in names if not name.isprintable()]
     if problems:
         header = "the columns" if line is None else "the header (the first line, names with commas between them)"
         raise InputError(
@@ -190,37 +184,29 @@ def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[
     return renamed
 
 
-def image_names(folder: Path, above: tuple[tuple[int, int], ...] = ()) -> Iterator[str]:
-    """Names of pictures relative to ``folder``, at any depth, with "/" between the parts, sorted as full names.
+def image_names(folder: Path) -> list[str]:
+    """Names of pictures relative to ``folder``, at any depth, with "/" between the parts, sorted.
 
     Every name with a picture's suffix counts, apart from those that begin with a dot. Links to folders are followed,
-    but never in a circle: ``above`` are the device and number of the folders on the way. Raises InputError for a folder
-    that cannot be read.
+    but no folder is read twice. Raises InputError for a folder that cannot be read.
     """
-    try:
-        about = folder.stat()
-        here = (about.st_dev, about.st_ino)
-        if here in above:
-            return
-        with os.scandir(folder) as entries:
-            # A folder sorts as the names in it will.
-            names = sorted(entry.name + "/" * _is_folder(entry) for entry in entries if entry.name[0] != ".")
-    except OSError as error:
-        path = os.fsencode(folder).decode("utf-8", "backslashreplace")
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    for name in names:
-        if name.endswith("/"):
-            for inner in image_names(folder / name, (*above, here)):
-                yield name + inner
-        elif os.path.splitext(name)[1].lower() in SUFFIXES:
-            yield name
 
+    def refuse(error: OSError) -> None:
+        path = os.fsencode(error.filename).decode("utf-8", "backslashreplace")
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}")
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
-        return False
+    names: list[str] = []
+    seen = set[str]()
+    for path, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
+        if (real := os.path.realpath(path)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = [name for name in folders if name[0] != "."]
+        within = Path(path).relative_to(folder)
+        pictures = (name for name in files if name[0] != "." and os.path.splitext(name)[1].lower() in SUFFIXES)
+        names += [(within / name).as_posix() for name in pictures]
+    return sorted(names)
 
 
 # tables with types

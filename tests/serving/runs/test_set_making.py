@@ -97,15 +97,6 @@ def test_content_is_an_id_whatever_the_form(tmp_path: Path) -> None:
         b'{"id":"sun","task":"conversation","topic":"sun"}',
         b'{"id":"moon","task":"conversation","topic":"moon"}',
     ]
-    (tmp_path / "more.csv").write_text("cue,frequency\nsun,1.5\nsun,2.5\n")
-    pq.write_table(pa.table({"frequency": [1.5, 2.5], "cue": ["sun", "sun"]}), tmp_path / "more.parquet")
-    one, other = (
-        [row.id for row in read_rows(tmp_path / name, "word_association")] for name in ("more.csv", "more.parquet")
-    )
-    assert one == other
-    assert len({*one}) == 2
-    given = answer("null", [{"cue": "sun", "frequency": frequency} for frequency in (1.5, 2.5)])
-    assert [record.stimulus for record in given] == one
 
 
 def test_a_dataset_is_a_list_of_rows(tmp_path: Path) -> None:

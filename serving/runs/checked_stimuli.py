@@ -54,17 +54,16 @@ class CheckedStimuli:
 
     def add_all(self, rows: Iterator[Row]) -> None:
         """Check rows and keep them. Raises InputError with every problem."""
-
-        def keep(row: Row, *_: object) -> None:
-            if row.stimulus is not None and row.canonical is not None:
-                self.stimuli.append(CheckedStimulus(row.stimulus.id, row.canonical, kind_of(vars(row.stimulus))))
-
-        result = check_rows(rows, on_row=keep)
+        result = check_rows(rows, on_row=self._keep)
         if result.total_problems:
             problems = count(result.total_problems, "problem")
             raise InputError(f"{self.where}: {problems}; nothing was started", result.problems)
         if not result.count:
             raise InputError(f"{self.where}: an empty set: there is no stimulus in it")
+
+    def _keep(self, row: Row, *_: object) -> None:
+        if row.stimulus is not None and row.canonical is not None:
+            self.stimuli.append(CheckedStimulus(row.stimulus.id, row.canonical, kind_of(vars(row.stimulus))))
 
 
 def check_stimuli(
@@ -93,12 +92,15 @@ def check_stimuli(
     if images is not None:
         checked.where, rows = "images", _image_rows(images)
     elif cues is not None:
-        checked.where, rows = "cues", [{"cue": cue} for cue in _texts(cues)]
+        checked.where, rows = "cues", ({"cue": cue} for cue in _texts(cues))
     elif topics is not None:
-        checked.where, rows = "topics", [{"topic": topic} for topic in _texts(topics)]
+        checked.where, rows = "topics", ({"topic": topic} for topic in _texts(topics))
     elif messages is not None:
-        histories = ([{"speaker": "A", "text": text}] for text in _texts(messages))
-        checked.where, rows = "messages", [{"type": "HM", "history": history} for history in histories]
+        texts = _texts(messages)
+        checked.where, rows = (
+            "messages",
+            ({"type": "HM", "history": [{"speaker": "A", "text": text}]} for text in texts),
+        )
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
@@ -167,16 +169,12 @@ def _fields(row: Any) -> dict[str, Any]:
 
 def _image_rows(images: Any) -> list[dict[str, Any]]:
     is_picture = isinstance(images, str | bytes | os.PathLike | Mapping) or hasattr(images, "__array_interface__")
-    several = [images] if is_picture or not isinstance(images, Iterable) else images
-    pictures = [os.fspath(picture) if isinstance(picture, str | os.PathLike) else picture for picture in several]
-    folders = [os.path.dirname(os.path.abspath(picture)) for picture in pictures if isinstance(picture, str)]
-    above = os.path.commonpath(folders) if folders else ""
-    return [
-        {"image": picture, "id": Path(os.path.relpath(picture, above)).as_posix()}
-        if isinstance(picture, str)
-        else {"image": picture}
-        for picture in pictures
-    ]
+    rows = [{"image": image} for image in ([images] if is_picture or not isinstance(images, Iterable) else images)]
+    on_disk = [row for row in rows if isinstance(row["image"], str | os.PathLike)]
+    above = os.path.commonpath([os.path.dirname(os.path.abspath(row["image"])) for row in on_disk] or [os.sep])
+    for row in on_disk:
+        row["id"] = Path(os.path.relpath(row["image"], above)).as_posix()
+    return rows
 
 
 def _image_name(image: Any, files: dict[str, bytes]) -> Any:

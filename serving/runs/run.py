@@ -142,19 +142,25 @@ class Run:
                 yield line[:-1]
 
     def stimuli(self) -> Iterator[dict[str, Any]]:
-        """The set's rows; an invalid row is what it was in the set. Raises InputError with file and line where a row is
-        damaged, and if there are fewer than ``run.json`` says."""
+        """The set's rows. Raises InputError with file and line where a row is damaged, and if there are fewer than
+        ``run.json`` says."""
         path = self.path / "stimuli.jsonl"
         if not self.has_stimuli():
             return
         number = 0
         with _open(path) as file:
             for number, line in enumerate(file, start=1):
-                yield _stimulus(path, number, line)
+                try:
+                    row = orjson.loads(line)
+                except orjson.JSONDecodeError as error:
+                    _damaged(Problem(str(path), number, None, f"not JSON: {error}"), None)
+                if not isinstance(row, dict):
+                    _damaged(Problem(str(path), number, None, "not a JSON object"), None)
+                yield row
         expected = self.meta["set"].get("count")
         if expected is not None and number < expected:
             message = f"the rows end here, but the set has {expected:,}"
-            raise InputError(f"damaged: {Problem(str(path), max(number, 1), None, message)}")
+            _damaged(Problem(str(path), max(number, 1), None, message), None)
 
     @cached_property
     def kinds(self) -> dict[tuple[str, str], Kind]:
@@ -218,17 +224,5 @@ def _damaged(problem: Problem, damage: Damage | None) -> None:
 def _open(path: Path) -> BinaryIO:
     try:
         return open(path, "rb")
-    except FileNotFoundError:
-        raise InputError(f"{path} is missing") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _stimulus(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"damaged: {Problem(str(path), number, None, f'not JSON: {error}')}") from None
-    if not isinstance(row, dict):
-        raise InputError(f"damaged: {Problem(str(path), number, None, 'not a JSON object')}")
-    return row

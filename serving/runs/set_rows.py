@@ -34,14 +34,15 @@ def _properties_by_task() -> dict[str, dict[str, Any]]:
     return {model["properties"]["task"]["const"]: model["properties"] for model in models}
 
 
-def _is_nested(field: dict[str, Any]) -> bool:
-    return any(variant.get("type") in ("array", "object") for variant in field.get("anyOf", [field]))
-
-
 _PROPERTIES = _properties_by_task()
 PICTURE_TASKS = frozenset(task for task, fields in _PROPERTIES.items() if "image" in fields)
 FIELDS = frozenset(name for fields in _PROPERTIES.values() for name in fields)
-NESTED = frozenset(name for fields in _PROPERTIES.values() for name, field in fields.items() if _is_nested(field))
+NESTED = frozenset(  # lists and objects
+    name
+    for fields in _PROPERTIES.values()
+    for name, field in fields.items()
+    if any(variant.get("type") in ("array", "object") for variant in field.get("anyOf", [field]))
+)
 _COMMON = frozenset.intersection(*(frozenset(fields) for fields in _PROPERTIES.values()))
 
 
@@ -96,6 +97,7 @@ class Row:
     problems: tuple[Problem, ...] = ()
 
 
+@dataclass(slots=True)
 class RowReader:
     """Makes rows of a file, which problems call ``where``.
 
@@ -104,18 +106,11 @@ class RowReader:
     unnamed row becomes its id.
     """
 
-    def __init__(
-        self,
-        where: str,
-        root: Path,
-        task: str | None,
-        choose: Choose | None = None,
-        files: Mapping[str, bytes] | None = None,
-    ) -> None:
-        self.where = where
-        self.task = task
-        self.choose = choose
-        self._context = {"root": root, "files": files}
+    where: str
+    root: Path
+    task: str | None
+    choose: Choose | None = None
+    files: Mapping[str, bytes] | None = None
 
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
         """The rows of a line of JSON."""
@@ -176,8 +171,9 @@ class RowReader:
             raw = orjson.dumps(fields)
         except TypeError:
             return self.bad(line, [*filter(None, starmap(_not_json, _flat(fields)))])
+        context = {"root": self.root, "files": self.files}
         try:
-            stimulus = ADAPTER.validator.validate_json(raw, strict=strict, context=self._context)
+            stimulus = ADAPTER.validator.validate_json(raw, strict=strict, context=context)
         except ValidationError as error:
             known = {name for name, _ in problems if name is not None}
             problems += [problem for problem in field_problems(error) if problem[0] not in known]

@@ -23,13 +23,10 @@ class Scheduler:
         self.dispatchers: dict[str, Dispatcher] = {}
         self._orders = 0
 
-    def add(self, dispatcher: Dispatcher) -> None:
-        """Make an agent known; its workers may come later."""
-        self.dispatchers[dispatcher.name] = dispatcher
-
     async def remove(self, name: str) -> None:
-        """End an agent's workers; what it still had to answer comes back unanswered."""
-        await self.dispatchers.pop(name).close()
+        """End an agent's workers, if there are any; what it still had to answer comes back unanswered."""
+        if name in self.dispatchers:
+            await self.dispatchers.pop(name).close()
 
     def next_order(self) -> int:
         """An order behind all requests so far."""

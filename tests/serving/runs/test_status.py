@@ -75,16 +75,6 @@ def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert orjson.loads(capsys.readouterr().out) == status(path)
 
 
-def test_a_complete_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": [record("a"), record("b")]})
-    assert print_status(path) == 0
-    assert "not complete" not in capsys.readouterr().out
-    write_run(path, [stimulus("a")], {"mmcq": [record("a", CAPTION, status="rejected", attempts=[attempt("no")])]})
-    assert status(path)["agents"]["mmcq"]["outside"] == 1  # an answer to another task than the stimulus's
-    write_run(path, [stimulus("a")], {"mmcq": [record("a", status="rejected")]})
-    assert print_status(path) == 0  # rejected every time is an outcome
-
-
 def test_text_from_models_does_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evil = "\x1b[2J\r\u202e\n" + "x" * 1000
     rows = [

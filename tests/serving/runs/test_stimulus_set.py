@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -84,12 +86,14 @@ def test_jsonl_rows_are_their_stimuli(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_csv_means_the_same_as_jsonl(tmp_path: Path, end: str) -> None:
+def test_tables_mean_the_same_as_lines_of_json(tmp_path: Path, end: str) -> None:
     (tmp_path / "set.csv").write_text(as_csv(ROWS, end), encoding="utf-8", newline="")
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "set.parquet")
+    wanted = [row.canonical for row in read_rows(jsonl(tmp_path, *ROWS))]
     from_csv = list(read_rows(tmp_path / "set.csv"))
-    from_jsonl = list(read_rows(jsonl(tmp_path, *ROWS)))
-    assert [row.canonical for row in from_csv] == [row.canonical for row in from_jsonl]
+    assert [row.canonical for row in from_csv] == wanted
     assert [row.line for row in from_csv] == [2, 3, 5, 6, 7, 8]
+    assert [row.canonical for row in read_rows(tmp_path / "set.parquet")] == wanted
 
 
 @pytest.mark.parametrize("name", ["set.jsonl", "set.csv"])

@@ -195,17 +195,6 @@ def test_an_agent_that_ends_the_process_ends_a_run_here(start: Start, tmp_path: 
 
 
 @pytest.mark.slow
-def test_an_agent_that_ends_its_worker_fails_its_stimulus_alone(start: Start, tmp_path: Path) -> None:
-    write_words(tmp_path, 9)
-    with start(*GENERATE, "--replicas", "1", "--set", "null.crash=w5") as process:
-        process.communicate(timeout=280)
-    records = [json.loads(line) for line in (tmp_path / "run" / "records" / "null.jsonl").read_text().splitlines()]
-    assert {record["stimulus"]: (record["error"] or {}).get("code") for record in records} == {
-        f"w{number}": "worker_died" if number == 5 else None for number in range(9)
-    }
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
 def test_a_start_that_failed_is_tried_once_more(start: Start) -> None:
     with start(*GENERATE, "--replicas", "1") as process:
@@ -266,18 +255,6 @@ def _answers_anybody(port: int) -> bool:
         with connection.getresponse() as reply:
             return reply.status == 200
     return False
-
-
-@pytest.mark.parametrize("length", [18, 60])
-def test_rays_sockets_have_a_path_that_the_system_takes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = f"/tmp/{'a' * (length - 5)}"
-    os.makedirs(base, exist_ok=True)
-    monkeypatch.setattr(tempfile, "tempdir", base)
-    folder = local_ray.private_folder()
-    session = folder / "ray" / "session_2026-01-01_00-00-00_000000_4194304"
-    assert len(str(session / "sockets" / "plasma_store")) <= 107
-    folder.rmdir()
-    os.rmdir(base)
 
 
 @pytest.mark.parametrize(

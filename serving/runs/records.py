@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic.json_schema import models_json_schema
 from pydantic_core import PydanticCustomError
 
 from agents.answers import BY_TASK, LATER, ConversationAnswer, TurnAnswer
@@ -58,16 +59,13 @@ class _Strict(BaseModel):
 
 
 class RecordedVerdict(_Strict):
-    """What a filter says of an attempt."""
-
     filter: str
     rejected: bool
     found: str
 
 
 class Attempt(_Strict):
-    """An attempt at an answer, or at turn ``turn`` of a conversation, with the verdicts of filters. One that no verdict
-    rejects was accepted."""
+    """An attempt at an answer, or at turn ``turn`` of a conversation. One that no verdict rejects was accepted."""
 
     attempt: Count
     turn: Count | None
@@ -231,11 +229,6 @@ class RecordHeader:
     digest: str
     checkpoint: str | None
     revision: str | None
-    _provenance: orjson.Fragment = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        provenance = {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision}
-        object.__setattr__(self, "_provenance", orjson.Fragment(orjson.dumps(provenance)))
 
     def line(self, request: AgentRequest, task: str) -> bytes:
         """The request's record: a line of JSON with its newline."""
@@ -255,7 +248,7 @@ class RecordHeader:
                 "raw": None if request.raw is None else orjson.Fragment(request.raw),
                 "attempts": request.attempts,
                 "error": None if request.error is None else {"code": request.error[0], "message": request.error[1]},
-                "provenance": self._provenance,
+                "provenance": {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision},
                 "timing": {
                     "waiting": round(request.waiting, 6),
                     "preparing": round(request.preparing, 6),
@@ -286,8 +279,6 @@ def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a record: :class:`Record`, with the type of ``answer`` by task."""
-    from pydantic.json_schema import models_json_schema
-
     models: list[type[BaseModel]] = [Record, *BY_TASK.values(), TurnAnswer]
     _, definitions = models_json_schema([(model, "serialization") for model in models])
     parts: dict[str, Any] = definitions["$defs"]
@@ -300,22 +291,14 @@ def json_schema() -> dict[str, Any]:
     parts["Attempt"]["properties"]["answer"] = {
         "anyOf": [*reference.values(), {"$ref": "#/$defs/TurnAnswer"}, {"type": "null"}]
     }
+
+    def where(key: str, value: str, **then: Any) -> dict[str, Any]:
+        return {"if": {"properties": {key: {"const": value}}}, "then": {"properties": then}}
+
     record["allOf"] = [
-        {
-            "if": {"properties": {"task": {"const": task}}},
-            "then": {"properties": {"answer": {"anyOf": [answer, {"type": "null"}]}}},
-        }
-        for task, answer in reference.items()
-    ]
-    record["allOf"] += [
-        {
-            "if": {"properties": {"status": {"const": "ok"}}},
-            "then": {"properties": {"answer": {"type": "object"}, "error": {"type": "null"}}},
-        },
-        {
-            "if": {"properties": {"status": {"const": "failed"}}},
-            "then": {"properties": {"error": {"type": "object"}}},
-        },
+        *(where("task", task, answer={"anyOf": [answer, {"type": "null"}]}) for task, answer in reference.items()),
+        where("status", "ok", answer={"type": "object"}, error={"type": "null"}),
+        where("status", "failed", error={"type": "object"}),
     ]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **record, "$defs": parts}
 

@@ -80,8 +80,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def repair_tail(path: Path) -> int:
-    """Cut a torn end off a JSONL file: all after the last newline, and a last line that does not parse. Returns the
-    bytes that remain, 0 for a missing file. Raises StorageError."""
+    """Cut a torn end, or a last line that does not parse, off a JSONL file. Returns the bytes that remain."""
     try:
         file = path.open("r+b")
     except FileNotFoundError:

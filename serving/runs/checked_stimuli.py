@@ -75,8 +75,7 @@ def check_stimuli(
     task: str | None,
     tasks: TasksByAgent,
 ) -> CheckedStimuli:
-    """Read and check the stimuli, which are in exactly one of the first five arguments. The agents' ``tasks`` tell the
-    ``task`` where only one is possible. Raises InputError with every problem."""
+    """Check the stimuli, which are in exactly one of the first five arguments. Raises InputError with every problem."""
     if sum(source is not None for source in (stimuli, images, cues, topics, messages)) != 1:
         raise InputError("give one of stimuli, images, cues, topics and messages")
     task = None if task is None else SHORT.get(task, task)
@@ -114,8 +113,7 @@ def _texts(texts: str | Iterable[str]) -> Iterable[str]:
 
 
 def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
-    """Which tasks agents get of rows that name none: about pictures those of :func:`image_tasks`; words are cues
-    where an agent associates, and topics where all converse."""
+    """The tasks of rows that name none: of words and topics what the agents answer, of pictures :func:`image_tasks`."""
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
         if PICTURE_TASKS.issuperset(tasks):
@@ -127,8 +125,7 @@ def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
 
 
 def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
-    """What agents answer about images: the only task that all answer, or each agent's only task. Raises InputError
-    if the agents leave it open."""
+    """The only task about images that all agents answer, or each agent's only one. Raises InputError if it is open."""
     about_images = [
         [task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in tasks_by_agent.values()
     ]

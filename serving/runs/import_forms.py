@@ -137,8 +137,7 @@ _PATHS = TypeAdapter(list[_SearchPath])
 
 @dataclass(slots=True)
 class Source:
-    """A file that was read. ``answers`` are records, as far as it says; ``noticed`` counts what is not imported, by
-    why."""
+    """A file that was read; ``noticed`` counts what is not imported, by why."""
 
     path: Path
     sha256: str

@@ -97,8 +97,7 @@ def read_source(
     frame: Size | None = None,
     responses: Responses | None = None,
 ) -> Source:
-    """Read a file of any form; the options are those of :func:`import_files`. Raises InputError, with every problem, or
-    with a sentence about the file that does not name it."""
+    """Read a file of any form. Raises InputError, with every problem, or a sentence that does not name the file."""
     suffix = path.suffix.lower()
     is_page = suffix in (".html", ".htm")
     if name is not None and ("~" in name) != is_page:
@@ -137,8 +136,7 @@ def _identity(entry: dict[str, Any]) -> Identity:
 
 
 def _merged(run: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
-    """The list of ``import.json`` and the records by kind, when ``sources`` have taken the place of earlier imports of
-    the same file or the same content; samples are counted anew."""
+    """The list of ``import.json`` and the records by kind, with ``sources`` in place of earlier imports of the same."""
     listed = list(before)
     fresh: dict[Identity, Rows] = {}
     for source in sources:

@@ -83,8 +83,7 @@ class Failure(_Strict):
 
 
 class Provenance(_Strict):
-    """What made the answer. ``digest`` is of settings and checkpoint, as in ``run.json``; of imported answers it is the
-    SHA-256 of their file, as in ``import.json``."""
+    """``digest`` is of settings and checkpoint, as in ``run.json``; of imported answers the SHA-256 of their file."""
 
     digest: Digest | None
     checkpoint: str | None
@@ -157,8 +156,7 @@ _OBJECT_OR_NONE = (dict, NoneType)
 
 
 def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
-    """Raise PydanticCustomError unless ``answer`` has exactly the keys of ``model``, with values of its types. Answers
-    of old versions lack the keys LATER."""
+    """Raise PydanticCustomError unless ``answer`` has exactly the keys of ``model``; old versions lack LATER."""
     if model is ConversationAnswer:
         answer = {**{name: [] for name in LATER}, **answer}
     absent = ", ".join(name for name in model.model_fields if name not in answer)
@@ -184,8 +182,7 @@ def problems(row: Any, where: str = "record", line: int | None = None) -> list[P
 
 
 def structural_fault(row: Any) -> str | None:
-    """What makes ``row`` (parsed JSON) unreadable as a record, or None: wrong keys, or wrong types of those that
-    readers use. A fiftieth of the cost of :func:`problems`."""
+    """What makes parsed JSON unreadable as a record, or None; at a fiftieth of the cost of :func:`problems`."""
     if not isinstance(row, dict):
         return "not a JSON object"
     if row.get("schema") not in _SCHEMAS:
@@ -262,8 +259,7 @@ class RecordHeader:
 
 
 def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an answer that no agent of the run gave: a person's, or of an import. ``fields`` are its task,
-    stimulus, agent, answer, raw, and others that are known."""
+    """The record of an answer of a person or an import; ``fields`` are its keys that are known."""
     unknown: dict[str, Any] = {
         **dict.fromkeys(KEYS),
         "schema": RECORD,

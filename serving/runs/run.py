@@ -142,8 +142,7 @@ class Run:
                 yield line[:-1]
 
     def stimuli(self) -> Iterator[dict[str, Any]]:
-        """The set's rows. Raises InputError with file and line where a row is damaged, and if there are fewer than
-        ``run.json`` says."""
+        """The set's rows. Raises InputError where one is damaged, and if there are fewer than ``run.json`` says."""
         path = self.path / "stimuli.jsonl"
         if not self.has_stimuli():
             return

@@ -99,10 +99,7 @@ def open_run(
 
 
 def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Run:
-    """Make or continue the folder of a server that keeps records, which the caller has locked.
-
-    Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
-    """
+    """Make or continue the folder of a server that keeps records. Raises InputError and IdentityError."""
     meta = _load_meta(folder)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed, 0)
@@ -127,8 +124,7 @@ def new_people_run(folder: Path, source: Path) -> Run:
 
 
 class _TasksOfPictures:
-    """The tasks of stimuli that name none: those that the run had before, and ``task`` or what ``choose`` says.
-    ``all`` are those of all stimuli."""
+    """The tasks of pictures that name none: those of the run before, and ``task`` or what ``choose`` says."""
 
     def __init__(
         self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None

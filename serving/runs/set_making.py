@@ -63,8 +63,7 @@ _SEARCHES = TypeAdapter(list[_Search])
 
 
 def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, force: bool) -> int:
-    """Make the set and print a report on it; returns 0, or 2 if it has problems. ``images`` is the folder of the
-    pictures that annotations name. Raises InputError and StorageError."""
+    """Make the set and print a report on it; returns 0, or 2 if it has problems. Raises InputError and StorageError."""
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
     if source.is_dir() or source.suffix.lower() in (".jsonl", ".ndjson", ".csv", ".txt", ".parquet"):
@@ -111,8 +110,7 @@ def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> 
 
 
 def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
-    """The file of each picture: of exactly its name, else the only file of its name with another ending, or with an
-    ending. A picture that is not there keeps its name. Raises InputError where several could be meant."""
+    """The file of each picture: of exactly its name, else the only one with another ending. Raises InputError."""
     by_stem: dict[str, list[str]] = {}
     for file in image_names(images):
         by_stem.setdefault(os.path.splitext(file)[0], []).append(file)

@@ -149,8 +149,7 @@ class RowReader:
         problems: Sequence[FieldProblem] = (),
         strict: bool = True,
     ) -> Iterator[Row]:
-        """The rows of the values of fields, one for each task. They may be text in place of numbers unless
-        ``strict``."""
+        """The rows of the values of fields, one for each task. Text is no number if ``strict``."""
         tasks: Sequence[str] = ()
         if "task" not in values:
             tasks = [self.task] if self.task is not None else tasks_of(values)
@@ -196,8 +195,7 @@ class RowReader:
 
 
 def content_id(stimulus: Stimulus) -> str:
-    """An id for a stimulus without id: its picture, cue or topic; where it has none that can be an id, 16 hex digits of
-    the SHA-256 of its fields."""
+    """The id of a stimulus without id: its picture, cue or topic, else a hash of its fields."""
     fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
     try:
         return WordStimulus.model_validate({"id": name_of(fields), "task": "word_association", "cue": "any"}).id
@@ -226,8 +224,7 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A cell as true or false, or as the number that is spelled so and no other way; else as text. 007, 1.10 and 3.0
-    are codes and versions; no computer keeps an id of 23 digits as a number."""
+    """A cell as the number that is spelled so and no other way, true or false; else as text. 007 and 1.10 are codes."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:

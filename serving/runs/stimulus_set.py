@@ -100,8 +100,7 @@ def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None
 
 
 def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:
-    """The lines with text, with their numbers. Raises InputError for a line longer than MAX_LINE, which is never
-    held."""
+    """The lines with text, with their numbers. Raises InputError for a line longer than MAX_LINE."""
     with path.open("rb") as file:
         for number in itertools.count(1):
             line = file.readline(MAX_LINE + 1)
@@ -218,10 +217,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def table_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table without absent values; an image is its path, or as the table holds it, {"bytes", "path"}.
-
-    Raises InputError for what cannot be read, and UnavailableError without pyarrow.
-    """
+    """The rows of a table without absent values. Raises InputError, and UnavailableError without pyarrow."""
     for batch in _parquet(path).iter_batches(CHUNK):
         for row in batch.to_pylist():
             yield {name: _image(value) for name, value in present(row).items()}

@@ -42,8 +42,7 @@ def check_installed() -> None:
 
 @contextlib.contextmanager
 def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
-    """Start Ray while the block does other work, if ``is_wanted``. What no :class:`Cluster` takes out of the list is
-    ended with the block."""
+    """Start Ray while the block does other work; what no :class:`Cluster` takes out of the list ends with it."""
     heads: list[local_ray.RayHead] = []
     if is_wanted and is_installed("ray") and "ray" not in sys.modules:
         local_ray.set_environment()
@@ -58,8 +57,7 @@ def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to Ray, and the ``nodes`` that agents can be placed on. A connection that the process has already
-    (a notebook) is used, and not ended by ``stop``."""
+    """A connection to Ray and its ``nodes``. One that the process has already (a notebook) is used, and not ended."""
 
     address: str | None = None
     ahead: list[local_ray.RayHead] = field(default_factory=list)  # of begun_ahead

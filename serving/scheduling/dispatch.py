@@ -318,8 +318,7 @@ class Dispatcher:
 
 
 def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
-    """Run the filters on an answer, note their verdicts, and count the attempt up if another follows; after the last
-    attempt the request's status is ``rejected``."""
+    """Run the filters on an answer and note their verdicts; returns whether another attempt follows."""
     stimulus = stimuli.parse_row(request.row)
     model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
     assert request.answer is not None

@@ -67,8 +67,7 @@ def cpu() -> Device:
 
 
 def device(choice: str) -> Device:
-    """The device of agents with a use for a GPU: for "auto" the first GPU, if there is any. Raises UnavailableError for
-    "cuda" where there is none."""
+    """The first GPU for "auto", if there is any. Raises UnavailableError for "cuda" where there is none."""
     graphics = None if choice == "cpu" else gpu()
     if graphics is None and choice == "cuda":
         raise UnavailableError("--device cuda: torch sees no GPU here; leave --device out to measure on the CPU")

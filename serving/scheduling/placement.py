@@ -224,8 +224,7 @@ class Admission:
         return sum(place.node == node for places in self.places.values() for place in places)
 
     def device_limit(self, agent: str, place: Place) -> int:
-        """Bytes of a GPU that a replica in its place may take: what it needs, and where all agents fit at once its part
-        of what is left."""
+        """Bytes of its GPU that a replica may take: what it needs, or its share where all agents fit at once."""
         need, gpu_memory = self.needs[agent], self.nodes[place.node].gpu_memory
         if need.devices > 1:
             return gpu_memory

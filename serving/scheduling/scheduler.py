@@ -34,8 +34,7 @@ class Scheduler:
         return self._orders
 
     async def stream(self, requests: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
-        """Yield requests as they are answered, in no order, and take them only as fast as the workers can use them.
-        Raises AgentStoppedError once an agent stops, after everything answered before."""
+        """Yield requests as they are answered, as fast as the workers can use them. Raises AgentStoppedError."""
         finished: deque[AgentRequest] = deque()
         wake = asyncio.Event()
 

@@ -54,8 +54,7 @@ NO_ROOM = "this stimulus alone does not fit into memory"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """``root`` is the folder that image paths are relative to; ``environment`` holds the keys that this agent alone
-    gets. ``device`` is the first of ``devices`` GPUs."""
+    """``root`` is the folder of images; ``environment`` holds keys that this agent alone gets."""
 
     entry: Entry
     settings: Mapping[str, Any]

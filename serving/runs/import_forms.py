@@ -23,17 +23,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from agents.answers import (
     CaptionAnswer,
@@ -47,8 +37,9 @@ from agents.answers import (
 )
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
+from serving.runs.coco_forms import PATHS, Coco
 from serving.runs.records import people_record
-from serving.runs.row_problems import as_problems, count, repeated_ids, strict_json
+from serving.runs.row_problems import as_problems, count, strict_json
 from serving.runs.run import PERSON
 from serving.scheduling.recovery import clean
 
@@ -89,41 +80,6 @@ class _Talk(BaseModel):
     content: list[_Utterance] = Field(min_length=1)
 
 
-class _Picture(BaseModel):
-    id: StrictInt
-    file_name: StrictStr
-
-
-class _Caption(BaseModel):
-    image_id: StrictInt
-    caption: StrictStr
-
-
-class _Captions(BaseModel):
-    images: list[_Picture]
-    annotations: list[_Caption] = Field(min_length=1)
-
-
-class _SearchPath(BaseModel):
-    """An entry of COCO-Search18's list."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    name: str
-    subject: int | str
-    X: list[float]
-    Y: list[float]
-    T: list[float] | None = None
-    task: str | None = None
-    condition: Any = None
-
-    @model_validator(mode="after")
-    def _lengths_agree(self) -> _SearchPath:
-        if len(self.X) != len(self.Y) or (self.T is not None and len(self.T) != len(self.X)):
-            raise ValueError("X, Y and T must have as many numbers")
-        return self
-
-
 _BENCHMARK: dict[tuple[str, bool], TypeAdapter[Any]] = {  # by form and whether it is of scanpaths
     ("ground truth", False): TypeAdapter(dict[str, list[_Row[StrictStr]]]),
     ("ground truth", True): TypeAdapter(dict[str, list[_Row[_Scanpath]]]),
@@ -131,8 +87,7 @@ _BENCHMARK: dict[tuple[str, bool], TypeAdapter[Any]] = {  # by form and whether 
     ("submission", True): TypeAdapter(dict[str, _Scanpath]),
 }
 _TALKS = TypeAdapter(dict[str, _Talk])
-_CAPTIONS = TypeAdapter(_Captions)
-_PATHS = TypeAdapter(list[_SearchPath])
+_COCO = TypeAdapter(Coco)
 
 
 @dataclass(slots=True)
@@ -360,32 +315,27 @@ def _add_conversation(
 
 
 def _add_captions(source: Source, content: dict[str, Any]) -> None:
-    captions = _validated(_CAPTIONS, content, source.path)
-    pictures = [(picture.id, picture.file_name) for picture in captions.images]
-    refuse(repeated_ids(str(source.path), "images", pictures))
-    names = dict(pictures)
-    for caption in captions.annotations:
-        if caption.image_id in names:
-            answer = answer_to("image_captioning", caption.caption)
-            source.add(names[caption.image_id], person(""), caption.caption, answer)
+    coco = _validated(_COCO, content, source.path)
+    refuse(coco.repeated_ids(str(source.path)))
+    names = {image.id: image.file_name for image in coco.images}
+    for annotation in coco.annotations:
+        if annotation.caption is None:
+            raise InputError("has annotations without a caption; `turinglike set` makes a set of them")
+        if annotation.image_id in names:
+            answer = answer_to("image_captioning", annotation.caption)
+            source.add(names[annotation.image_id], person(""), annotation.caption, answer)
         else:
             source.noticed["captions_of_pictures_that_are_not_listed"] += 1
-
-
-def searched_for(condition: Any, task: str | None) -> str | None:
-    """What an entry of COCO-Search18's list says was searched for; None in free viewing."""
-    return None if condition == "freeview" or task in (None, "", "none") else str(task).lower()
 
 
 def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size | None) -> None:
     if source.path.with_name(f"{source.path.name}.export.json").exists():
         raise InputError("is an export of a run; its answers are in that run's folder already")
-    entries = _validated(_PATHS, content, source.path)
+    entries = _validated(PATHS, content, source.path)
     source.name = name
     for entry, raw in zip(entries, content, strict=True):
         if frame is None:
             raise InputError("does not say of which frame its paths are; give --frame WIDTHxHEIGHT (often 1680x1050)")
-        target = searched_for(entry.condition, entry.task)
         answer = ScanpathAnswer(
             fixations=[[x, y] for x, y in zip(raw["X"], raw["Y"], strict=True)],
             frame=list(frame),
@@ -393,4 +343,4 @@ def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size
             found=bool(raw["correct"]) if entry.condition == "present" and raw.get("correct") in (0, 1) else None,
         )
         agent = person(str(entry.subject).zfill(2)) if name is None else f"published:{name}"
-        source.add(f"{target}/{entry.name}" if target else entry.name, agent, raw, plain(answer))
+        source.add(entry.stimulus, agent, raw, plain(answer))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -64,18 +64,6 @@ def as_problems(error: ValidationError, where: str, line: int | None = None) -> 
     return [
         Problem(where, line, ".".join(map(str, item["loc"])) or None, _message(item))
         for item in error.errors(include_url=False, include_input=False)
-    ]
-
-
-def repeated_ids(where: str, field: str, entries: Iterable[tuple[int, str]]) -> list[Problem]:
-    """A problem for each id that several ``entries`` (id, name) have."""
-    names: dict[int, list[str]] = {}
-    for id, name in entries:
-        names.setdefault(id, []).append(name)
-    return [
-        Problem(where, None, field, shown(f"the id {id} stands {len(several)} times: {', '.join(several)}"))
-        for id, several in names.items()
-        if len(several) > 1
     ]
 
 

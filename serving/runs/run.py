@@ -8,7 +8,6 @@ no record is damage. A key is (task, agent, stimulus, sample); its last line cou
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,9 +27,6 @@ IMPORTS = ("humans", "published")
 PERSON = "human"
 FOLDERS = ("records", "turns")
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
-# what a folder may have in which no run has begun yet, or is just beginning
-OF_NEW_RUNS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
-HALF_WRITTEN = re.compile(r"\.(stimuli|run)\..*")  # of a process that was killed
 
 NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
 
@@ -181,10 +177,9 @@ class Run:
 
 def refuse_other_folder(path: Path) -> None:
     """Raise InputError for a folder that holds something else than a run or its beginnings."""
-    if path.is_dir() and not (path / "run.json").exists():
-        names = [entry.name for entry in path.iterdir()]
-        if not all(name in OF_NEW_RUNS or HALF_WRITTEN.fullmatch(name) for name in names):
-            raise InputError(f"{path} is not empty and not a run folder; choose another --out")
+    names = [entry.name for entry in path.iterdir()] if path.is_dir() else []
+    if "run.json" not in names and any(name not in OWN and name[0] != "." for name in names):
+        raise InputError(f"{path} is not empty and not a run folder; choose another --out")
 
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -64,11 +64,11 @@ def open_run(
     checked = _Checked(known=old or {})
     try:
         with replacing(folder / "stimuli.new") as checked.rows:
-            checked.add_all(source, task=task, choose=tasks, skip_invalid=skip_invalid)
-        if meta is not None:
-            if old is None and checked.sha256() != meta["set"].get("sha256"):
-                old = _rebuild_index(folder, Path(meta["set"].get("root") or source.parent))
-            _carry_over(folder, old or {}, checked.entries)
+            checked.add_all(read_rows(source, task, choose=tasks), str(source), skip_invalid)
+        if old is not None:
+            _carry_over(folder, old, checked.entries)
+        elif meta is not None and checked.sha256() != meta["set"].get("sha256"):
+            raise IdentityError(f"{folder} was made from another set, and has no index of it; give the set as it was")
         try:
             (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
         except OSError as error:
@@ -168,19 +168,10 @@ class _Checked:
     kinds: dict[Key, Kind] = field(default_factory=dict)
     invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
     skipped: int = 0  # rows without a readable id or task, or with an id that stands earlier
-    rows: BinaryIO | None = None
+    rows: BinaryIO = field(init=False)
 
-    def add_all(
-        self,
-        source: Path,
-        *,
-        task: str | None = None,
-        choose: Choose | None = None,
-        root: Path | None = None,
-        skip_invalid: bool,
-    ) -> None:
+    def add_all(self, rows: Iterator[Row], source: str, skip_invalid: bool) -> None:
         """Check and add the rows of a set. Raises InputError for problems that may not be skipped."""
-        rows = read_rows(source, task, choose=choose, root=root)
         result = check_rows(rows, hash_images=True, on_row=self._add, known=self._known_content)
         self.skipped += result.duplicates
         if result.total_problems and not skip_invalid:
@@ -201,8 +192,7 @@ class _Checked:
         key = row.task, row.id
         self.entries[key] = UNREAD if content is None else content[:8].hex(), signature
         self.kinds[key] = kind_of(orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus))
-        if self.rows is not None:
-            self.rows.write((row.canonical or row.raw) + b"\n")
+        self.rows.write((row.canonical or row.raw) + b"\n")
 
     def _known_content(self, task: str, id: str, signature: int) -> bytes | None:
         """The content of a row whose files have the size and time that they had when they were read."""
@@ -227,18 +217,6 @@ def _load_index(folder: Path) -> Entries | None:
         return {(task, id): (content, signature) for (task, id), (content, signature) in orjson.loads(entries)}
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _rebuild_index(folder: Path, root: Path) -> Entries:
-    """The entries of a folder without an index, from its rows and the images where they were. Raises InputError."""
-    source, checked = folder / "stimuli.jsonl", _Checked(known={})
-    checked.add_all(source, root=root, skip_invalid=True)
-    if checked.skipped:
-        raise InputError(
-            f"{source} is damaged, and this is not the set that the run was made from: give that set, or choose "
-            "another --out"
-        )
-    return checked.entries
 
 
 def _carry_over(folder: Path, old: Entries, new: Entries) -> None:

@@ -52,15 +52,12 @@ CHUNK = 1_000  # rows of Parquet
 ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
-def read_rows(
-    path: Path | str, task: str | None = None, *, choose: Choose | None = None, root: Path | str | None = None
-) -> Iterator[Row]:
+def read_rows(path: Path | str, task: str | None = None, *, choose: Choose | None = None) -> Iterator[Row]:
     """The rows of the set at ``path``, in order.
 
     ``task`` is for rows without a task; a row with another task has a problem. Without it the fields of a row say its
-    task; where several tasks have them, as of a picture, ``choose`` says which, a row for each. ``root`` is
-    the folder that image names are relative to, by default the set's own. Raises InputError if there is no set to read:
-    no such file, unknown kind, unusable header, no row.
+    task; where several tasks have them, as of a picture, ``choose`` says which, a row for each. Raises InputError if
+    there is no set to read.
     """
     if not str(path):
         raise InputError(f"there is no set; {KINDS}")
@@ -74,7 +71,7 @@ def read_rows(
         if path.is_dir():
             rows = _folder_rows(path, where, task, choose)
         elif suffix in ROWS_OF:
-            rows = ROWS_OF[suffix](path, RowReader(where, path.parent if root is None else Path(root), task, choose))
+            rows = ROWS_OF[suffix](path, RowReader(where, path.parent, task, choose))
         else:
             raise InputError(f"{where}: an unknown kind of set; {KINDS}")
         for row in rows:

@@ -88,7 +88,8 @@ def test_jsonl_rows_are_their_stimuli(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_tables_mean_the_same_as_lines_of_json(tmp_path: Path, end: str) -> None:
     (tmp_path / "set.csv").write_text(as_csv(ROWS, end), encoding="utf-8", newline="")
-    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "set.parquet")
+    names = dict.fromkeys(name for row in ROWS for name in row)
+    pq.write_table(pa.table({name: [row.get(name) for row in ROWS] for name in names}), tmp_path / "set.parquet")
     wanted = [row.canonical for row in read_rows(jsonl(tmp_path, *ROWS))]
     from_csv = list(read_rows(tmp_path / "set.csv"))
     assert [row.canonical for row in from_csv] == wanted

@@ -58,9 +58,11 @@ def open_run(
             raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
         _same_seed_and_agents(folder, meta, seed, described)
         old = _load_index(folder)
-    tasks = _TasksOfPictures(meta, described, choose)
-    if task is not None and source.is_dir():
-        tasks.task, task = task, None
+    of_folder = [] if task is None or not source.is_dir() else [task]
+    if of_folder:
+        task, choose = None, lambda tasks: of_folder
+    before, agents = (meta["set"].get("tasks", []), meta["agents"]) if meta is not None else ([], {})
+    tasks = _TasksOfPictures(before, {**agents, **described}, choose)
     checked = _Checked(known=old or {})
     try:
         with replacing(folder / "stimuli.new") as checked.rows:
@@ -126,22 +128,15 @@ def new_people_run(folder: Path, source: Path) -> Run:
 class _TasksOfPictures:
     """The tasks of pictures that name none: those of the run before, and ``task`` or what ``choose`` says."""
 
-    def __init__(
-        self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None
-    ) -> None:
-        self.task: str | None = None
+    def __init__(self, before: Sequence[str], agents: Mapping[str, dict[str, Any]], choose: Choose | None) -> None:
         self.all: list[str] = []
-        self._before: list[str] = [] if meta is None else meta["set"].get("tasks", [])
-        self._agents = {**({} if meta is None else meta["agents"]), **described}
-        self._choose = choose
+        self._before, self._agents, self._choose = before, agents, choose
         self._chosen: dict[Sequence[str], list[str]] = {}
 
     def __call__(self, tasks: Sequence[str]) -> list[str]:
         if tasks not in self._chosen:
             before = [task for task in self._before if task in tasks]
-            more: Sequence[str] = [self.task] if self.task is not None else ()
-            if self.task is None and self._choose is not None:
-                more = self._choose(tasks)
+            more = () if self._choose is None else self._choose(tasks)
             self._chosen[tasks] = [*dict.fromkeys([*before, *more])]
             self.all = [*dict.fromkeys([*self.all, *self._chosen[tasks]])]
             self._refuse_two_tasks()
@@ -149,14 +144,12 @@ class _TasksOfPictures:
 
     def _refuse_two_tasks(self) -> None:
         """Raise InputError for an agent that would answer a picture in two tasks, which an id does not keep apart."""
-        problems = []
         for name, entry in self._agents.items():
             tasks = [task for task in self.all if task in entry["task"]]
             if len(tasks) > 1:
                 message = f"answers {' and '.join(tasks)}; each task needs a run of its own (--task)"
-                problems.append(Problem("--agents", None, name, message))
-        if problems:
-            raise InputError("in a run an agent has a single task about the same pictures", problems)
+                problems = [Problem("--agents", None, name, message)]
+                raise InputError("in a run an agent has a single task about the same pictures", problems)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import starmap
 from pathlib import Path, PurePath
 from types import NoneType
 from typing import Any
@@ -169,7 +168,7 @@ class RowReader:
         try:
             raw = orjson.dumps(fields)
         except TypeError:
-            return self.bad(line, [*filter(None, starmap(_not_json, _flat(fields)))])
+            return self.bad(line, _not_json(fields))
         context = {"root": self.root, "files": self.files}
         try:
             stimulus = ADAPTER.validator.validate_json(raw, strict=strict, context=context)
@@ -235,20 +234,15 @@ def _scalar(text: str) -> Any:
     return value if is_number and str(value) == text else text
 
 
-def _flat(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _not_json(fields: Mapping[str, Any], above: str = "") -> list[FieldProblem]:
+    problems: list[FieldProblem] = []
     for name, value in fields.items():
-        if name == "meta" and isinstance(value, dict):
-            yield from ((META + key, part) for key, part in value.items())
-        else:
-            yield name, value
-
-
-def _not_json(name: str, value: Any) -> FieldProblem | None:
-    try:
-        orjson.dumps({name: value})
-    except TypeError as error:
-        return shown(name), f"must be text or a plain number ({error})"
-    return None
+        try:
+            orjson.dumps({name: value})
+        except TypeError as error:
+            within = _not_json(value, META) if name == "meta" and isinstance(value, dict) else []
+            problems += within or [(shown(above + name), f"must be text or a plain number ({error})")]
+    return problems
 
 
 def _repeated_key(text: bytes) -> list[FieldProblem]:

@@ -111,13 +111,17 @@ def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
-    names = column_names(path)
-    for number, row in enumerate(table_rows(path), start=1):
-        if any(isinstance(row.get(name), dict) for name in IMAGES):
-            advice = "write them to files, or give the rows to `answer` in Python"
-            raise InputError(f"{reader.where}: has its pictures in itself; {advice}")
-        if number == 1:
-            _renamed(reader, None, names)
+    table = _parquet(path)
+    names = [name for name in table.schema_arrow.names if not ROW_NUMBERS.fullmatch(name)]
+    _renamed(reader, None, names)
+    rows = (row for batch in table.iter_batches(CHUNK) for row in batch.to_pylist())
+    for number, row in enumerate(map(present, rows), start=1):
+        for name in IMAGES:
+            if isinstance(image := row.get(name), dict):
+                if image.get("bytes") is not None:
+                    advice = "write them to files, or give the rows to `answer` in Python"
+                    raise InputError(f"{reader.where}: has its pictures in itself; {advice}")
+                row[name] = image.get("path")
         yield from reader.from_values(without_nested(row), number, unnamed="id" not in names)
 
 
@@ -205,21 +209,6 @@ def image_names(folder: Path) -> list[str]:
     return sorted(names)
 
 
-# tables with types
-
-
-def column_names(path: Path) -> list[str]:
-    """The columns of a table. Raises InputError and UnavailableError."""
-    return [name for name in _parquet(path).schema_arrow.names if not ROW_NUMBERS.fullmatch(name)]
-
-
-def table_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table without absent values. Raises InputError, and UnavailableError without pyarrow."""
-    for batch in _parquet(path).iter_batches(CHUNK):
-        for row in batch.to_pylist():
-            yield {name: _image(value) for name, value in present(row).items()}
-
-
 def present(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row's fields without null, NaN, and the numbers that pandas gives rows; a number that is its id as text."""
     return {
@@ -229,11 +218,6 @@ def present(row: Mapping[str, Any]) -> dict[str, Any]:
         and not (isinstance(value, float) and math.isnan(value))
         and not ROW_NUMBERS.fullmatch(name)
     }
-
-
-def _image(value: Any) -> Any:
-    is_path = isinstance(value, dict) and value.keys() == {"bytes", "path"} and value["bytes"] is None
-    return value["path"] if is_path else value
 
 
 def _parquet(path: Path) -> Any:

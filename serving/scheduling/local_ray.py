@@ -83,12 +83,6 @@ def workers_environment() -> dict[str, str]:
     return {**needed, "PYTHONSAFEPATH": "1"}  # also for what the workers start by `python -c`
 
 
-def private_folder() -> Path:
-    """Make a folder that only this user may enter, for Ray's files and sockets, which Ray opens to everybody."""
-    base = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=base if len(base) <= LONGEST else "/tmp"))
-
-
 @dataclass(slots=True)
 class RayHead:
     """Ray's processes on this machine, started by a process of their own; ``end`` them, started or not."""
@@ -100,7 +94,9 @@ class RayHead:
     @classmethod
     def begin(cls) -> RayHead:
         """Raises OSError."""
-        folder = private_folder()
+        # Ray opens its files and sockets to everybody: they are in a folder that only this user may enter.
+        base = tempfile.gettempdir()
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base if len(base) <= LONGEST else "/tmp"))
         options = json.dumps({**OPTIONS, "_temp_dir": str(folder / "ray")})
         try:
             process = subprocess.Popen(

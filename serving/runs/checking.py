@@ -18,7 +18,7 @@ from agents.attention.scanpath import misplaced
 from agents.errors import ImageError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
-from serving.runs.row_problems import count, shown
+from serving.runs.row_problems import count
 from serving.runs.set_rows import PICTURE_TASKS, Row
 from serving.runs.stimulus_set import read_rows
 
@@ -67,7 +67,7 @@ def check_rows(
             problems = [*row.problems]
             if row.id is not None and row.line is not None and lines.setdefault(row.id, row.line) != row.line:
                 result.duplicates += 1
-                message = f"{shown(row.id)} stands at line {lines[row.id]} already; give each row an id of its own"
+                message = f"a duplicate of line {lines[row.id]}; give each row an id of its own"
                 problems.append(Problem(row.where, row.line, "id", message))
             else:
                 on_row(row, content, signature)

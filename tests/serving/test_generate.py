@@ -538,5 +538,5 @@ def test_the_summary_names_a_command_that_there_is_and_what_is_said_can_be_chose
         asked = build_parser().parse_args(shlex.split(nexts[0])[2:])
         assert asked.command == ("status" if code else "view")
         assert str(out) in nexts[0]
-        assert ("null: workers: 2 on here" in said.err) is ("-v" in more)
+        assert ("null: 2 workers with" in said.err) is ("-v" in more)
         assert ("batches of 16" in said.err) is ("-v" in more)

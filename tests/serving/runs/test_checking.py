@@ -96,11 +96,11 @@ def test_each_image_of_a_stimulus_is_named_by_its_field(pictures: Path) -> None:
 def test_duplicates_are_found_over_the_whole_set_with_both_lines(pictures: Path) -> None:
     rows = [word("a"), word("b"), color("a", "0.png"), "", word("b", ""), "nonsense", word("c"), word("a")]
     result = check_set(write(pictures, [*rows, word("../d"), word("../d")]))
-    duplicates = [item for item in lines(result) if "stands at line" in item[2]]
+    duplicates = [item for item in lines(result) if item[2].startswith("a duplicate")]
     assert duplicates == [
-        (3, "id", "a stands at line 1 already; give each row an id of its own"),
-        (5, "id", "b stands at line 2 already; give each row an id of its own"),
-        (8, "id", "a stands at line 1 already; give each row an id of its own"),
+        (3, "id", "a duplicate of line 1; give each row an id of its own"),
+        (5, "id", "a duplicate of line 2; give each row an id of its own"),
+        (8, "id", "a duplicate of line 1; give each row an id of its own"),
     ]
     assert [problem.line for problem in result.problems] == [3, 5, 5, 6, 8, 9, 10]
     assert result.duplicates == 3
@@ -189,7 +189,7 @@ def test_the_report_for_a_person(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert print_report(check_set(path)) == 2
     assert capsys.readouterr().out.splitlines() == [
         f"{path}:2: cue: must not be empty",
-        f"{path}:2: id: a stands at line 1 already; give each row an id of its own",
+        f"{path}:2: id: a duplicate of line 1; give each row an id of its own",
         f"{path}:3: not JSON: unexpected end of data at column 2",
         "3 stimuli (word_association 2): 3 problems in 2 rows.",
     ]

@@ -73,7 +73,7 @@ def test_rows_of_one_name_need_ids(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"cue": "sun", "frequency": 1.5}, {"cue": "sun", "frequency": 2.5}]
     for path in (as_csv(tmp_path / "a.csv", rows), as_parquet(tmp_path / "a.parquet", rows)):
         [problem] = check_rows(read_rows(path)).problems
-        assert "sun stands at line" in problem.message
+        assert "a duplicate of line" in problem.message
     with pytest.raises(InputError, match="1 problem"):
         answer("null", rows)
     numbered = [{**row, "id": number} for number, row in enumerate(rows)]

@@ -113,8 +113,6 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "imported humans: 3 answers of 3 participants" in capsys.readouterr().out
     published = record("a", agent="published:x", kind="published", created=None)
     (path / "records" / "published.jsonl").write_bytes(orjson.dumps(published) + b"\n")
-    assert print_status(path) == 0
-    assert "imported published: 1 answer of 1 machine\n" in capsys.readouterr().out
     with (path / "records" / "published.jsonl").open("ab") as file:
         file.write(b"{}\n{}\n")
     assert print_status(path) == 1

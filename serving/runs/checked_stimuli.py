@@ -10,7 +10,7 @@ import hashlib
 import io
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,11 @@ from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowRead
 from serving.runs.stimulus_set import present, read_rows
 
 TasksByAgent = Mapping[str, Sequence[str]]
+ROW_OF: dict[str, Callable[[str], dict[str, Any]]] = {
+    "cues": lambda text: {"cue": text},
+    "topics": lambda text: {"topic": text},
+    "messages": lambda text: {"type": "HM", "history": [{"speaker": "A", "text": text}]},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +95,15 @@ def check_stimuli(
     rows: Iterable[Any] = ()
     if images is not None:
         checked.where, rows = "images", _image_rows(images)
-    elif cues is not None:
-        checked.where, rows = "cues", ({"cue": cue} for cue in _texts(cues))
-    elif topics is not None:
-        checked.where, rows = "topics", ({"topic": topic} for topic in _texts(topics))
-    elif messages is not None:
-        texts = _texts(messages)
-        checked.where, rows = (
-            "messages",
-            ({"type": "HM", "history": [{"speaker": "A", "text": text}]} for text in texts),
-        )
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
             rows = map(without_nested, map(present, rows))
+    for name, texts in (("cues", cues), ("topics", topics), ("messages", messages)):
+        if texts is not None:
+            checked.where, rows = name, map(ROW_OF[name], [texts] if isinstance(texts, str) else texts)
     checked.add_all(_rows(checked, rows, task, tasks))
     return checked
-
-
-def _texts(texts: str | Iterable[str]) -> Iterable[str]:
-    return [texts] if isinstance(texts, str) else texts
 
 
 def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:

@@ -24,7 +24,7 @@ from serving.runs.import_tables import Responses, add_screens, add_table
 from serving.runs.output_paths import make_parent
 from serving.runs.records import schema_mismatch
 from serving.runs.row_problems import count
-from serving.runs.run import Run
+from serving.runs.run import Run, refuse_other_folder
 from serving.runs.run_json import new_run_json
 
 IMPORT = "turinglike.import/1"
@@ -64,9 +64,7 @@ def import_files(
         raise InputError(f"nothing was imported: {count(len(problems), 'problem')}", problems)
     if name is not None and not any(source.name == name for source in sources):
         raise InputError("--name is for files that do not say whose answers they hold; these do")
-    has_run = (out / "run.json").exists() or not out.is_dir()
-    if not has_run and {entry.name for entry in out.iterdir()} - {"records", "lock"}:
-        raise InputError(f"{out} exists and is not a run folder; give a run folder or a new folder")
+    refuse_other_folder(out)
     make_parent(out / "records" / "humans.jsonl")
     with lock(out):
         if not (out / "run.json").exists():

@@ -184,19 +184,6 @@ def test_bytes_of_known_files_are_not_read_again(pictures: Path, monkeypatch: py
     assert read == ["0.png"]
 
 
-def test_the_report_for_a_person(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path, [word("a"), word("a", ""), "{"])
-    assert print_report(check_set(path)) == 2
-    assert capsys.readouterr().out.splitlines() == [
-        f"{path}:2: cue: must not be empty",
-        f"{path}:2: id: a duplicate of line 1; give each row an id of its own",
-        f"{path}:3: not JSON: unexpected end of data at column 2",
-        "3 stimuli (word_association 2): 3 problems in 2 rows.",
-    ]
-    assert print_report(check_set(write(tmp_path, [word("a")]))) == 0
-    assert capsys.readouterr().out == "1 stimulus (word_association 1): no problems.\n"
-
-
 def test_a_files_name_forges_no_line_of_the_report(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evil = "a.png: no problems.\n\x1b[2Jb.png"
     (pictures / evil).write_text("no picture")

@@ -64,13 +64,10 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
 def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _run(tmp_path)
     assert print_status(path) == 0
-    lines = capsys.readouterr().out.splitlines()
-    row = next(line.split() for line in lines if line.startswith("blip"))
-    assert row == ["blip", "machine", "2", "1", "1", "1", "1.75"]
-    cells = [line.split() for line in lines]
+    cells = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["blip", "machine", "2", "1", "1", "1", "1.75"] in cells
     assert ["blip", "bad_image", "1", "y:", "cannot", "be", "decoded"] in cells
     assert ["blip", "min_words", "3", "w:", "2", "words"] in cells
-    assert "not complete: 6 unanswered, 1 failed" in lines
     assert print_status(path, json=True) == 0
     assert orjson.loads(capsys.readouterr().out) == status(path)
 

@@ -13,13 +13,13 @@ timing, worker, time) is null.
 
 from __future__ import annotations
 
+import html
 import re
 import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -53,6 +53,8 @@ SHORT: dict[str, Task] = {
 FRAME = [1280, 1024]  # of the benchmark's scanpaths
 UNKNOWN = "unknown"
 LARGEST = 1 << 30  # bytes of a file, which is held in memory
+_PARAGRAPH = re.compile(r"<p\b[^>]*>(.*?)(?=</p>|<p\b|\Z)", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile("</?[a-z][^>]*>", re.IGNORECASE)
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
 
@@ -230,16 +232,19 @@ def _add_benchmark(source: Source, content: Any, task: str | None, name: str | N
     source.task = task_of_file(source.path, task)
     if not isinstance(content, dict):
         raise InputError("must be a JSON object of stimuli")
-    source.form = _benchmark_form(content, source.task)
-    if source.form == "submission":
+    is_gaze = source.task == "attention_prediction"
+    lists = [value for value in content.values() if isinstance(value, list)]  # of a ground truth hold objects
+    is_truth = any(value and isinstance(value[0], dict) for value in lists) if is_gaze else bool(lists)
+    source.form = "ground truth" if is_truth else "submission"
+    if not is_truth:
         if name is None:
             raise InputError("is a submission and does not say whose answers it holds; give the machine with --name")
         source.name = name
     if not all(stimulus.strip() for stimulus in content):
         refuse([Problem(str(source.path), None, None, "a stimulus has an empty id")])
-    _validated(_BENCHMARK[source.form, source.task == "attention_prediction"], content, source.path)
+    _validated(_BENCHMARK[source.form, is_gaze], content, source.path)
     for stimulus, value in content.items():
-        rows = value if source.form == "ground truth" else [{"response": value, "machine_groundtruth": name}]
+        rows = value if is_truth else [{"response": value, "machine_groundtruth": name}]
         for row in rows:
             for other in row.keys() - _FIELDS:
                 source.noticed[f"field_{other}_not_imported"] += 1
@@ -250,49 +255,17 @@ def _add_benchmark(source: Source, content: Any, task: str | None, name: str | N
             source.add(stimulus, agent, row["response"], answer_to(source.task, row["response"]))
 
 
-def _benchmark_form(content: dict[str, Any], task: Task) -> str:
-    """A ground truth holds lists of objects. An empty list alone says nothing, except that it is no text."""
-    for value in content.values():
-        if isinstance(value, list) and value:
-            return "ground truth" if isinstance(value[0], dict) else "submission"
-        if not isinstance(value, list):
-            return "submission"
-    return "submission" if task == "attention_prediction" else "ground truth"
-
-
-class _Paragraphs(HTMLParser):
-    """The text of each paragraph of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-        self._is_within = False
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag == "p":
-            self.texts.append("")
-            self._is_within = True
-
-    def handle_endtag(self, tag: str) -> None:
-        self._is_within = self._is_within and tag != "p"
-
-    def handle_data(self, data: str) -> None:
-        if self._is_within:
-            self.texts[-1] += data
-
-
 def add_page(source: Source, data: bytes, task: str | None, name: str | None) -> None:
     """Add the conversation of a page."""
     _set_form(source, "page", "conversation", task)
     if name is None:
         raise InputError("does not say who its speakers are; give them with --name A~B, a person as human")
-    page = _Paragraphs()
     try:
-        page.feed(data.decode())
+        page = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"is not text in UTF-8: {error}") from None
-    page.close()
-    texts = [text for text in page.texts if text.strip()]
+    paragraphs = (html.unescape(_TAG.sub("", text)) for text in _PARAGRAPH.findall(page))
+    texts = [text for text in paragraphs if text.strip()]
     lines = [(match[1], match[2].strip()) for text in texts if (match := _LABELLED.fullmatch(text))]
     source.noticed["paragraphs_without_a_speaker"] = len(texts) - len(lines)
     source.name = name

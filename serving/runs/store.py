@@ -11,7 +11,6 @@ import contextlib
 import mmap
 import os
 import sys
-from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -178,7 +177,7 @@ class ResumeState:
         self.status: dict[AnswerKey, str] = {}
         self.codes: dict[AnswerKey, str] = {}
         self._samples = samples
-        self._places = array("q")  # of each line its key's place in the set's order; -1 for a key of no stimulus
+        self._places: list[int] = []  # of each line its key's place in the set's order; -1 for a key of no stimulus
 
     @classmethod
     def read(

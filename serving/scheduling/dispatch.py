@@ -104,10 +104,9 @@ class Dispatcher:
     async def _start_replica(self, number: int) -> None:
         if self.stopped is not None:
             return
-        worker, began = self._make_worker(number), asyncio.get_running_loop().time()
+        worker = self._make_worker(number)
         provenance = await worker.start(self.load_timeout)
-        seconds = asyncio.get_running_loop().time() - began
-        log.debug("%s: worker %d loaded in %.1f s on %s, %s", self.name, number, seconds, worker.host, worker.device)
+        log.debug("%s: worker %d is loaded on %s, %s", self.name, number, worker.host, worker.device)
         self.provenance = self.provenance or provenance
         if self.stopped is not None:
             worker.kill()
@@ -232,7 +231,6 @@ class Dispatcher:
         if lost.cause == "out_of_memory" and len(requests) > 1:
             self.batch_size = max(1, self.batch_size // 2)
             self.max_in_flight = max(1, self.max_in_flight // 2)
-            log.debug("%s: batches of %d from now on, %d at once", self.name, self.batch_size, self.max_in_flight)
             for request in requests:
                 self.submit(request)
         else:

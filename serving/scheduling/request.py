@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -21,13 +22,10 @@ def in_loop(listeners: Listeners) -> Listeners:
     """The same callbacks for other threads: they are called in the running event loop."""
     loop = asyncio.get_running_loop()
 
-    def called(listener: Listener) -> Listener:
-        def call(text: str) -> None:
-            loop.call_soon_threadsafe(listener, text)
+    def call(listener: Listener, text: str) -> None:
+        loop.call_soon_threadsafe(listener, text)
 
-        return call
-
-    return {place: called(listener) for place, listener in listeners.items()}
+    return {place: partial(call, listener) for place, listener in listeners.items()}
 
 
 @dataclass(slots=True, eq=False)

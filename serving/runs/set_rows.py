@@ -217,8 +217,9 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
             free[name.removeprefix(META)] = value
         else:
             fields[name] = value
-    if free:
-        fields["meta"] = {**(fields["meta"] if isinstance(fields.get("meta"), dict) else {}), **free}
+    meta = fields.get("meta") or {}
+    if free and isinstance(meta, dict):
+        fields["meta"] = {**meta, **free}
     return fields
 
 

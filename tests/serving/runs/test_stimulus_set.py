@@ -131,6 +131,7 @@ CASES: list[tuple[Any, list[str]]] = [  # a line, and how each of its problems b
     ),
     ({**WORD, "task": "words"}, ["task: must be one of color_estimation, "]),
     ({**WORD, "topic": "x"}, ["topic: is no field here"]),
+    ({**WORD, "meta": 5, "age": 3}, ["meta: must be an object"]),
     ({**WORD, "meta": {"a": [1]}}, ["meta.a: must be text, a finite number, true, false or null"]),
     (
         {"id": 5, "task": "conversation", "history": [{"speaker": "", "txt": "x", "at": -1}], "exchanges": "12"},

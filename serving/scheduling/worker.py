@@ -85,21 +85,16 @@ class _Prepared:
     seconds: float = 0.0
 
 
-@dataclass(slots=True)
 class Worker:
     """``load`` before ``answer``."""
 
-    spec: WorkerSpec
-    agent: Agent[Any] = field(init=False)
-    limit: int = field(init=False, default=1 << 30)
-    _preparers: ThreadPoolExecutor = field(init=False)
-    _device: ThreadPoolExecutor = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.agent = self.spec.entry.make(self.spec.settings)
-        if self.spec.devices > 1:
-            self.agent.use_devices(self.spec.devices)
-        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=machine.yield_to_device)
+    def __init__(self, spec: WorkerSpec) -> None:
+        self.spec = spec
+        self.agent: Agent[Any] = spec.entry.make(spec.settings)
+        if spec.devices > 1:
+            self.agent.use_devices(spec.devices)
+        self.limit = 1 << 30
+        self._preparers = ThreadPoolExecutor(spec.threads, "prepare", initializer=machine.yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 
     def load(self) -> dict[str, Any]:

@@ -98,10 +98,9 @@ class Study:
     def _lobby(self) -> Lobby[Any] | None:
         """Where participants meet, in studies in which they do."""
         if isinstance(self.settings, OnlineSettings):
-            return OnlineLobby(self.settings, self.state, self.note, self._written)
+            return OnlineLobby(self, self.settings)
         if isinstance(self.material, TalkMaterial):
-            settings, talks = self.material.settings, self.material.talks
-            return TalkLobby(settings, talks, self.state, self.note, self._written)
+            return TalkLobby(self, self.material)
         return None
 
     def start(self) -> asyncio.Task[None]:
@@ -188,7 +187,7 @@ class Study:
         answered anew.
         """
         if step < judge.step:
-            await self._written()
+            await self.written()
             return False
         current = judge.current
         if current is None or step > judge.step:
@@ -239,7 +238,7 @@ class Study:
         """Take events in, now; on return they are on disk."""
         for event in events:
             self._put({**event, "at": event.get("at") or now()})
-        await self._written()
+        await self.written()
 
     def _put(self, event: dict[str, Any]) -> None:
         line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)  # what cannot be written never happened
@@ -252,7 +251,7 @@ class Study:
             line = {"judge": code, "at": now(), "said": about}
             self.store.put(self.folder / PERSONAL, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
-    async def _written(self) -> None:
+    async def written(self) -> None:
         await self.store.written([self.folder / EVENTS, self.folder / PERSONAL])
 
     # lists

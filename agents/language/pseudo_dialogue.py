@@ -46,7 +46,7 @@ def completion_request(
 ) -> TextRequest:
     """The request to a model that continues a text: it ends with the first topic's number or the next name."""
     parts = [*_personas(stimulus), *_log(history), _instruction(stimulus, draw)]
-    begins = "1." if "topics" in _pseudo(draw) else f"{next_speaker(stimulus, draw)}:"
+    begins = "1." if "topics" in draw.options["pseudo"] else f"{next_speaker(stimulus, draw)}:"
     return TextRequest("\n\n".join([*parts, begins]), sampling=_sampling(draw, sampling))
 
 
@@ -101,12 +101,6 @@ def read_messages(
     return messages
 
 
-def _pseudo(draw: Draw) -> Mapping[str, Any]:
-    pseudo = options(draw)
-    assert pseudo is not None
-    return pseudo
-
-
 def _personas(stimulus: ConversationStimulus) -> list[str]:
     names = stimulus.names or prompts.SIDES
     return [f"{name} is {persona}." for name, persona in zip(names, stimulus.personas or (), strict=False) if persona]
@@ -118,7 +112,7 @@ def _log(history: Sequence[Utterance]) -> list[str]:
 
 def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:
     name, other = prompts.speakers(stimulus, draw.options)
-    pseudo = _pseudo(draw)
+    pseudo = draw.options["pseudo"]
     if "topics" in pseudo:
         known = pseudo.get("known") or []
         other_than = f", other than these: {'; '.join(known)}" if known else ""
@@ -136,7 +130,7 @@ def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 def _sampling(draw: Draw, sampling: Sampling) -> Sampling:
     """Room for the dialogue. Penalties would be on the names and the ends of lines, which a dialogue repeats."""
-    pseudo = _pseudo(draw)
+    pseudo = draw.options["pseudo"]
     tokens = TOKENS_PER_TOPIC * pseudo["topics"] if "topics" in pseudo else TOKENS_PER_TURN * pseudo["left"]
     return replace(
         sampling,

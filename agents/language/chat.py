@@ -92,7 +92,7 @@ class BaseChatAgent(TextAgent[C]):
 
     def _fixed_reply(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
         settings = self.settings
-        is_turn = settings.person is None and pseudo_dialogue.options(draw) is None
+        is_turn = settings.person is None and "pseudo" not in draw.options
         return prompts.llama_greeting(stimulus, draw) if is_turn and settings.program == "llama-3.3" else None
 
     def _earlier(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:

@@ -8,9 +8,9 @@ topics, a line each, or ``{"topic": t, "left": m}`` for the next m turns about t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from agents.contract import Draw
 from agents.language import prompts
@@ -23,11 +23,6 @@ MOST_TOKENS = 4096  # of a reply, as some servers allow no more; what lacks then
 LONGEST_TOPIC = 200  # characters
 _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
 _AROUND = " \t*_`\"'\u201c\u201d"
-
-
-def options(draw: Draw) -> Mapping[str, Any] | None:
-    """The part of a pseudo-dialogue that the draw asks for, if it does."""
-    return draw.options.get("pseudo")
 
 
 def chat_request(

@@ -298,7 +298,7 @@ class TextAgent(EngineAgent[T]):
             return self._adapted(stimulus, self._word(stimulus, draw))
         assert isinstance(stimulus, ConversationStimulus)
         history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
-        is_dialogue = pseudo_dialogue.options(draw) is not None
+        is_dialogue = "pseudo" in draw.options
 
         def without(left_out: int) -> TextRequest:
             request = (self._dialogue if is_dialogue else self._turn)(stimulus, draw, history[left_out:])
@@ -321,7 +321,7 @@ class TextAgent(EngineAgent[T]):
         """Who hears a message while it is generated: only to a person, and where neither a filter nor a cut may change
         it; in a burst nobody, as a line may begin with a name."""
         say = draw.say
-        is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.options(draw) is not None
+        is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or "pseudo" in draw.options
         if say is None or is_whole or self._cuts(stimulus):
             return None
 
@@ -349,7 +349,7 @@ class TextAgent(EngineAgent[T]):
                 "tokens_cut": request.cut,
             }
         raw["attempt"] = draw.attempt
-        if pseudo_dialogue.options(draw) is None:
+        if "pseudo" not in draw.options:
             message = self._message(stimulus, text.text, draw)
         else:
             message, raw["pseudo"] = pseudo_dialogue.written(request, text.text), True

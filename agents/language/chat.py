@@ -150,10 +150,6 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
         """The temperature that it rises to, in equal steps."""
         rises_with: Literal["attempt", "turn"] = "attempt"
         """What the temperature rises with: the attempts at a message, or the conversation's messages from the third."""
-        frequency_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token for each time that the message has it."""
-        presence_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token that the message has."""
         max_tokens: int = Field(80, ge=1, le=4096)
         """The most tokens of a message."""
 
@@ -233,10 +229,6 @@ class CompletionAgent(BaseCompletionAgent["CompletionAgent.Settings"], LocalAgen
         """Divides the logits of the first three attempts; 0 takes the likeliest token."""
         retry_temperature: float = Field(1.0, ge=0, le=2)
         """The same from the fourth attempt on, as in the authors' program."""
-        frequency_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token for each time that the message has it."""
-        presence_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token that the message has."""
 
         def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             return self.sampling(self._temperature(draw), self.max_tokens)

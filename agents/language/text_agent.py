@@ -208,17 +208,15 @@ class TextSettings(BaseSettings):
 
 
 class DrawnSettings(TextSettings):
-    """How text is drawn, in the words of OpenAI and vLLM."""
+    """How text is drawn, in the words of OpenAI and vLLM; the papers' choices."""
 
-    temperature: float = Field(1.0, ge=0, le=2)
-    """Divides the logits; 0 takes the likeliest token."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Only the likeliest tokens that have this mass together."""
     top_k: int = Field(0, ge=0, le=1_000_000)
     """Only the so many likeliest tokens; 0: all."""
-    frequency_penalty: float = Field(0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(2.0, ge=-2, le=2)
     """Taken from the logit of a token for each time that the message has it."""
-    presence_penalty: float = Field(0.0, ge=-2, le=2)
+    presence_penalty: float = Field(2.0, ge=-2, le=2)
     """Taken from the logit of a token that the message has."""
     max_tokens: int = Field(60, ge=1, le=4096)
     """The most tokens of a message."""

@@ -56,7 +56,9 @@ class Settings(BaseModel):
     A choice of speed or patience is a field with ``json_schema_extra=NO_ANSWER``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), use_attribute_docstrings=True
+    )
 
     def identity(self) -> dict[str, Any]:
         """What answers follow from: the settings without those of speed, and for a file the hash of its content."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints, hub, random_weights
 from agents.contract import GIB, Agent
@@ -34,8 +34,6 @@ BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures b
 
 class PretrainedSettings(BaseSettings):
     """Which checkpoint. A subclass gives ``checkpoint`` its default, or the catalogue does."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     checkpoint: str = Field(min_length=1)
     """An id on the Hugging Face hub, a local folder, or "random": the architecture without its weights."""
@@ -194,8 +192,6 @@ class PretrainedAgent(Agent[P]):
 
 class WeightsFileSettings(BaseSettings):
     """Which file of weights."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     checkpoint: str = Field("published", min_length=1)
     """The weights that were published for the model ("published"), a local .safetensors or .pth file, or "random"."""

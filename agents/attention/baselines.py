@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Paths, Pixel, Plan
@@ -69,8 +69,6 @@ class CenterAgent(_Drawn["CenterAgent.Settings"]):
 
     class Settings(scanpath.PathSettings):
         """The Gaussian, and how far a scanpath goes."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         variance: Annotated[float, Field(gt=0, le=100)] = 0.23
         """Horizontal variance; the unit of length is half the frame's width."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints
 from agents.attention import scanpath
@@ -45,8 +45,6 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How fixations are chosen from the densities, and which weights."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         choice: Literal["argmax", "sample"] = "argmax"
         """The density's maximum with inhibition of return, or a draw from the density, where nothing is inhibited."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents.attention import scanpath
 from agents.attention.models.eccentric_pooling import Pooling
@@ -42,8 +42,6 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the image is shown, how vision fades, and how maps are turned into fixations."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         preprocessing: Preprocessing = "imagenet"
         """What the weights were trained with: torchvision's are "imagenet", those of the authors' program "caffe"."""

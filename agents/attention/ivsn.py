@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
@@ -38,8 +38,6 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the map is made, and how it is turned into fixations."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         variant: Literal["tiled", "whole"] = "tiled"
         """The search image in tiles of 224 pixels as in the paper, or whole as in the authors' later program."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from agents.answers import ScanpathAnswer
 from agents.attention.models.fixations import Box, Pixel, Plan
@@ -37,8 +37,6 @@ class PathSettings(Settings):
     A stimulus' own ``window`` and ``max_fixations`` come before all of these. A stimulus belongs to Waldo when its
     ``dataset`` (or, without it, its ``source``) contains that word.
     """
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     window: Annotated[float, Field(gt=0, le=100_000)] = 200.0
     """Side of the window around a fixation, in pixels of a frame 1280 wide; it is scaled with the frame's width."""
@@ -68,8 +66,6 @@ class PathSettings(Settings):
 
 class ScanSettings(PathSettings):
     """The settings of every agent that takes the maximum of a map with inhibition of return."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     inhibition: Literal["square"] = "square"
     """A fixated place is kept from being chosen again by a hard square window, as in the papers."""

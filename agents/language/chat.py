@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.contract import GIB, Draw, Reply, Settings, Verdict
 from agents.language import person, prompts, pseudo_dialogue
@@ -31,8 +31,6 @@ TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 
 class SentSettings(Settings):
     """What becomes of a message before it is sent, and the temperature of words."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     word_temperature: float = Field(1.0, ge=0, le=2)
     """The temperature of words; the papers' program sends none, and servers then take 1."""

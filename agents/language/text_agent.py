@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents import checkpoints
 from agents.answers import TurnAnswer
@@ -79,8 +79,6 @@ class EngineSettings(PretrainedSettings):
 
 class EngineChoice(BaseSettings):
     """What runs a model that either engine can run."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     engine: Literal["transformers", "vllm"] = "transformers"
     """What runs the model."""
@@ -199,8 +197,6 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
 class TextSettings(BaseSettings):
     """Which replies are drawn again."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     min_words: int = Field(1, ge=0, le=1000)
     """A message of fewer words is drawn again while attempts are left."""
     attempts: int = Field(6, ge=1, le=100)
@@ -242,8 +238,6 @@ class DrawnSettings(TextSettings):
 
 class WordSettings(BaseSettings):
     """How a model answers cue words."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     word_tokens: int = Field(10, ge=1, le=4096)
     """The most tokens of a reply in word association; models that reason before they answer need many more."""

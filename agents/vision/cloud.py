@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, NO_ANSWER, Address, Agent, Draw, Reply, Settings
@@ -34,8 +34,6 @@ PASSING = ("server_busy", "server_unreachable")  # what another try may mend
 
 class ServiceSettings(Settings):
     """How patiently a service is asked."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     concurrency: int = Field(8, ge=1, le=1000, json_schema_extra=NO_ANSWER)
     """How many requests a worker has under way at once."""

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints
 from agents.answers import ObjectAnswer
@@ -37,8 +37,6 @@ NAMELESS = frozenset({"__background__", "N/A"})  # COCO has 80 classes, numbered
 
 class DetectionSettings(BaseSettings):
     """Which boxes count and which of them are named."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     threshold: float = Field(0.05, ge=0, lt=1)
     """A box counts if its score is above this; 0.05 is Detectron2's default."""

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.answers import ColorAnswer, Swatch
 from agents.contract import MIB, Agent, Draw, Reply
@@ -39,8 +39,6 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
 
     class Settings(BaseSettings):
         """How the palette is made, and how its first colour is named."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         quality: int = Field(1, ge=1, le=1_000_000)
         """1 counts every pixel, 2 every second in row order, and so on."""

@@ -177,7 +177,7 @@ class PretrainedAgent(Agent[P]):
 
     def provenance(self) -> dict[str, Any]:
         is_random = self.random or checkpoints.random_weights(self.folder())
-        return {"random_weights": True} if is_random else {}
+        return super().provenance() | ({"random_weights": True} if is_random else {})
 
     def drop_folder(self) -> None:
         """Remove the temporary folder of random weights, if there is any."""
@@ -273,7 +273,7 @@ class WeightsFileAgent(Agent[F]):
 
     def provenance(self) -> dict[str, Any]:
         is_random = self.random or checkpoints.random_weights(self.weights_path())
-        return {"random_weights": True} if is_random else {}
+        return super().provenance() | ({"random_weights": True} if is_random else {})
 
 
 # files that are on no hub

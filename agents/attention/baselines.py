@@ -23,8 +23,6 @@ P = TypeVar("P", bound=scanpath.PathSettings)
 
 
 class _Drawn(Agent[P]):
-    """Base of the baselines; a subclass says how a place is drawn."""
-
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     memory = 256 * MIB
     selection: ClassVar[str]
@@ -61,11 +59,8 @@ class RandomAgent(_Drawn["RandomAgent.Settings"]):
 
 
 class CenterAgent(_Drawn["CenterAgent.Settings"]):
-    """A Gaussian about the centre, cut off at the frame's edge.
-
-    Its default width and shape are those that Clarke and Tatler 2014 (Vision Research 102) report for people over many
-    sets of images.
-    """
+    """A Gaussian about the centre, cut off at the frame's edge, by default as wide as Clarke and Tatler 2014 (Vision
+    Research 102) report for people over many sets of images."""
 
     class Settings(scanpath.PathSettings):
         """The Gaussian, and how far a scanpath goes."""

@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, NO_ANSWER, Address, Agent, Draw, Reply, Settings
-from agents.errors import AnswerError, UnavailableError, code_of, quoted
+from agents.errors import AnswerError, code_of, quoted
 from agents.stimuli import Stimulus, Task
 from agents.vision import colors
 from agents.vision.captions import flags
@@ -79,10 +79,6 @@ class PictureService(Agent[S]):
                     "agent runs (before Ray is started there, if --address names a cluster)"
                 )
         return self.missing_packages()
-
-    def load(self, device: str) -> None:
-        if (missing := self.missing()) is not None:
-            raise UnavailableError(missing)
 
     def prepare(self, stimulus: Stimulus) -> Picture:
         data, form, _ = stimulus.image.sendable(self.formats)  # type: ignore[union-attr]

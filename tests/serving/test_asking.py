@@ -265,7 +265,7 @@ def test_the_lines_of_the_readme(
             exec(ast.unparse(cell), names)
     color, talk, paths, table = shown
     assert f".answer.color  # {color!r}" in lines
-    assert talk._repr_html_().count("<br>") > 24
+    assert talk._repr_html_().count("<br>") >= 24
     assert repr(talk).startswith("[<eliza~eliza of ")
     assert len(repr(talk)) < 250
     assert len(paths) == len(table) == 4

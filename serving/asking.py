@@ -134,9 +134,7 @@ class Agents:
         device: Device = "auto",
     ) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.names = [agents] if isinstance(agents, str) else [*agents] if isinstance(agents, Iterable) else [agents]
-        if not all(isinstance(name, str) for name in self.names) or not isinstance(settings, Mapping | None):
-            raise InputError("agents are names, and settings a mapping of them to their settings")
+        self.names = [agents] if isinstance(agents, str) else [*agents]
         if not self.names or len(set(self.names)) != len(self.names):
             raise InputError("name each agent to be asked once")
         if device not in get_args(Device):
@@ -215,13 +213,8 @@ class Agents:
         seed: int = 0,
     ) -> Query:
         """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
-        if not isinstance(seed, int) or not 0 <= seed < 2**53:
-            raise InputError(f"a seed is a whole number from 0 to 2**53 - 1, not {seed!r}")
-        if not isinstance(samples, int) or samples < 1:
-            raise InputError(f"samples must be a whole number from 1, not {samples!r}")
-        for name, texts in (("cues", cues), ("topics", topics), ("messages", messages)):
-            if not isinstance(texts, str | Iterable | None):
-                raise InputError(f"{name} must be a text or several, not {texts!r:.100}")
+        if not 0 <= seed < 2**53 or samples < 1:
+            raise InputError(f"a seed is from 0 to 2**53 - 1, not {seed}, and samples are from 1, not {samples}")
         check_usage(self.names, self.entries, self._made, samples)
         tasks = {name: tasks_asked(about) for name, about in self._about.items()}
         checked = check_stimuli(stimuli, images, cues, topics, messages, task, tasks)

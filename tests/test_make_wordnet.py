@@ -36,17 +36,6 @@ def test_words_of_letters_with_kinds_counts_and_irregular_forms(folder: Path) ->
     assert lines == ["dog nv 44", "foot n", "hot a", "mars N", "take v 7", "", "n feet foot", "v took take"]
 
 
-def test_the_output_is_written(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "out.txt"
-    argv = [str(folder), "--output", str(output)]
-    assert make_wordnet.main(argv) == 0
-    assert "\ndog nv 44\n" in output.read_text()
-    with pytest.raises(SystemExit) as ended:
-        make_wordnet.main([str(tmp_path / "none")])
-    assert ended.value.code == 2
-    assert "is not WordNet's" in capsys.readouterr().err
-
-
 def test_the_shipped_words_are_wordnets() -> None:
     lines = [line for line in WORDNET.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     between = lines.index("")

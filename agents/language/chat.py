@@ -65,11 +65,7 @@ class ChatPromptSettings(PersonSettings, SentSettings, PromptedSettings):
     parts: prompts.Parts | None = None
     """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
     min_words: int = Field(5, ge=0, le=1000)
-    """A message of fewer words, after it is cut, is drawn again while attempts are left."""
-
-    def counts_before_cut(self) -> bool:
-        """Whether the words are those before a message is cut."""
-        return False
+    """A message of fewer words, once it is cut, is drawn again while attempts are left; by fallback whole, before."""
 
 
 C = TypeVar("C", bound=ChatPromptSettings)
@@ -128,8 +124,7 @@ class BaseChatAgent(TextAgent[C]):
         # Llama's program cuts from message 3 on.
         is_whole = settings.program == "llama-3.3" and len(stimulus.history) == 1
         truncation = None if is_whole else settings.truncation
-        names = prompts.chat_names(stimulus, draw, settings.program)
-        text = spoken(stimulus, text, *names, *prompts.acted_names(settings.program, settings.parts))
+        text = spoken(stimulus, text, *prompts.chat_names(stimulus, draw, settings.program, settings.parts))
         return sent_message(stimulus, text, draw, truncation, self._lengths, settings.lower_case)
 
     def _cuts(self, stimulus: ConversationStimulus) -> bool:
@@ -139,7 +134,8 @@ class BaseChatAgent(TextAgent[C]):
     def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         settings = self.settings
         least = settings.min_words if settings.person is None else 1
-        return too_short(stimulus, reply, least, settings.attempts, before_cut=settings.counts_before_cut())
+        is_kept_whole = settings.truncation is not None and settings.truncation.fallback == "whole"
+        return too_short(stimulus, reply, least, settings.attempts, before_cut=is_kept_whole)
 
 
 class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Settings"]):
@@ -160,8 +156,6 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
         """Taken from the logit of a token that the message has."""
         max_tokens: int = Field(80, ge=1, le=4096)
         """The most tokens of a message."""
-        min_words: int = Field(5, ge=0, le=1000)
-        """A message of fewer words is drawn again while attempts are left; by fallback whole, before it is cut."""
 
         def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             share = draw.attempt / max(self.attempts - 1, 1)
@@ -173,9 +167,6 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
 
         def dialogue_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             return self.sampling(self.temperature, self.max_tokens)
-
-        def counts_before_cut(self) -> bool:
-            return self.truncation is not None and self.truncation.fallback == "whole"
 
     memory = 36 * GIB  # 8 thousand million weights in fp32
     device_memory = 24 * GIB

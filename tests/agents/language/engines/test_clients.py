@@ -91,18 +91,15 @@ def error(status: int, text: str, headers: dict[str, str] | None = None, **detai
 # requests
 
 
-ALL = Sampling(0.8, 0.9, 7, 2.0, 1.5, 33, 4, ("A:", "B:", "C:", "D:", "E:"))
+ALL = Sampling(0.8, frequency_penalty=2.0, presence_penalty=1.5, max_tokens=33, stops=("A:", "B:", "C:", "D:", "E:"))
 HI = {"model": "m", "messages": [{"role": "user", "content": "Hi!"}], "temperature": 1.0}
 PROMPT = {
     "model": "m",
     "prompt": "Alice:",
     "temperature": 0.8,
-    "top_p": 0.9,
-    "top_k": 7,
     "frequency_penalty": 2.0,
     "presence_penalty": 1.5,
     "max_tokens": 33,
-    "min_tokens": 4,
     "stop": ["A:", "B:", "C:", "D:"],
 }
 

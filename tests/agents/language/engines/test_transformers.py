@@ -5,7 +5,6 @@ What it says is compared with transformers' own ``generate``, called for one pro
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -352,25 +351,3 @@ def test_logits_that_are_no_numbers_fail_their_own_row_only(
     kept = [index for index in range(8) if index != 2 and "q" not in (whole[index].raw or "")]
     assert len(kept) >= 5
     assert [replies[index] for index in kept] == [whole[index] for index in kept]
-
-
-# checkpoints
-
-
-@pytest.fixture
-def copy(folders: dict[str, Path], tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folders["llama"], tmp_path / "copy"))
-
-
-def test_a_model_that_never_ends_is_refused(copy: Path) -> None:
-    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
-        found = json.loads((copy / name).read_text())
-        found.pop("eos_token_id", None)
-        found.pop("eos_token", None)
-        (copy / name).write_text(
-            json.dumps({**found, **({"eos_token_id": None} if name != "tokenizer_config.json" else {})})
-        )
-    engine = TransformersEngine(copy)
-    engine.open()
-    with pytest.raises(UnavailableError, match="names an end token"):
-        engine.load("cpu")

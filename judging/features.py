@@ -1,8 +1,8 @@
 """What judges that are classifiers get of a trial: the numbers of single cues, and features like the papers'.
 
-Captions and objects are embedded, conversations by sentences of the judged speaker; of words the squared difference of
-the answer's and the cue's embedding counts; of colours the word, with or without the picture's features; of scanpaths x
-and y of ten fixations (papers) or fifteen, what lacks being (1, 1) [the public benchmark], from -1 to 1 over the frame.
+Captions, objects and colours are embedded, conversations by sentences of the judged speaker; of words the squared
+difference of the answer's and the cue's embedding counts; of scanpaths x and y, from -1 to 1 over the frame, of ten
+fixations (papers) or fifteen, what lacks being (1, 1) [the public benchmark].
 """
 
 from __future__ import annotations

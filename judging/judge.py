@@ -1,8 +1,5 @@
-"""``turinglike judge``: ``generate`` over a trial set, with judges for agents, so that a verdict is a trial's record.
-
-A judge whose settings have ``key`` is trained on this very set; one with ``trials`` alone may read the other trials
-beside the one that it judges. The command fills both in.
-"""
+"""``turinglike judge``: ``generate`` over a trial set, with judges for agents. A judge whose settings have ``key`` is
+trained on this very set; one with ``trials`` alone may read the other trials. The command fills both in."""
 
 from __future__ import annotations
 

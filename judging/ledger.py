@@ -1,7 +1,7 @@
 """What a judge's detectability is worth: beside the best cue, and beside the same judge in other folds.
 
-A judge that gets no more than a cue need not have read an answer. What a trained judge loses in folds without a common
-stimulus, without repeated answers or without the agent judged, it owed to leakage or to having met the agent.
+A judge that gets no more than a cue need not have read an answer. What a trained judge loses in stricter folds, it owed
+to leakage or to having met the agent.
 """
 
 from __future__ import annotations

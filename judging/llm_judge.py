@@ -1,8 +1,5 @@
-"""Language models as judges, on a server with OpenAI's interface or here, and what they are asked (``prompts.toml``).
-
-By default each trial is a question of its own, as it is for people. With ``grid`` all answers to a stimulus stand in
-one prompt, in a drawn order, as in the papers, and each trial's verdict is read from the one reply.
-"""
+"""Language models as judges, and what they are asked (``prompts.toml``): about each trial by itself, as people are, or
+with ``grid`` about all answers to a stimulus in one prompt, in a drawn order, as in the papers."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents.answers import VerdictAnswer
 from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
@@ -48,17 +45,15 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about a stimulus; of a scanpath or a conversation the first trial's.
-
-    With an ``example``, a whole conversation in which A is a person and B a machine, their one-shot prompt.
-    """
+    """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first; with an
+    ``example``, a conversation in which A is a person and B a machine, their one-shot prompt."""
     first = trials[0]
-    templates, text = PROMPTS["papers"], answer_text(first)
+    templates, text = PROMPTS["papers"], answer_text(first.answer)
     if first.asked == "conversation":
         name = "conversation" if example is None else "one_shot"
         return templates[name].format(example=example, answers=text)
     if first.asked != "attention_prediction":
-        text = " ".join(f"{number}. {answer_text(trial)}" for number, trial in enumerate(trials, start=1))
+        text = " ".join(f"{number}. {answer_text(trial.answer)}" for number, trial in enumerate(trials, start=1))
     width, height = first.answer.frame or (0, 0)
     return templates[first.asked].format(count=len(trials), answers=text, cue=first.cue, width=width, height=height)
 
@@ -68,7 +63,7 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
     templates = PROMPTS["ours"]
     if trial.beside is not None:
         return templates["pair"].format(
-            first=answer_text(trial), second=_messages(trial.beside), question=trial.question
+            first=answer_text(trial.answer), second=answer_text(trial.beside), question=trial.question
         )
     pairs = ", ".join(f"{cue} - {guess}" for cue, guess in trial.examples)
     width, height = trial.answer.frame or (0, 0)
@@ -79,16 +74,15 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
         cue=trial.cue,
         width=width,
         height=height,
-        answer=answer_text(trial),
+        answer=answer_text(trial.answer),
     )
     return text + templates["verdict"].format(question=trial.question)
 
 
-def answer_text(trial: JudgementStimulus) -> str:
-    """The answer as text."""
-    answer = trial.answer
+def answer_text(answer: ShownAnswer) -> str:
+    """An answer as text."""
     if answer.messages is not None:
-        return _messages(answer)
+        return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages)
     if answer.fixations is not None:
         return ", ".join(f"({x:g}, {y:g})" for x, y in answer.fixations)
     if answer.labels is not None:
@@ -96,14 +90,8 @@ def answer_text(trial: JudgementStimulus) -> str:
     return answer.color or answer.text or answer.word or ""
 
 
-def _messages(answer: ShownAnswer) -> str:
-    return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages or ())
-
-
 class JudgeSettings(BaseSettings):
     """How a language model is asked to judge, and how its replies are read."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     prompt: Literal["own", "papers"] = "own"
     """An answer, reasons before the verdict, JSON; or the 2025 paper's prompts, word for word."""
@@ -246,22 +234,18 @@ class LanguageJudge(EngineAgent[J]):
 
     def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
-        return self._judged(stimulus, draw, text.record() if isinstance(text, ServerText) else about)
-
-    def _judged(self, stimulus: Pictured, draw: Draw, about: Mapping[str, Any]) -> Reply:
-        """The verdict in a text, or why there is none; the text and its finish are in ``about``."""
         order = [member.id for member in self.question(stimulus, draw).trials]
-        text, finish = about["text"], about["finish"]
-        answer = None if finish == "filtered" else self._read(stimulus.trial, order, text, finish)
-        raw = {**about, "attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
-        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text, finish)), raw)
+        answer = None if text.finish == "filtered" else self._read(stimulus.trial, order, text.text, text.finish)
+        raw = text.record() if isinstance(text, ServerText) else about
+        raw |= {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
+        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text.text, text.finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
         any_case, is_cut = self.settings.any_case, finish == "length"
         if self.settings.prompt == "own":
             if trial.beside is not None:
                 return replies.read_pair(text, cut=is_cut)
-            judged = "" if trial.asked == "conversation" else answer_text(trial)  # only others are called an answer
+            judged = "" if trial.asked == "conversation" else answer_text(trial.answer)  # a speaker is no answer
             return replies.read_verdict(text, judged=judged, cut=is_cut)
         if trial.asked == "conversation":
             assert trial.speaker is not None
@@ -282,8 +266,6 @@ class LanguageJudge(EngineAgent[J]):
 
 class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
     """Which server and model, and how it is asked."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     json_schema: bool = True
     """Whether the server is told to hold to the schema of our answer; servers that do not know it refuse."""
@@ -323,18 +305,9 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
             self.judges = TASKS
 
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        if not self.settings.grid:
-            return super().respond(batch, draws)
-        questions = [self.question(prepared, draw) for prepared, draw in zip(batch, draws, strict=True)]
-        first = {question.key: at for at, question in reversed(list(enumerate(questions)))}
-        new = {key: at for key, at in first.items() if key not in self._replies}
-        seeded = [replace(draws[at], seed=questions[at].seed) for at in new.values()]
-        answers = super().respond([batch[at] for at in new.values()], seeded)
-        self._replies.update(zip(new, answers, strict=True))
-        return [
-            reply if isinstance(reply := self._replies[key], Exception) else self._judged(prepared, draw, reply.raw)
-            for prepared, draw, key in zip(batch, draws, [question.key for question in questions], strict=True)
-        ]
+        """Trials of a grid's group have the same prompt and seed, and so the same text."""
+        seeds = [self.question(prepared, draw).seed for prepared, draw in zip(batch, draws, strict=True)]
+        return super().respond(batch, [replace(draw, seed=seed) for draw, seed in zip(draws, seeds, strict=True)])
 
 
 def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:
@@ -350,5 +323,5 @@ def _group_of(trial: JudgementStimulus) -> str:
     if trial.asked == "attention_prediction":
         return trial.id
     if trial.asked == "conversation":
-        return f"{trial.shown} {hashlib.sha256(answer_text(trial).encode()).hexdigest()}"
+        return f"{trial.shown} {hashlib.sha256(answer_text(trial.answer).encode()).hexdigest()}"
     return f"{trial.asked} {trial.shown}"

@@ -40,28 +40,19 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """A judge's verdicts on an agent's answers ("all": every agent's) beside people's; ``human_machine`` are people's
-    answers taken for a machine's. ``column`` and ``value`` are those of ``--by``."""
+class Judged:
+    """What a judge's verdicts on an agent's answers ("all": every agent's) have for their place, and how many are
+    missing, by why. ``column`` and ``value`` are those of ``--by``."""
 
     task: str = ""
     judge: str = ""
     column: str | None = None
     value: Any = None
-    agent: str
-    human_human: int
-    human_machine: int
-    machine_human: int
-    machine_machine: int
+    agent: str = ALL
     refused: int
     unparsed: int
     failed: int
     unjudged: int
-    p_human: Estimate
-    p_machine: Estimate
-    detectability: Estimate
-    dprime: Estimate
-    criterion: Estimate
 
     @property
     def name(self) -> str:
@@ -69,7 +60,22 @@ class Score:
 
     @property
     def missing(self) -> str:
-        return why_missing(self) or "none"
+        return ", ".join(f"{getattr(self, name):,} {name}" for name in MISSING if getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(Judged):
+    """Verdicts on answers of an agent beside people's; ``human_machine`` are people's taken for a machine's."""
+
+    human_human: int
+    human_machine: int
+    machine_human: int
+    machine_machine: int
+    p_human: Estimate
+    p_machine: Estimate
+    detectability: Estimate
+    dprime: Estimate
+    criterion: Estimate
 
     @property
     def of_people(self) -> int:
@@ -93,11 +99,6 @@ class Score:
         return 0 in (self.human_human + self.machine_human, self.human_machine + self.machine_machine)
 
 
-def why_missing(row: Any) -> str:
-    """How many verdicts of a row are missing, by why; empty if none."""
-    return ", ".join(f"{getattr(row, name):,} {name}" for name in MISSING if getattr(row, name))
-
-
 def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
     """How many of the verdicts are missing, by why."""
     return {why: int((verdict == why).sum()) for why in MISSING}
@@ -117,11 +118,8 @@ def measures(right: Floats, number: Floats) -> Floats:
 
 
 def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS) -> list[Score]:
-    """The measures of all agents together, first, and of each, over all judges in the table.
-
-    ``verdicts`` are those of a task, as :func:`judging.verdicts.read_verdicts` reads them, without catch trials and
-    repeats.
-    """
+    """The measures of all agents together, first, and of each, over all judges of ``verdicts``, which are of a task and
+    without catch trials and repeats."""
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")

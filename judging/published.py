@@ -1,8 +1,8 @@
 """The papers' figures beside ours: ``turinglike score --against 2025``, and in what our classifiers differ from theirs.
 
-``published_scores.json`` has each figure that the papers print as a number, or their authors' notebooks and program,
-with its ``source``; ``note`` says what contradicts it, ``only`` names a part of the trials that it is of. ``agents``
-has the papers' agents with the names of imported answers and of the catalogue; ``papers`` their agents by task.
+``published_scores.json`` has each figure that the papers, or their authors' programs, print as a number, with its
+``source``; ``note`` says what contradicts it, ``only`` names a part of the trials. ``agents`` has the papers' agents
+with the names of imported answers and of the catalogue.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Judges that are trained on the very trials that they judge, by cross-validation.
 
-By default no stimulus is on both sides of a fold; the papers' public judge deals single rows. An agent under test is
-among what a judge is trained on: ``split`` "agent" leaves its answers out, "other" trains on a single other agent
-(2025 paper, Fig. S8).
+By default no stimulus is on both sides of a fold; the papers' public judge deals single rows. ``split`` "agent" leaves
+the answers of the agent under test out, "other" trains on a single other agent (2025 paper, Fig. S8).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import orjson
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.answers import VerdictAnswer
 from agents.contract import Agent, Draw, Reply
@@ -36,8 +35,6 @@ Row = Mapping[str, Any]
 
 class TrainedSettings(BaseSettings):
     """What is judged, and how its folds are made."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     trials: Path | None = None
     """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
@@ -114,11 +111,8 @@ def judge_trials(
     chosen: TrainedSettings,
     new_model: Callable[[], Any],
 ) -> dict[str, dict[str, Any]]:
-    """By trial its ``fold``, ``margin`` (above 0: a machine; of several rows the mean), and how it was ``split``.
-
-    Catch trials and repeats are judged and never trained on. A trial without features has no entry, nor has one whose
-    training part has a single class.
-    """
+    """By trial its ``margin`` (above 0: a machine; of several rows the mean) and fold. Catch trials and repeats are
+    never trained on. A trial without features has no entry, nor has one whose training part has a single class."""
     is_machine = np.array([key["truth"] == "machine" for key in keys])
     may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
     if chosen.unique:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
@@ -26,20 +26,15 @@ Prepared = tuple["Search", "torch.Tensor | None", Plan]
 
 
 class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
-    """Invariant visual search (Zhang et al. 2018); how its maps are made stands in ``models.similarity``.
+    """Invariant visual search (Zhang et al. 2018), in search alone; see ``models.similarity``.
 
-    The search image is taken before the pool up to which features are compared, and so is the target in ``whole``,
-    where only pool5 is published. Of IVSN-Layer the paper does not say which early layer it has: the authors' program
-    lists sizes for pool1 to pool4, and pool2 is our choice.
-
-    It answers search alone. The weights are torchvision's in both variants, which is the authors' choice in ``whole``;
-    ``tiled`` had those of Caffe's VGG16, trained on the same images: for a file of these set ``preprocessing`` too.
+    Of IVSN-Layer the paper does not say which early layer it has: the authors' program lists sizes for pool1 to pool4,
+    and pool2 is our choice. The weights are torchvision's, which is the authors' choice in ``whole``; ``tiled`` had
+    those of Caffe's VGG16, trained on the same images: for a file of these set ``preprocessing`` too.
     """
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the map is made, and how it is turned into fixations."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         variant: Literal["tiled", "whole"] = "tiled"
         """The search image in tiles of 224 pixels as in the paper, or whole as in the authors' later program."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
@@ -36,8 +36,6 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
 
     class Settings(scanpath.PathSettings, WeightsFileSettings):
         """How the maps are made, the three terms of the score, and how fixations are remembered."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         parameters: Literal["auto", "natural", "waldo", "array"] = "auto"
         """Which spread and floor, and prior of search; auto: by the data set in search, natural in free viewing."""

@@ -1,8 +1,8 @@
 """OFA (Wang et al. 2022): an image and an instruction in, text out. Inference only, by transformers' ``generate``.
 
-The modules are named as in the authors' transformers branch. Layers are pre-norm with NormFormer's additions (Shleifer
-et al. 2021). Positions enter attention alone, as a bias: products of projected position embeddings, and a learned
-number per layer, head and bucket of relative position.
+Names are those of the authors' transformers branch. Layers are pre-norm with NormFormer's additions (Shleifer et al.
+2021). Positions enter attention as a bias: products of projected position embeddings, and a learned number per layer,
+head and bucket of relative position.
 """
 
 from __future__ import annotations

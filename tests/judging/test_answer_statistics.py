@@ -186,7 +186,7 @@ def test_people_are_measured_beside_the_others_and_agents_both_ways() -> None:
              (fifth, [third, fourth])]  # fmt: skip
     assert people.bleu_one_left_out == pytest.approx(bleu(pairs))
     assert people.cider_d_one_left_out == pytest.approx(sum(cider.score(*pair) for pair in pairs) / 5)
-    assert "5 captions by people of 2 pictures, 2 to 3 of each. COCO has 5" in output.note
+    assert "5 captions by people of 2 pictures, 2 to 3 of each." in output.note
 
 
 def test_correlations_are_scipys_over_three_agents_at_least() -> None:
@@ -216,7 +216,4 @@ def test_without_people_or_captions_it_is_said() -> None:
     output = caption_measures([_caption("git", "s1", "a dog")], [])
     assert output.note.startswith("No person's caption")
     assert [*output.agents] == [CaptionScore("git", 0)]
-    alone = caption_measures([PEOPLE[0]], [])
-    assert "No picture has two" in alone.note
-    assert "single picture" in alone.note
     assert caption_measures([], []) is None

@@ -185,23 +185,6 @@ def test_lists_have_the_papers_numbers(run: Path, tmp_path: Path) -> None:
         assert all(truth[key["repeat_of"]] in chosen for key in again)
 
 
-def test_people_come_from_another_folder(run: Path, tmp_path: Path) -> None:
-    people = [record(f"b{at}", "image_captioning", "human:9", answer=answer("image_captioning", at, random.Random(at)),
-                     **PERSON) for at in range(8)]  # fmt: skip
-    write_run(tmp_path / "people", [], {"humans": people}, {}, set={})
-    machines = tmp_path / "machines"
-    write_run(machines, [json.loads(line) for line in (run / "stimuli.jsonl").read_text().splitlines()],
-              {"alpha": (run / "records" / "alpha.jsonl").read_bytes().splitlines(True)},
-              {"alpha": agent_entry(*TASKS)}, set=json.loads((run / "run.json").read_text())["set"])  # fmt: skip
-    out = tmp_path / "T"
-    assert (
-        compose(machines, "--people", f"{tmp_path / 'people'}:humans", "--task", "image_captioning", "--out", out) == 0
-    )
-    people_of = [key for _, key in trials(out) if key["truth"] == "human"]
-    assert len(people_of) == 8
-    assert {key["stimulus"] for key in people_of} == {f"image_captioning/{at}" for at in range(8)}  # by benchmark_id
-
-
 def test_what_is_wrong_is_said_and_nothing_is_left(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

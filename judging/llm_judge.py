@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents.answers import VerdictAnswer
 from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
@@ -48,12 +48,12 @@ def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None
     """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first; with an
     ``example``, a conversation in which A is a person and B a machine, their one-shot prompt."""
     first = trials[0]
-    templates, text = PROMPTS["papers"], answer_text(first)
+    templates, text = PROMPTS["papers"], answer_text(first.answer)
     if first.asked == "conversation":
         name = "conversation" if example is None else "one_shot"
         return templates[name].format(example=example, answers=text)
     if first.asked != "attention_prediction":
-        text = " ".join(f"{number}. {answer_text(trial)}" for number, trial in enumerate(trials, start=1))
+        text = " ".join(f"{number}. {answer_text(trial.answer)}" for number, trial in enumerate(trials, start=1))
     width, height = first.answer.frame or (0, 0)
     return templates[first.asked].format(count=len(trials), answers=text, cue=first.cue, width=width, height=height)
 
@@ -63,7 +63,7 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
     templates = PROMPTS["ours"]
     if trial.beside is not None:
         return templates["pair"].format(
-            first=answer_text(trial), second=_messages(trial.beside), question=trial.question
+            first=answer_text(trial.answer), second=answer_text(trial.beside), question=trial.question
         )
     pairs = ", ".join(f"{cue} - {guess}" for cue, guess in trial.examples)
     width, height = trial.answer.frame or (0, 0)
@@ -74,16 +74,15 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
         cue=trial.cue,
         width=width,
         height=height,
-        answer=answer_text(trial),
+        answer=answer_text(trial.answer),
     )
     return text + templates["verdict"].format(question=trial.question)
 
 
-def answer_text(trial: JudgementStimulus) -> str:
-    """The answer as text."""
-    answer = trial.answer
+def answer_text(answer: ShownAnswer) -> str:
+    """An answer as text."""
     if answer.messages is not None:
-        return _messages(answer)
+        return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages)
     if answer.fixations is not None:
         return ", ".join(f"({x:g}, {y:g})" for x, y in answer.fixations)
     if answer.labels is not None:
@@ -91,14 +90,8 @@ def answer_text(trial: JudgementStimulus) -> str:
     return answer.color or answer.text or answer.word or ""
 
 
-def _messages(answer: ShownAnswer) -> str:
-    return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages or ())
-
-
 class JudgeSettings(BaseSettings):
     """How a language model is asked to judge, and how its replies are read."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     prompt: Literal["own", "papers"] = "own"
     """An answer, reasons before the verdict, JSON; or the 2025 paper's prompts, word for word."""
@@ -252,7 +245,7 @@ class LanguageJudge(EngineAgent[J]):
         if self.settings.prompt == "own":
             if trial.beside is not None:
                 return replies.read_pair(text, cut=is_cut)
-            judged = "" if trial.asked == "conversation" else answer_text(trial)  # only others are called an answer
+            judged = "" if trial.asked == "conversation" else answer_text(trial.answer)  # a speaker is no answer
             return replies.read_verdict(text, judged=judged, cut=is_cut)
         if trial.asked == "conversation":
             assert trial.speaker is not None
@@ -273,8 +266,6 @@ class LanguageJudge(EngineAgent[J]):
 
 class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
     """Which server and model, and how it is asked."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     json_schema: bool = True
     """Whether the server is told to hold to the schema of our answer; servers that do not know it refuse."""
@@ -332,5 +323,5 @@ def _group_of(trial: JudgementStimulus) -> str:
     if trial.asked == "attention_prediction":
         return trial.id
     if trial.asked == "conversation":
-        return f"{trial.shown} {hashlib.sha256(answer_text(trial).encode()).hexdigest()}"
+        return f"{trial.shown} {hashlib.sha256(answer_text(trial.answer).encode()).hexdigest()}"
     return f"{trial.asked} {trial.shown}"

@@ -139,7 +139,6 @@ class _Writer:
         order = list(stimuli)
         self.chance.shuffle(order)
         digits = max(4, len(str(len(order))))
-        problems = []
         for number, place in enumerate(order, start=1):
             stimulus, name = stimuli[place], f"s{number:0{digits}}"
             fields: dict[str, Any] = {"shown": name}
@@ -151,14 +150,13 @@ class _Writer:
                     ending = image.header().format.lower()
                     fields[field] = self._save(f"{name}{field.removeprefix('image')}.{ending}", image.read())
                 except ImageError as error:
-                    problems.append(Problem(str(stimulus.folder), None, stimulus.id, str(error)))
+                    problem = Problem(str(stimulus.folder), None, stimulus.id, str(error))
+                    raise InputError("a picture cannot be shown as it was to the agents", [problem]) from None
             if stimulus.task == "word_association":
                 fields["cue"] = stimulus.row["cue"]
                 if examples := stimulus.row.get("examples"):
                     fields["examples"] = examples
             self._fields[place] = fields
-        if problems:
-            raise InputError("pictures cannot be shown as they were to the agents", problems)
 
     def _trial(self, candidate: Candidate, name: str) -> dict[str, Any]:
         task = candidate.stimulus.task

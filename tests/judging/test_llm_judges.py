@@ -74,7 +74,7 @@ def test_the_papers_one_shot_prompt() -> None:
 @pytest.mark.parametrize("asked", TASKS)
 def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> None:
     text = our_prompt(trial(asked))
-    assert answer_text(trial(asked)) in text
+    assert answer_text(trial(asked).answer) in text
     assert "A human or a machine?" in text
     assert 0 < text.index('"reason"') < text.index('"verdict"')
     pictured = asked not in ("word_association", "conversation")

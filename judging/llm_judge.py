@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents.answers import VerdictAnswer
 from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
@@ -92,8 +92,6 @@ def answer_text(answer: ShownAnswer) -> str:
 
 class JudgeSettings(BaseSettings):
     """How a language model is asked to judge, and how its replies are read."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     prompt: Literal["own", "papers"] = "own"
     """An answer, reasons before the verdict, JSON; or the 2025 paper's prompts, word for word."""
@@ -266,8 +264,6 @@ class LanguageJudge(EngineAgent[J]):
 
 class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
     """Which server and model, and how it is asked."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     json_schema: bool = True
     """Whether the server is told to hold to the schema of our answer; servers that do not know it refuse."""

@@ -14,7 +14,7 @@ import orjson
 from rich.text import Text
 
 from agents import __version__, catalogue
-from agents.contract import GIB, MIB, Entry
+from agents.contract import GIB, Entry
 from agents.errors import TuringlikeError, printable
 from agents.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
@@ -98,28 +98,18 @@ def about(entry: Entry) -> dict[str, Any]:
     """Everything that the catalogue and the agent's class hold, as plain JSON values."""
     agent = entry.make()
     checkpoint, revision = agent.checkpoint()
-    missing = agent.missing()
     return {
-        "name": entry.name,
+        **{name: getattr(entry, name) for name in OF_ENTRY},
         "tasks": list(entry.tasks),
         "modes": list(agent.modes) if "attention_prediction" in entry.tasks else None,
         "judges": list(agent.judges) or None,
-        "summary": entry.summary,
-        "source": entry.source,
-        "in_paper": entry.in_paper,
-        "ran": entry.ran,
-        "role": entry.role,
         "checkpoint": checkpoint,
         "revision": revision,
-        "licence": entry.licence,
-        "memory_mib": agent.memory // MIB,
-        "device_memory_mib": agent.device_memory // MIB,
         "batch_size": agent.batch_size,
         "continuous": agent.continuous(),
         "settings": _settings(entry),
-        "runs_here": missing is None,
-        "missing": missing,
-        "random_weights": entry.takes_random_weights(),
+        "runs_here": agent.missing() is None,
+        **_needs(entry),
     }
 
 
@@ -143,6 +133,7 @@ def _print_agent(name: str, *, json: bool) -> int:
         return _print_json(agent)
     settings, missing = agent.pop("settings"), agent.pop("missing")
     agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
+    agent |= {key: _gib(agent[key]) for key in ("memory", "device_memory")}
     table = plain_table()
     for key, value in agent.items():
         if isinstance(value, bool):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.contract import GIB, Draw, Reply, Settings, Verdict
 from agents.language import person, prompts, pseudo_dialogue
@@ -31,8 +31,6 @@ TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 
 class SentSettings(Settings):
     """What becomes of a message before it is sent, and the temperature of words."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     word_temperature: float = Field(1.0, ge=0, le=2)
     """The temperature of words; the papers' program sends none, and servers then take 1."""
@@ -92,7 +90,7 @@ class BaseChatAgent(TextAgent[C]):
 
     def _fixed_reply(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
         settings = self.settings
-        is_turn = settings.person is None and pseudo_dialogue.options(draw) is None
+        is_turn = settings.person is None and "pseudo" not in draw.options
         return prompts.llama_greeting(stimulus, draw) if is_turn and settings.program == "llama-3.3" else None
 
     def _earlier(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
@@ -150,10 +148,6 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
         """The temperature that it rises to, in equal steps."""
         rises_with: Literal["attempt", "turn"] = "attempt"
         """What the temperature rises with: the attempts at a message, or the conversation's messages from the third."""
-        frequency_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token for each time that the message has it."""
-        presence_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token that the message has."""
         max_tokens: int = Field(80, ge=1, le=4096)
         """The most tokens of a message."""
 
@@ -233,10 +227,6 @@ class CompletionAgent(BaseCompletionAgent["CompletionAgent.Settings"], LocalAgen
         """Divides the logits of the first three attempts; 0 takes the likeliest token."""
         retry_temperature: float = Field(1.0, ge=0, le=2)
         """The same from the fourth attempt on, as in the authors' program."""
-        frequency_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token for each time that the message has it."""
-        presence_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token that the message has."""
 
         def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             return self.sampling(self._temperature(draw), self.max_tokens)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from agents.contract import Address
 from agents.language import prompts
@@ -88,12 +88,6 @@ class ClaudeSettings(AnthropicSettings, ChatServerSettings):
 
     program: prompts.Program = "claude"
     """The program of the papers in whose words and form it is prompted."""
-    turn_temperature: float = Field(0.6, ge=0, le=1)
-    """The temperature of the first attempt at a message."""
-    turn_hottest: float = Field(1.0, ge=0, le=1)
-    """The temperature of the last attempt; it rises in equal steps."""
-    word_temperature: float = Field(1.0, ge=0, le=1)
-    """The temperature of words."""
     truncation: TruncationSettings | None = TruncationSettings(least=7)
     """How a message is cut to a drawn length; none: it is not."""
 

@@ -165,8 +165,6 @@ def _median(numbers: Sequence[float]) -> float | None:
 class PersonSettings(Settings):
     """Whose chat history an agent writes from."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     person: Path | None = None
     """The chat history of the person as whom it writes; `turinglike history` makes it of a messenger's export."""
     person_turns: int = Field(100, ge=1, le=10_000)

@@ -42,8 +42,6 @@ KeyVariable = Annotated[str, Field(max_length=64, pattern=r"^([A-Z_][A-Z0-9_]*)?
 class ClientSettings(Settings):
     """Which server and model, and how patient its client is."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     base_url: Address
     """The server's address."""
     model: str = Field(min_length=1)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import AnswerError, UnavailableError
@@ -41,8 +41,6 @@ ENVIRONMENT = {
 
 class VLLMSettings(Settings):
     """How vLLM runs a model."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     tensor_parallel: int = Field(1, ge=1, le=64)
     """Among how many GPUs of a machine each layer is shared out, at least: a model too large for them gets more."""

@@ -134,10 +134,9 @@ def result_of(*agents: Measured) -> BenchResult:
     return BenchResult("2025-01-01T00:00:00.000Z", Host("node", "a processor", 2, 1 << 34), device, [*agents])
 
 
-@pytest.mark.parametrize("count", [0, 1, 13])
-def test_a_picture_is_written_of_any_number_of_agents(count: int) -> None:
+def test_a_picture_is_written() -> None:
     drawn = io.BytesIO()
-    results.plot(result_of(*(measured(f"agent-{n}", (1, 1.0 + n), (3, 2.0 + n)) for n in range(count))), drawn)
+    results.plot(result_of(*(measured(f"agent-{n}", (1, 1.0 + n), (3, 2.0 + n)) for n in range(13))), drawn)
     with Image.open(drawn) as picture:
         picture.load()
         assert picture.format == "PNG"

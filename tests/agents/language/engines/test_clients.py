@@ -301,18 +301,6 @@ def test_what_may_pass_is_tried_again_with_the_same_request(server: bad.Misbehav
     assert len(server.requests) == 3
 
 
-def test_an_engine_serves_several_event_loops(server: bad.Misbehaving) -> None:
-    engine = OpenAIEngine(ChatSettings(**{**QUICK, "base_url": server.url}))
-
-    async def once() -> str:
-        try:
-            return (await engine.generate(CHAT, 1)).text
-        finally:
-            await engine.aclose()
-
-    assert [asyncio.run(once()) for _ in range(3)] == ["fine"] * 3
-
-
 # embeddings
 
 

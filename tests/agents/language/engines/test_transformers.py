@@ -5,7 +5,6 @@ What it says is compared with transformers' own ``generate``, called for one pro
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,6 +46,7 @@ DRAWN = [
 ]
 GREEDY = Sampling(temperature=0.0, max_tokens=24)
 NO_REPEATS = {"no_repeat_ngram_size": 3}
+OWN = {"num_beams": 10, "length_penalty": 0.65, "forced_eos_token_id": True, **NO_REPEATS}
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_greedy_texts_are_those_of_transformers_generate(
 def test_blenderbots_beams_are_those_of_its_own_generation_config(folders: dict[str, Path]) -> None:
     """As its documentation shows: the tokenizer, ``generate`` without any option, one prompt."""
     plain = Plain(folders["blenderbot"])
-    engine = _loaded(folders["blenderbot"], beams={"num_beams": 10, "length_penalty": 0.65, **NO_REPEATS})
+    engine = _loaded(folders["blenderbot"], beams=OWN)
     sampling = Sampling(min_tokens=19, max_tokens=59)
     said = _say(engine, [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS])
     assert [(one.raw, one.tokens, one.finish) for one in said] == [plain.said(prompt, own=True) for prompt in PROMPTS]
@@ -352,25 +352,3 @@ def test_logits_that_are_no_numbers_fail_their_own_row_only(
     kept = [index for index in range(8) if index != 2 and "q" not in (whole[index].raw or "")]
     assert len(kept) >= 5
     assert [replies[index] for index in kept] == [whole[index] for index in kept]
-
-
-# checkpoints
-
-
-@pytest.fixture
-def copy(folders: dict[str, Path], tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folders["llama"], tmp_path / "copy"))
-
-
-def test_a_model_that_never_ends_is_refused(copy: Path) -> None:
-    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
-        found = json.loads((copy / name).read_text())
-        found.pop("eos_token_id", None)
-        found.pop("eos_token", None)
-        (copy / name).write_text(
-            json.dumps({**found, **({"eos_token_id": None} if name != "tokenizer_config.json" else {})})
-        )
-    engine = TransformersEngine(copy)
-    engine.open()
-    with pytest.raises(UnavailableError, match="names an end token"):
-        engine.load("cpu")

@@ -20,11 +20,10 @@ import tiny_language
 import tiny_vllm
 
 from agents.contract import GIB
-from agents.errors import AnswerError
 from agents.language.chat import ChatAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
-from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from serving.scheduling.recovery import is_fatal
@@ -163,29 +162,6 @@ def test_a_seed_draws_the_same_text_in_any_company(loop: asyncio.Runner, engine:
     others = _say(loop, engine, asked, [seed + 1 for seed in seeds])
     assert sum(one != other for one, other in zip(together, others, strict=True)) > 15
     assert len({one.text for one in together}) > 15
-
-
-def test_a_chat_is_written_by_its_template_and_cut_to_the_positions(
-    loop: asyncio.Runner, engine: VLLMEngine, plain: TransformersEngine
-) -> None:
-    chat = (ChatMessage("system", "You are Ann.<|eot|>"), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
-    long = (*chat, ChatMessage("user", "Tell me more about music and movies. " * 60))
-    asked = [TextRequest(messages=messages, sampling=GREEDY[0]) for messages in (chat, long)]
-    said = _say(loop, engine, asked, [0, 0])
-    assert said == plain.generate_batch(asked, [0, 0])
-    assert [engine.excess(one) for one in asked] == [0, plain.excess(asked[1])]
-    assert said[1].prompt_tokens == 512 - 24
-    assert said[1].text != said[0].text
-
-
-def test_what_cannot_be_asked_fails_alone(loop: asyncio.Runner, engine: VLLMEngine) -> None:
-    picture = TextRequest(messages=(ChatMessage("user", "What is this?", b"..."),))
-    endless = TextRequest("Hi", sampling=Sampling(max_tokens=512))
-    for asked, code in ((picture, "no_images"), (endless, "no_room")):
-        with pytest.raises(AnswerError) as raised:
-            _say(loop, engine, [asked], [0])
-        assert raised.value.code == code
-    assert _say(loop, engine, [TextRequest("Hi", sampling=GREEDY[0])], [0])[0].text
 
 
 def test_a_text_is_held_to_its_schema(loop: asyncio.Runner, engine: VLLMEngine) -> None:

@@ -56,7 +56,9 @@ class Settings(BaseModel):
     A choice of speed or patience is a field with ``json_schema_extra=NO_ANSWER``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), use_attribute_docstrings=True
+    )
 
     def identity(self) -> dict[str, Any]:
         """What answers follow from: the settings without those of speed, and for a file the hash of its content."""
@@ -133,6 +135,7 @@ class Agent(ABC, Generic[S]):
     judges: tuple[Asked, ...] = ()  # the tasks whose answers a judge judges
     extra: ClassVar[str] = ""  # of Turinglike, which installs the packages
     packages: ClassVar[tuple[str, ...]] = ()  # modules that are imported beyond the base install
+    reports: ClassVar[tuple[str, ...]] = ()  # modules whose versions the provenance names
     Settings: ClassVar[type[Settings]]
     memory: int = 512 * MIB  # bytes on the host
     memory_beside_gpu: int | None = None  # the same where the model is on a GPU; None: as much
@@ -223,7 +226,7 @@ class Agent(ABC, Generic[S]):
 
     def provenance(self) -> dict[str, Any]:
         """What else a reader needs to repeat the answers (processor class, versions); read once, after ``load``."""
-        return {}
+        return {name: importlib.import_module(name).__version__ for name in self.reports}
 
     async def aclose(self) -> None:
         """Close the connections of :meth:`respond_one`, in its event loop, before :meth:`close`."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints, hub, random_weights
 from agents.contract import GIB, Agent
@@ -34,8 +34,6 @@ BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures b
 
 class PretrainedSettings(BaseSettings):
     """Which checkpoint. A subclass gives ``checkpoint`` its default, or the catalogue does."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     checkpoint: str = Field(min_length=1)
     """An id on the Hugging Face hub, a local folder, or "random": the architecture without its weights."""
@@ -179,7 +177,7 @@ class PretrainedAgent(Agent[P]):
 
     def provenance(self) -> dict[str, Any]:
         is_random = self.random or checkpoints.random_weights(self.folder())
-        return {"random_weights": True} if is_random else {}
+        return super().provenance() | ({"random_weights": True} if is_random else {})
 
     def drop_folder(self) -> None:
         """Remove the temporary folder of random weights, if there is any."""
@@ -194,8 +192,6 @@ class PretrainedAgent(Agent[P]):
 
 class WeightsFileSettings(BaseSettings):
     """Which file of weights."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     checkpoint: str = Field("published", min_length=1)
     """The weights that were published for the model ("published"), a local .safetensors or .pth file, or "random"."""
@@ -277,7 +273,7 @@ class WeightsFileAgent(Agent[F]):
 
     def provenance(self) -> dict[str, Any]:
         is_random = self.random or checkpoints.random_weights(self.weights_path())
-        return {"random_weights": True} if is_random else {}
+        return super().provenance() | ({"random_weights": True} if is_random else {})
 
 
 # files that are on no hub

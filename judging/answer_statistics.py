@@ -134,18 +134,15 @@ def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasur
     cider = CiderD(references.values())
     rows: list[CaptionScore] = []
     if references:
-        row = CaptionScore(PEOPLE, sum(map(len, references.values())))
         left_out = [pair for captions in references.values() for pair in _each_beside_the_others(captions)]
-        row.bleu_one_left_out, row.cider_d_one_left_out = _measured(left_out, cider)
-        rows.append(row)
+        number = sum(map(len, references.values()))
+        rows.append(CaptionScore(PEOPLE, number, None, None, *_measured(left_out, cider)))
     for of, captions in sorted(written.items()):
         pairs = [
             (words, references[on]) for on, of_picture in captions.items() if on in references for words in of_picture
         ]
         left_out = [(words, others) for words, all_of in pairs for _, others in _each_beside_the_others(all_of)]
-        row = CaptionScore(of, len(pairs), *_measured(pairs, cider))
-        row.bleu_one_left_out, row.cider_d_one_left_out = _measured(left_out, cider)
-        rows.append(row)
+        rows.append(CaptionScore(of, len(pairs), *_measured(pairs, cider), *_measured(left_out, cider)))
     note = _note([len(captions) for captions in references.values()])
     return CaptionMeasures(note, Table(rows), Table(_correlations(rows, [*scores])))
 

@@ -53,16 +53,14 @@ def detected(
     """Detectability of items [n, features] by cross-validation, with a 95 % interval: normal, over stimuli, widened for
     folds with nearly the same training items (Nadeau and Bengio 2003)."""
     from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     folds = min(FOLDS, len(set(groups)))
     fold = grouped_folds(groups, is_machine.tolist(), folds, seed)
-    predicted = np.zeros_like(is_machine)
-    for number in range(folds):
-        test = fold == number
-        model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
-        predicted[test] = model.fit(features[~test], is_machine[~test]).predict(features[test])
+    model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
+    predicted = cross_val_predict(model, features, is_machine, cv=PredefinedSplit(fold))
     right = (predicted == is_machine).astype(np.float64)
     rates = [float(right[is_machine == truth].mean()) for truth in (False, True)]
     # What each answer adds to the mean of both rates beyond its expectation, summed by stimulus.

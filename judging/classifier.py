@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import orjson
-from pydantic import ConfigDict
 
 from agents import answer_numbers, checkpoints
 from agents.contract import GIB
@@ -44,8 +43,6 @@ NUMBERS: Mapping[str, Callable[[Trial], list[float]]] = {
 
 class ClassifierSettings(TrainedSettings):
     """What the classifier is, what it gets, and how its folds are made."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     model: Literal["svm", "forest"] = "svm"
     """A support vector machine (C = 1), or a random forest of 100 trees; as scikit-learn has them."""
@@ -151,8 +148,6 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
 
 class CueSettings(TrainedSettings):
     """Which cue, and how its folds are made."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     cue: Cue
     """What the judge goes by."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,9 +10,9 @@ import numpy as np
 
 from agents import checkpoints
 from agents.images import Image
-from agents.language.minilm import PACKAGE, is_normalised, packaged_folder
+from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
 from agents.language.words.vectors import embedded
-from agents.loading import load_part, load_pretrained, load_weights
+from agents.loading import load_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,8 +21,7 @@ Pooling = Literal["mean", "cls"]
 Layer = Literal["deep", "early"]
 NEEDS = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
 TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
-TEXTS_TOGETHER, PICTURES_TOGETHER = 64, 32
-LONGEST = 512  # tokens; what follows is not read, as BERT has no more positions
+PICTURES_TOGETHER = 32
 RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
 
 
@@ -41,52 +39,16 @@ class Embedder:
     """A model that turns texts into vectors, which are cached for the user. Raises UnavailableError."""
 
     def __init__(self, checkpoint: str, pooling: Pooling, device: str) -> None:
-        import torch
-        from transformers import AutoModel, AutoTokenizer
-
         folder = folder_of(checkpoint)
-        self._device = torch.device(device)
-        self._tokenizer = load_part(AutoTokenizer, folder, "tokenizer")
-        self._model = load_pretrained(AutoModel, folder, self._device, torch.float32)
-        self._pooling = pooling
-        self._normalised = (folder / "modules.json").is_file() and is_normalised(folder)
-        self._about = {
-            "texts": checkpoints.identity(str(folder))[1],
-            "pooling": pooling,
-            "normalised": self._normalised,
-            "device": self._device.type,
-            "torch": torch.__version__,
-        }
+        self._model = SentenceModel(folder, device, pooling)
+        self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.about}
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The vector of each text, [dimensions]."""
         distinct = sorted(set(texts))
         if not distinct:
             return {}
-        return dict(zip(distinct, embedded(distinct, self._about, self._embed), strict=True))
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Texts of equal length go through the model together, so that no vector depends on the others."""
-        import torch
-
-        longest = min(LONGEST, int(getattr(self._model.config, "max_position_embeddings", LONGEST)))
-        encoded = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
-        vectors: NDArray[np.float32] = np.zeros((len(encoded), self._model.config.hidden_size), np.float32)
-        places = defaultdict(list)
-        for at, tokens in enumerate(encoded):
-            places[len(tokens)].append(at)
-        places.pop(0, None)
-        for alike in places.values():
-            for begin in range(0, len(alike), TEXTS_TOGETHER):
-                part = alike[begin : begin + TEXTS_TOGETHER]
-                with torch.inference_mode():
-                    ids = torch.tensor([encoded[at] for at in part], device=self._device)
-                    states = self._model(input_ids=ids).last_hidden_state
-                    pooled = states[:, 0] if self._pooling == "cls" else states.mean(dim=1)
-                    if self._normalised:
-                        pooled = torch.nn.functional.normalize(pooled, dim=1)
-                    vectors[part] = pooled.float().cpu().numpy()
-        return vectors
+        return dict(zip(distinct, embedded(distinct, self._about, self._model.embed), strict=True))
 
 
 class PictureFeatures:

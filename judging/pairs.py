@@ -59,7 +59,6 @@ class Pairs:
     cells: dict[tuple[str, int], list[Candidate]] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
     unbalanced: list[str] = field(default_factory=list)
-    people: int = 0
 
     def trials(self) -> list[Candidate]:
         return [pair for pairs in self.cells.values() for pair in pairs]
@@ -123,7 +122,6 @@ def draw_pairs(
     for dialogue in dialogues:
         if not dialogue.has_machine:
             people[dialogue.topic, dialogue.mode].append(dialogue)
-    topics = {topic for topic, _ in people}
     machines: dict[str, list[Dialogue]] = {agent: [] for agent in sorted(agents)}
     for dialogue in dialogues:
         if dialogue.agent not in machines:
@@ -131,11 +129,9 @@ def draw_pairs(
         if (dialogue.topic, dialogue.mode) in people:
             machines[dialogue.agent].append(dialogue)
         else:
-            mode = f" in {dialogue.mode}" if dialogue.topic in topics else ""
-            drawn.passed_over[f"with a machine about a topic that people did not talk about{mode}"] += 1
+            drawn.passed_over[f"with a machine about a topic that people did not talk about in {dialogue.mode}"] += 1
     used: Counter[int] = Counter()
     paired: dict[int, Dialogue] = {}
-    placed: set[int] = set()
     for length in sorted(lengths, reverse=True):
         both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
         for agent, of_agent in machines.items():
@@ -162,8 +158,6 @@ def draw_pairs(
                 drawn.unbalanced.append(f"{agent} has {len(pairs):,} pairs of {length} turns, and not {wanted:,}")
             if kept := pairs[:wanted]:
                 drawn.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
-                placed.update(id(partner) for _, partner in kept)
-    drawn.people = len(placed)
     drawn.cells = {cell: drawn.cells[cell] for cell in sorted(drawn.cells, key=lambda cell: (cell[1], cell[0]))}
     return drawn
 

@@ -361,11 +361,15 @@ class Agreement:
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:
     """How far the judges of a task agree."""
+    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
     table = verdicts_by_judge(verdicts[verdicts["judge_kind"] != "human"])
     pairs = [_pair(first, second, table[[first, second]].dropna()) for first, second in combinations(table.columns, 2)]
-    complete = table.dropna().to_numpy()
+    complete = table.dropna().to_numpy(dtype=int)
+    is_varied = complete.shape[1] > 1 and len(np.unique(complete)) > 1
+    fleiss = float(fleiss_kappa(aggregate_raters(complete)[0])) if is_varied else None
     alpha = krippendorff_alpha(verdicts_by_judge(verdicts).to_numpy())
-    return Agreement([str(name) for name in table.columns], Table(pairs), len(complete), _fleiss(complete), alpha)
+    return Agreement([str(name) for name in table.columns], Table(pairs), len(complete), fleiss, alpha)
 
 
 def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
@@ -377,15 +381,6 @@ def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
     is_varied = np.unique(judged).size > 1
     kappa = float(cohen_kappa_score(judged[first], judged[second])) if is_varied else None
     return PairAgreement(first, second, len(judged), alike, kappa)
-
-
-def _fleiss(values: NDArray[np.float64]) -> float | None:
-    if values.shape[0] == 0 or values.shape[1] < 2 or values.min() == values.max():
-        return None
-    from statsmodels.stats.inter_rater import fleiss_kappa
-
-    machine = values.sum(axis=1)
-    return float(fleiss_kappa(np.column_stack([machine, values.shape[1] - machine])))
 
 
 def krippendorff_alpha(values: NDArray[np.float64]) -> float | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import orjson
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.answers import VerdictAnswer
 from agents.contract import Agent, Draw, Reply
@@ -35,8 +35,6 @@ Row = Mapping[str, Any]
 
 class TrainedSettings(BaseSettings):
     """What is judged, and how its folds are made."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     trials: Path | None = None
     """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""

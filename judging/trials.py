@@ -14,7 +14,7 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.language.filters.texts import disclosures
 from agents.stimuli import TASKS, Asked
-from judging.candidates import AnswerReader, Candidate, parse_tasks
+from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate, parse_tasks
 from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
 from judging.pairs import LENGTHS as PAIR_LENGTHS
 from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
@@ -133,7 +133,8 @@ def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
     cells = [
         {"agent": agent, "length": turns, "pairs": len(of_cell)} for (agent, turns), of_cell in pairs.cells.items()
     ]
-    drawn.about["conversation"] = {"pairs": len(trials), "conversations_of_people": pairs.people, "cells": cells}
+    people = {pair.columns[PEOPLE_OF_PAIR] for pair in trials}
+    drawn.about["conversation"] = {"pairs": len(trials), "conversations_of_people": len(people), "cells": cells}
     return drawn
 
 

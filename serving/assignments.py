@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Self, TypeVar, get_args
 
 import orjson
 
@@ -21,6 +22,8 @@ from serving.runs.records import RecordHeader
 from serving.runs.run_json import digest
 from serving.runs.store import ResumeState
 from serving.scheduling.placement import Device
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -74,6 +77,16 @@ class Assignment:
     def left(self, limit: int | None) -> int:
         """The number of answers still to be made to the first ``limit`` stimuli."""
         return self.total - self.resume.counts(limit).total() + self.retried
+
+
+async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What all of them return; the first error ends the others and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def check_usage(

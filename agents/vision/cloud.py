@@ -18,11 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, NO_ANSWER, Address, Agent, Draw, Reply, Settings
-from agents.errors import AnswerError, UnavailableError, code_of, quoted
+from agents.errors import AnswerError, code_of, quoted
 from agents.stimuli import Stimulus, Task
 from agents.vision import colors
 from agents.vision.captions import flags
@@ -34,8 +34,6 @@ PASSING = ("server_busy", "server_unreachable")  # what another try may mend
 
 class ServiceSettings(Settings):
     """How patiently a service is asked."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     concurrency: int = Field(8, ge=1, le=1000, json_schema_extra=NO_ANSWER)
     """How many requests a worker has under way at once."""
@@ -81,10 +79,6 @@ class PictureService(Agent[S]):
                     "agent runs (before Ray is started there, if --address names a cluster)"
                 )
         return self.missing_packages()
-
-    def load(self, device: str) -> None:
-        if (missing := self.missing()) is not None:
-            raise UnavailableError(missing)
 
     def prepare(self, stimulus: Stimulus) -> Picture:
         data, form, _ = stimulus.image.sendable(self.formats)  # type: ignore[union-attr]

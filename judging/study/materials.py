@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -47,11 +47,8 @@ class ToldError(Exception):
 
 
 class Material:
-    """What a study shows, in ``number`` steps of a ``kind``.
-
-    ``sha256`` is of what must not change while people take part. ``page`` is what a browser gets of a step, ``source``
-    the set that answers are about.
-    """
+    """What a study shows, in ``number`` steps of a ``kind``. ``sha256`` is of what must not change while people take
+    part, ``page`` what a browser gets of a step, ``source`` the set that answers are about."""
 
     kind: str
     number: int
@@ -74,8 +71,8 @@ class Material:
         """What `study check` says."""
         return f"{self.settings.task}: {self.number:,} for each participant"
 
-    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
-        """A person's steps; ``seen`` counts how many had each page, ``known`` are stimuli that this person has seen."""
+    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        """A person's steps; ``seen`` counts how many had each page."""
         return [self.step() for _ in range(self.number)]
 
     def step(self, *trials: str, phase: str = "test", again: bool = False) -> Step:
@@ -139,8 +136,8 @@ class TrialMaterial(Material):
         cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
         return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
 
-    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
-        turns = self.pool.draw(seen, chance, known)
+    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        turns = self.pool.draw(seen, chance)
         return [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
 
     def stimulus_of(self, step: Step) -> str:
@@ -265,9 +262,9 @@ class AskMaterial(Material):
                     problems.append(f"{name}: {error}")
         return problems
 
-    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
-        new = [name for name in self.stimuli if name not in known]  # those first that fewer have answered
-        drawn = sorted(new, key=lambda name: (seen.get((name,), 0), chance.random()))[: self.number]
+    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        # Those come first that fewer have answered.
+        drawn = sorted(self.stimuli, key=lambda name: (seen.get((name,), 0), chance.random()))[: self.number]
         return [self.step(name) for name in chance.sample(drawn, len(drawn))]
 
     def stimulus_of(self, step: Step) -> str:

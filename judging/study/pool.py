@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -167,14 +167,14 @@ class TrialPool:
     def has_catch(self) -> bool:
         return any(name in self.cells for name in CATCH)
 
-    def draw(self, seen: Seen, chance: random.Random, known: Collection[str] = ()) -> list[Turn]:
-        """A judge's list. ``seen`` counts the judges who had a page; the judge has seen ``known``."""
+    def draw(self, seen: Seen, chance: random.Random) -> list[Turn]:
+        """A judge's list. ``seen`` counts the judges who had a page."""
         wanted = self.settings.trials
         used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
         for page in self.drawable:
             for agent in page.agents:
                 used[agent] += seen.get(page.trials, 0)
-        stimuli = set(known)
+        stimuli = set[str]()
         kinds = [name for name in CATCH if name in self.cells]
         quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
         caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others

@@ -11,7 +11,6 @@ import asyncio
 import hmac
 import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -56,7 +55,6 @@ def create_app(
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
                   dependencies=[Depends(check_type)])  # fmt: skip
     files, shared = PageFiles(directory=STUDY_STATIC), PageFiles(directory=STATIC)
-    media: dict[str, dict[str, Path]] = {}
 
     @app.api_route("/", methods=["GET", "HEAD"])
     @app.api_route("/admin", methods=["GET", "HEAD"])
@@ -107,7 +105,7 @@ def create_app(
         judge = _judge(study, request)
         body = await _body(request)
         number = _number(body, "step", least=0)
-        if body.get("list", judge.list) != judge.list:  # of a tab that was left open
+        if body.get("list", judge.code) != judge.code:  # of a tab that was left open
             raise Refused("not_yet")
         step = judge.steps[number] if number < len(judge.steps) else None
         try:
@@ -137,9 +135,7 @@ def create_app(
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
         judge = _judge(study, request)
-        if judge.list not in media:
-            media[judge.list] = media_of(study, judge)
-        path = media[judge.list].get(name)
+        path = media_of(study, judge).get(name)
         if path is None:
             raise ApiError(404, "not_found", "there is no such file")
         kind = TYPES.get(name.rpartition(".")[2], "octet-stream")
@@ -167,12 +163,13 @@ def create_app(
 
 
 async def _on_known(request: Request, error: Exception) -> Response:
-    status, code, message = 503, "unavailable", "nothing can be written"  # the page keeps its answer and tries again
+    known = ApiError(503, "unavailable", "nothing can be written")  # the page keeps its answer and tries again
     if isinstance(error, Refused):
-        (status, message), code = REFUSALS[error.why], error.why
+        status, message = REFUSALS[error.why]
+        known = ApiError(status, error.why, message)
     elif isinstance(error, BadAnswer):
-        status, code, message = 422, "invalid_request", str(error)
-    return ApiError(status, code, message).response(request_id(request))
+        known = ApiError(422, "invalid_request", str(error))
+    return known.response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:

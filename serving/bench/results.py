@@ -19,9 +19,6 @@ from agents.errors import UnavailableError
 from agents.stimuli import Mode, Task
 from serving.scheduling.machine import Device, Host
 
-Part = Literal["bare", "end_to_end"]
-StopReason = Literal["out_of_memory", "no_gain", "largest", "error"]
-
 
 @dataclass(frozen=True)
 class Size:
@@ -43,24 +40,13 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Stopped:
-    """Why the sweep ended: ``batch_size`` is the first that was not measured, or the last that was."""
-
-    batch_size: int
-    why: StopReason
-    message: str
-
-
-@dataclass(frozen=True)
 class EndToEnd:
-    """All of ``generate`` with so many workers, and the bare agent right before and right after."""
+    """All of ``generate`` with so many workers; ``ratio`` is to the bare agent at its best size."""
 
     replicas: int
     batch_size: int
     stimuli_s: float
-    bare_stimuli_s: float
     ratio: float
-    bare: tuple[float, float]
 
     def __str__(self) -> str:
         workers = f"{self.replicas} worker{'s' * (self.replicas > 1)}"
@@ -69,7 +55,8 @@ class EndToEnd:
 
 @dataclass
 class Measured:
-    """An agent with stimuli of a task (and mode). ``best`` is there once a size was measured."""
+    """An agent with stimuli of a task (and mode). ``best`` is there once a size was measured; ``stopped`` says why no
+    larger size was."""
 
     agent: str
     task: Task
@@ -82,7 +69,7 @@ class Measured:
     load_s: float = 0.0
     first_answer_s: float = 0.0
     sizes: list[Size] = field(default_factory=list)
-    stopped: Stopped | None = None
+    stopped: str | None = None
     best: Size | None = None
     end_to_end: list[EndToEnd] = field(default_factory=list)
 
@@ -93,10 +80,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Failed:
-    """The ``part`` that could not be measured of an agent, and why."""
+    """Why an agent could not be measured, or not end to end."""
 
     agent: str
-    part: Part
     message: str
 
 
@@ -143,7 +129,7 @@ def _parts(result: BenchResult) -> Iterator[RenderableType]:
     for measured in result.agents:
         yield from _agent(measured)
     for failed in result.failed:
-        yield f"{failed.agent} failed ({failed.part.replace('_', ' ')}): {failed.message}"
+        yield f"{failed.agent} failed: {failed.message}"
     if not result.complete:
         yield "ended before everything was measured"
 
@@ -164,7 +150,7 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
         table.add_row(*row)
     yield table
     if measured.stopped is not None:
-        yield f"  {measured.stopped.message}"
+        yield f"  {measured.stopped}"
     best = measured.at_best()
     yield f"  best: {best.batch_size}, {rate(best.stimuli_s)} stimuli/s"
     yield from (f"  {rates}" for rates in measured.end_to_end)

@@ -66,7 +66,7 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
         (key["agent"] if key["truth"] == "machine" else key["beside_agent"], key["turns"]) for _, key in result
     )
     assert cells == {("eliza~eliza", 3): 5, ("eliza~eliza", 10): 4, ("eliza", 3): 1, ("eliza", 10): 1}
-    assert "1 with a machine about a topic that people did not talk about\n" in spoken
+    assert "1 with a machine about a topic that people did not talk about in ping-pong\n" in spoken
     assert "1 with a machine whose topic people did not talk about for 10 turns" in spoken
     first = Counter(key["truth"] for _, key in result if "eliza~eliza" in (key["agent"], key["beside_agent"]))
     assert {2, 3} >= {first["machine"] - 2, first["human"] - 2}  # halves of 5 and 4

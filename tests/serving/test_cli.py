@@ -146,10 +146,8 @@ def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:
     [
         (["mmcq"], "", "must be agent.field=value"),
         (["gbvs.window=3"], "", "starts with the name of no agent that is asked"),
-        (["mmcq.=3"], "", "names no field"),
         ([], "[x]\nagent = 'mmc'", "did you mean mmcq"),
         ([], "[gbvs]\nagent = 'mmcq'", "a name of its own"),
-        ([], "[", "--config"),
         ([], f"[mmcq]\ncolors = {'[' * 20_000}{']' * 20_000}", "--config"),
         ([], '["a\\u001b\\nb"]', "a\\x1b\\nb"),
     ],
@@ -161,14 +159,6 @@ def test_settings_that_are_wrong(assignments: list[str], toml: str, says: str, t
     with pytest.raises(InputError) as caught:
         resolve(["mmcq"], assignments, config)
     assert says in "\n".join([str(caught.value), *map(str, caught.value.problems)])
-
-
-def test_a_bad_setting_is_said_before_anything_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
-    call = ["generate", str(tmp_path / "set.jsonl"), "--agents", "null", "--out", str(tmp_path / "run")]
-    assert main([*call, "--set", "null.delay_s=-1", "--set", "null.unknown=2", "--set", "null.reject=9"]) == 2
-    said = capsys.readouterr().err
-    assert all(one in said for one in ("null.delay_s", "null.unknown", "null.reject"))
 
 
 HERE = """
@@ -237,7 +227,6 @@ def test_what_runs_here_and_what_the_rest_needs(
     ]
     for one in found["agents"]:
         assert one["missing"] == catalogue.get(one["name"]).make().missing()
-        assert (one["lacks"] is None) == (one["missing"] is None)
     sizes = {one["name"]: one for one in found["agents"]}
     assert sizes["llama-3.3-70b"]["memory"] > 4 * 70e9
     assert sizes["mmcq"]["fits"]
@@ -245,7 +234,7 @@ def test_what_runs_here_and_what_the_rest_needs(
     said = capsys.readouterr().out
     assert "run here: mmcq, mmcq-lab, catch\n" in said
     assert "not installed: h5py: pip install 'turinglike[pysaliency]'" in said
-    assert "git-base-coco" not in said
+    assert "mmcq-lab " not in said
 
 
 def test_short_names_of_tasks_and_schemas(capsys: pytest.CaptureFixture[str]) -> None:

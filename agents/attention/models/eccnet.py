@@ -226,7 +226,4 @@ def _cells(start: Tensor, pixels: int) -> Tensor:
 
 def _averages(features: Tensor, size: int) -> Tensor:
     """Ordinary 2 x 2 averages, again and again until a cell stands for ``size`` x ``size`` of them."""
-    while size > 1:
-        features = functional.avg_pool2d(features, 2)
-        size //= 2
-    return features
+    return features if size == 1 else _averages(functional.avg_pool2d(features, 2), size // 2)

@@ -38,7 +38,7 @@ from agents.answers import ScanpathAnswer
 from agents.attention.models import similarity, vgg
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import NOT_FINITE, STEPS, DevicePaths
-from agents.attention.models.resizing import cubic_weights
+from agents.attention.models.resizing import cubic_weights, min_max
 from agents.errors import AnswerError
 from agents.transfer import uploaded
 
@@ -87,11 +87,9 @@ def saccade_prior(viewing: str) -> NDArray[np.float64]:
 def scanpaths(
     maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
 ) -> list[ScanpathAnswer | AnswerError]:
-    """One scanpath for each map of a batch, on the device of the maps.
+    """One scanpath for each of the ``maps`` [batch, 64, 64] from 0 to 1, whatever else is in the batch.
 
-    ``maps`` is [batch, 64, 64], from 0 to 1; ``plans`` and ``memories`` have one entry for each. ``priors`` is
-    [batch, 128, 128] with no saccade at (64, 64). A map that is not finite gets an AnswerError ``bad_map`` in its
-    place. Nothing depends on what else is in the batch.
+    ``priors`` is [batch, 128, 128]. A map that is not finite gets an AnswerError ``bad_map`` in its place.
     """
     paths = _ReturningPaths(maps, plans, memories, priors, weights)
     while paths.going():
@@ -156,9 +154,6 @@ def _pixel(cell: int, frame: Pixel) -> Pixel:
     return cell_centre(column, GRID, frame[0]), cell_centre(row, GRID, frame[1])
 
 
-# --- the maps ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
     """What one stimulus shows: in free viewing ``pictures`` (see :func:`squares`), otherwise ``search`` and ``target``
@@ -199,13 +194,13 @@ def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> 
     total = torch.zeros((height, width), dtype=torch.float64, device=images[0].device)
     for image in images:
         response = layers(vgg.normalise(image.permute(2, 0, 1)[None], "imagenet"))
-        plane = _min_max(response[0].sum(0, dtype=torch.float64))
+        plane = min_max(response[0].sum(0, dtype=torch.float64))
         down, across = (cubic_weights(len(plane), side, device=plane.device) for side in (height, width))
         total += down @ plane @ across.T
     framed = torch.zeros_like(total)
     inside = slice(border, height - border), slice(border, width - border)
-    framed[inside] = _min_max(total)[inside]
-    return at_cells(_min_max(framed))
+    framed[inside] = min_max(total)[inside]
+    return at_cells(min_max(framed))
 
 
 def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
@@ -228,9 +223,3 @@ def at_cells(saliency: Tensor) -> Tensor:
 def _centres(side: int, device: torch.device) -> Tensor:
     """The pixels along a side that hold the centres of cells."""
     return uploaded([torch.tensor([cell_centre(cell, GRID, side) for cell in range(GRID)])], device)[0]
-
-
-def _min_max(plane: Tensor) -> Tensor:
-    """A map shifted and scaled to 0..1; 0 where it is flat."""
-    low, high = plane.aminmax()
-    return (plane - low) / torch.where(high > low, high - low, 1.0)

@@ -32,7 +32,7 @@ from PIL import Image as PILImage
 from torch import Tensor, nn
 from torch.nn import functional
 
-from agents.attention.models.resizing import area_weights, cubic_weights
+from agents.attention.models.resizing import area_weights, cubic_weights, min_max
 from agents.attention.models.vgg import LAYERS, Preprocessing, normalise
 from agents.transfer import uploaded
 
@@ -129,8 +129,7 @@ def paste(parts: Sequence[Tensor], frame: tuple[int, int], method: Method) -> Te
             maps = (down @ grid) @ across.T
         else:
             maps = down @ (grid @ across.T)
-    low, high = maps.amin((1, 2), keepdim=True), maps.amax((1, 2), keepdim=True)
-    return maps.sub_(low).div_(torch.where(high == low, 1.0, high - low))
+    return min_max(maps)
 
 
 def target_kernels(features: nn.Sequential, targets: Sequence[Tensor], method: Method) -> list[Tensor]:

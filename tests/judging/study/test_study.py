@@ -47,10 +47,6 @@ async def joined(study: Study) -> Judge:
     return (await study.join(None, None))[0]
 
 
-def stimuli(study: Study, steps: list[Any]) -> list[str]:
-    return [study.material.stimulus_of(step) for step in steps if step["kind"] == "trial"]
-
-
 def test_a_server_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:
     folder = made(tmp_path, before=["age"], after=["comments"], catch=0.3)
 
@@ -112,20 +108,6 @@ def test_what_no_page_sends_is_not_kept(tmp_path: Path, answer: Any, why: str) -
     run(made(tmp_path, confidence=True, reason=True), work)
 
 
-def test_who_answers_sooner_than_the_page_allows_is_not_heard(tmp_path: Path) -> None:
-    async def work(study: Study) -> None:
-        judge = await joined(study)
-        await study.answer(judge, 0, {})
-        for step in (1, 2):
-            with pytest.raises(BadAnswer, match="sooner"):
-                await study.answer(judge, step, said(judge))
-            study._turned[judge.code] -= 600
-            assert await study.answer(judge, step, said(judge))
-            assert not await study.answer(judge, step, said(judge))  # sent again
-
-    run(made(tmp_path, seconds_before=600.0), work)
-
-
 def test_no_more_judges_than_wanted(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         judges = [await joined(study) for _ in range(3)]
@@ -169,30 +151,12 @@ def test_a_page_that_is_loaded_again(tmp_path: Path, policy: str) -> None:
         await study.loaded(judge)
         await go_on(study, judge, 4)
         await study.loaded(judge)
-        assert (judge.loads, judge.step, judge.ended) == (2, 4, None if policy == "resume" else "blocked")
+        assert (judge.step, judge.ended) == (4, None if policy == "resume" else "blocked")
         if policy == "block":
             with pytest.raises(Refused):
                 await study.answer(judge, 4, {"verdicts": ["human"]})
 
     run(made(tmp_path, reload=policy), work)
-
-
-def test_who_begins_anew_sees_nothing_twice_and_at_last_goes_on(tmp_path: Path) -> None:
-    """There are other trials for a list only so often."""
-
-    async def work(study: Study) -> None:
-        judge = await joined(study)
-        for _ in range(12):
-            await go_on(study, judge, judge.steps.index(next(s for s in judge.steps if s["kind"] == "trial")) + 2)
-            await study.loaded(judge)
-            assert len(stimuli(study, judge.steps)) == 6
-        seen = [name for steps, answers in judge.former for name in stimuli(study, steps[: len(answers) + 1])]
-        assert len(seen) == len(set(seen)) > 12
-        await go_on(study, judge)
-        assert judge.ended == "finished"
-
-    run(folder := made(tmp_path, reload="restart"), work)
-    assert main(["study", "status", str(folder)]) == 0
 
 
 def test_a_link_leads_one_judge_back_from_any_browser(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -321,19 +321,6 @@ def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (tmp_path / "two" / "all" / "caption.json").exists()
 
 
-def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_path: Path) -> None:
-    stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search", target_box=[1, 1, 2, 2]), stimulus("c1")]
-    records = {"hunter": [record("g2", GAZE, "hunter")], "gbvs": [record("g1", GAZE, "gbvs")]}
-    agents = {"hunter": {**agent_entry(GAZE), "modes": ["search"]}, "gbvs": agent_entry(GAZE)}
-    run = write_run(tmp_path / "run", stimuli, records, agents)
-    export(run, "turingtest", tmp_path / "out")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_export.json", "_stimuli.jsonl", "gbvs"]
-    agents["hunter"]["modes"] = ["free", "search"]
-    write_run(tmp_path / "run", stimuli, records, agents)
-    with pytest.raises(InputError, match="1 answer is missing"):
-        export(run, "turingtest", tmp_path / "two")
-
-
 # --- usage ----------------------------------------------------------------------------------------------------------
 
 

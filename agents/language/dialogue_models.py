@@ -34,6 +34,12 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAge
     class Settings(DrawnSettings, EngineSettings):
         """How messages are drawn."""
 
+        temperature: float = Field(1.0, ge=0, le=2)
+        """Divides the logits; 0 takes the likeliest token."""
+        frequency_penalty: float = Field(0.0, ge=-2, le=2)
+        """Taken from the logit of a token for each time that the message has it."""
+        presence_penalty: float = Field(0.0, ge=-2, le=2)
+        """Taken from the logit of a token that the message has."""
         top_k: int = Field(10, ge=0, le=1_000_000)
         """Only the so many likeliest tokens; 0: all."""
         greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
@@ -87,6 +93,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
         beams: dict[str, Any] = {
             "num_beams": chosen.beams,
             "no_repeat_ngram_size": chosen.no_repeat_ngram,
+            "forced_eos_token_id": not self.random,
         }
         if chosen.beams > 1:
             beams["length_penalty"] = chosen.length_penalty

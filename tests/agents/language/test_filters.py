@@ -133,17 +133,6 @@ def test_repetitions_of_the_other_do_not_count() -> None:
     assert list(turns("repeated_block", [*exchanged, ("B", "x"), *exchanged[:2]])) == [7]
 
 
-def test_repeated_block_names_the_messages() -> None:
-    said = [("A", text) for text in ["hi", "a", "b", "c", "x", "A!", "b.", "c", "y"]]
-    assert turns("repeated_block", said) == {
-        6: "messages 6 to 7 as messages 2 to 3",
-        7: "messages 6 to 8 as messages 2 to 4",
-    }
-    assert list(turns("repeated_block", said, repeated_block=3)) == [7]
-    assert turns("repeated_block", said, repeated_block=4) == {}
-    assert turns("repeated_block", said, repeated_block=1)[5] == "message 6 as message 2"
-
-
 @given(st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from("abc")), max_size=12), st.integers(1, 4))
 def test_repeated_block_is_what_comparing_all_blocks_finds(said: Messages, length: int) -> None:
     def block(end: int) -> Messages:

@@ -127,11 +127,14 @@ def _word_loop(judged: Judged, _: str, text: str) -> str | None:
 
 
 def _list(judged: Judged, _: str, text: str) -> str | None:
-    """Lines with bullets or numbers; numbers 1, 2, 3 ... within the text; or things between commas."""
+    """Lines with bullets or numbers, or after a line that ends in a colon; numbers 1, 2, 3 ... within the text; or
+    things between commas."""
     lines, items = judged.settings.list_lines, judged.settings.list_items
     marked = sum(1 for line in text.splitlines() if _MARKED.match(line))
     if marked >= lines:
         return f"{marked} lines with bullets or numbers"
+    if (most := _lines_after_colon(text)) >= lines:
+        return f"{most} items on lines of their own"
     counted = 0
     for number in _INLINE_NUMBER.finditer(text):
         counted += int(number.group(1)) == counted + 1
@@ -140,6 +143,24 @@ def _list(judged: Judged, _: str, text: str) -> str | None:
     if (named := max(map(_items, sentences(text)), default=0)) >= items:
         return f"{named} things named in a row"
     return None
+
+
+def _lines_after_colon(text: str) -> int:
+    """The most lines in a row after a line that ends in a colon and have no end of a sentence themselves."""
+    most = count = 0
+    within = False
+    for line in text.splitlines():
+        bare = line.rstrip()
+        if not words(bare):
+            continue
+        if bare.endswith((":", "：")):
+            within, count = True, 0
+        elif within and not bare.endswith((".", "!", "?", "。", "！", "？")):
+            count += 1
+            most = max(most, count)
+        else:
+            within = False
+    return most
 
 
 def _items(sentence: str) -> int:

@@ -195,6 +195,7 @@ def test_word_loop(text: str, times: int, expected: str | None) -> None:
     [
         ("Sure:\n- apples\n- pears\n* plums", "3 lines with bullets or numbers"),
         ("1. apples\n2) pears\n(3) plums", "3 lines with bullets or numbers"),
+        ("Kinds:\n\napples\npears\n...\nplums", "3 items on lines of their own"),
         ("try 1. apples 2. pears 3. plums", "items numbered from 1 to 3"),
         ("apples, pears, plums, cherries, figs, dates, nuts, and kiwis", "8 things named in a row"),
         ("apples, pears, plums, cherries, figs, dates, nuts and kiwis", None),

@@ -251,14 +251,6 @@ def test_the_agent_may_not_repeat_its_prompt_but_the_person_may() -> None:
     assert record_of(dialogue)["raw"]["turns"] == [None, {"tokens": 5}, None, None]
 
 
-def test_history_is_seen_by_the_agent_and_the_filters() -> None:
-    sentence, script = "I have never been to the sea before.", Script()
-    history = [{"speaker": name, "text": sentence} for name in ("Ann", "Bob", "Ann", "Bob")]
-    dialogue = chat([sentence], script, history=history)
-    assert script.requests[0][0] == [("Ann", sentence), ("Bob", sentence)] * 2 + [("Ann", sentence)]
-    assert flags_of(dialogue)[0] >= {"repeated_sentence", "same_message"}
-
-
 def test_the_agents_own_filters_ask_again_and_are_kept() -> None:
     dialogue = chat(["one", "two"], Script({1: ["bad", "bad", "good thing"], 3: "odd"}), exchanges=4)
     assert [text for who, text in texts_of(dialogue.transcript()) if who == "talker"] == ["good thing", "odd"]
@@ -496,22 +488,6 @@ def test_a_burst_dialogue_ends_at_its_length() -> None:
         assert ended.value.code == "ended"
 
     burst(work, ["One.", "Never said."], who_starts="B", exchanges=3)
-
-
-def test_an_opener_of_two_lines_is_two_messages_and_delays_make_up_the_time() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
-        await dialogue.after(2, 5)
-        assert times_of(dialogue) == [("Hi", 0.0, 0.0), ("you", 0.0, 0.0), ("Now", 1.5, 1.5)]
-
-    burst(work, ["Now"], opener="Hi\nyou")
-
-
-def test_a_part_of_a_pseudo_dialogue_that_is_empty_is_asked_for_again() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
-        record = json.loads(await dialogue.record(HEADER))
-        assert [message["text"] for message in record["answer"]["pseudo"]] == ["Mine", "Yours"]
-
-    burst(work, ["", "Cats", " \n", "Mine", "Yours"], pseudo={"topics": 1, "turns": 2})
 
 
 def test_a_fault_in_the_agents_part_is_raised_and_not_waited_for() -> None:

@@ -115,7 +115,7 @@ def join(chats: Sequence[Chat], person: frozenset[str]) -> list[HistoryMessage]:
     if all(times):
         chats = [chat for _, chat in sorted(zip(map(max, times), chats, strict=True), key=lambda pair: pair[0])]
     return [
-        HistoryMessage("person" if person.wrote(message) else "other", message.text, message.at)
+        HistoryMessage("person" if message.author in person else "other", message.text, message.at)
         for chat in chats
         for message in chat.messages
     ]

@@ -260,7 +260,7 @@ class Agents:
         stimuli = [stimulus for stimulus in checked.stimuli if self._answers(name, stimulus.kind)]
         keys = [(stimulus, sample) for stimulus in stimuli for sample in range(query.samples)]
         if "~" in name:
-            pair, order = ConversingPair.of(name, self._made, self.settings.get(name)), self._scheduler.next_order
+            pair, order = ConversingPair(name, self._made, self.settings.get(name)), self._scheduler.next_order
             talks = (pair.conversation(stimulus.row, sample, seed, order()) for stimulus, sample in keys)
             done = await all_of(talk.run(self._scheduler) for talk in talks)
         else:

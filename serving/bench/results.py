@@ -180,7 +180,7 @@ def _memory(value: float) -> str:
 
 
 def plot(result: BenchResult, file: BinaryIO) -> None:
-    """Write a PNG of throughput, latency and busy time by batch size. Raises UnavailableError without matplotlib."""
+    """Write a PNG of throughput and latency by batch size. Raises UnavailableError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -188,9 +188,9 @@ def plot(result: BenchResult, file: BinaryIO) -> None:
         raise UnavailableError(
             "no plot was written: matplotlib is not installed; pip install 'turinglike[bench]'"
         ) from None
-    figure = Figure(figsize=(15, 5.2 + 0.25 * -(-len(result.agents) // 3)), layout="constrained")
+    figure = Figure(figsize=(11, 5.2 + 0.25 * -(-len(result.agents) // 3)), layout="constrained")
     FigureCanvasAgg(figure)
-    throughput, latency, busy = figure.subplots(1, 3)
+    throughput, latency = figure.subplots(1, 2)
     for number, measured in enumerate(result.agents):
         style = {"color": f"C{number % 10}", "marker": "osD^"[number // 10 % 4]}
         sizes = [size.batch_size for size in measured.sizes]
@@ -198,12 +198,9 @@ def plot(result: BenchResult, file: BinaryIO) -> None:
         throughput.plot([measured.at_best().batch_size], [measured.at_best().stimuli_s], "ko", ms=13, mfc="none")
         latency.plot(sizes, [size.p50_s for size in measured.sizes], **style)
         latency.plot(sizes, [size.p95_s for size in measured.sizes], linestyle=":", **style)
-        if not measured.continuous:
-            busy.plot(sizes, [size.busy for size in measured.sizes], **style)
     throughput.set(title="throughput (ringed: the best batch size)", ylabel="stimuli per second", yscale="log")
     latency.set(title="latency of a batch: median, 95th percentile (dotted)", ylabel="seconds", yscale="log")
-    busy.set(title="share of the time in which the agent answers", ylabel="share", ylim=(0, 1.05))
-    for axes in (throughput, latency, busy):
+    for axes in (throughput, latency):
         axes.set_xscale("log", base=2)
         axes.set_xlabel("batch size, or calls at once")
         axes.grid(which="both", alpha=0.3)

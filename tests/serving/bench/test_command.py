@@ -151,9 +151,9 @@ def test_the_table_has_what_there_is() -> None:
     result = result_of(agent)
     result.failed = [Failed("three", "the weights have gone")]
     written = io.StringIO()
-    results.print_result(Console(file=written, width=60), result)
+    results.print_result(Console(file=written, width=100), result)
     text = written.getvalue()
-    assert "batch   stimuli/s" in text
+    assert "batch  stimuli/s" in text
     assert any(line.split()[:2] == ["4*", "20"] for line in text.splitlines())
     for sentence in (
         "  batch size 8: out of memory",

@@ -59,6 +59,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
         beams: dict[str, Any] = {
             "num_beams": chosen.beams,
             "no_repeat_ngram_size": chosen.no_repeat_ngram,
+            "forced_eos_token_id": not self.random,
         }
         if chosen.beams > 1:
             beams["length_penalty"] = chosen.length_penalty

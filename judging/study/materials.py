@@ -47,11 +47,8 @@ class ToldError(Exception):
 
 
 class Material:
-    """What a study shows, in ``number`` steps of a ``kind``.
-
-    ``sha256`` is of what must not change while people take part. ``page`` is what a browser gets of a step, ``source``
-    the set that answers are about.
-    """
+    """What a study shows, in ``number`` steps of a ``kind``. ``sha256`` is of what must not change while people take
+    part, ``page`` what a browser gets of a step, ``source`` the set that answers are about."""
 
     kind: str
     number: int

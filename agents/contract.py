@@ -56,7 +56,9 @@ class Settings(BaseModel):
     A choice of speed or patience is a field with ``json_schema_extra=NO_ANSWER``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), use_attribute_docstrings=True
+    )
 
     def identity(self) -> dict[str, Any]:
         """What answers follow from: the settings without those of speed, and for a file the hash of its content."""
@@ -133,6 +135,7 @@ class Agent(ABC, Generic[S]):
     judges: tuple[Asked, ...] = ()  # the tasks whose answers a judge judges
     extra: ClassVar[str] = ""  # of Turinglike, which installs the packages
     packages: ClassVar[tuple[str, ...]] = ()  # modules that are imported beyond the base install
+    reports: ClassVar[tuple[str, ...]] = ()  # modules whose versions the provenance names
     Settings: ClassVar[type[Settings]]
     memory: int = 512 * MIB  # bytes on the host
     memory_beside_gpu: int | None = None  # the same where the model is on a GPU; None: as much
@@ -153,11 +156,6 @@ class Agent(ABC, Generic[S]):
     def __init__(self, settings: S, name: str) -> None:
         self.settings = settings
         self.name = name
-
-    @classmethod
-    def complete_settings(cls, chosen: Mapping[str, Any], published: str) -> Mapping[str, Any]:
-        """The chosen settings, in which an agent may replace "random" by the ``published`` checkpoint that it means."""
-        return chosen
 
     def takes_random_weights(self) -> bool:
         """Whether ``checkpoint=random``, with which this agent was made, gives it weights."""
@@ -228,7 +226,7 @@ class Agent(ABC, Generic[S]):
 
     def provenance(self) -> dict[str, Any]:
         """What else a reader needs to repeat the answers (processor class, versions); read once, after ``load``."""
-        return {}
+        return {name: importlib.import_module(name).__version__ for name in self.reports}
 
     async def aclose(self) -> None:
         """Close the connections of :meth:`respond_one`, in its event loop, before :meth:`close`."""
@@ -311,7 +309,9 @@ class Entry:
     def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
         """The agent with its settings checked, nothing loaded. Raises InputError with every bad setting."""
         cls = self.load_class()
-        chosen = cls.complete_settings({**self.settings, **(overrides or {})}, self.published)
+        chosen = {**self.settings, **(overrides or {})}
+        if chosen.get("checkpoint") == "random" and self.published:
+            chosen["checkpoint"] = f"random:{self.published}"
         try:
             settings = cls.Settings.model_validate(chosen)
         except ValidationError as error:

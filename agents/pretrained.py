@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints, hub, random_weights
 from agents.contract import GIB, Agent
@@ -34,8 +34,6 @@ BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures b
 
 class PretrainedSettings(BaseSettings):
     """Which checkpoint. A subclass gives ``checkpoint`` its default, or the catalogue does."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     checkpoint: str = Field(min_length=1)
     """An id on the Hugging Face hub, a local folder, or "random": the architecture without its weights."""
@@ -79,13 +77,6 @@ class PretrainedAgent(Agent[P]):
             self.memory_beside_gpu = BESIDE_GPU + largest  # weights pass through the host file by file
             self.weights = self.bytes_per_weight() * count
             self.device_memory = self.working_memory + self.weights
-
-    @classmethod
-    def complete_settings(cls, chosen: Mapping[str, Any], published: str) -> Mapping[str, Any]:
-        if chosen.get("checkpoint") != random_weights.RANDOM:
-            return chosen
-        published = published or str(cls.Settings.model_fields["checkpoint"].default)
-        return {**chosen, "checkpoint": random_weights.random_setting(published)}
 
     def takes_random_weights(self) -> bool:
         return self._unknown_architecture() is None
@@ -186,7 +177,7 @@ class PretrainedAgent(Agent[P]):
 
     def provenance(self) -> dict[str, Any]:
         is_random = self.random or checkpoints.random_weights(self.folder())
-        return {"random_weights": True} if is_random else {}
+        return super().provenance() | ({"random_weights": True} if is_random else {})
 
     def drop_folder(self) -> None:
         """Remove the temporary folder of random weights, if there is any."""
@@ -201,8 +192,6 @@ class PretrainedAgent(Agent[P]):
 
 class WeightsFileSettings(BaseSettings):
     """Which file of weights."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     checkpoint: str = Field("published", min_length=1)
     """The weights that were published for the model ("published"), a local .safetensors or .pth file, or "random"."""
@@ -284,7 +273,7 @@ class WeightsFileAgent(Agent[F]):
 
     def provenance(self) -> dict[str, Any]:
         is_random = self.random or checkpoints.random_weights(self.weights_path())
-        return {"random_weights": True} if is_random else {}
+        return super().provenance() | ({"random_weights": True} if is_random else {})
 
 
 # files that are on no hub

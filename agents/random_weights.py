@@ -59,11 +59,6 @@ def is_random(checkpoint: str) -> bool:
     return checkpoint == RANDOM or checkpoint.startswith(f"{RANDOM}:")
 
 
-def random_setting(published: str) -> str:
-    """The setting for the architecture of the checkpoint ``published``."""
-    return f"{RANDOM}:{published}"
-
-
 def published_name(checkpoint: str) -> str:
     """The published checkpoint in a setting for random weights; "" if there is none."""
     return checkpoint.removeprefix(RANDOM).removeprefix(":").removeprefix("./")

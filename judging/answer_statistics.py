@@ -1,9 +1,6 @@
-"""The answers themselves, whatever judges made of them: statistics (2025 paper, Table S5), and captions by BLEU and
-CIDEr-D beside detectability (Fig. 8).
-
-Captions are compared in small letters and without punctuation, with people's captions as references. People's own,
-each beside the others of its picture, are the ceiling; they have a reference less, so that agents are measured beside
-all references and beside all but one.
+"""The answers themselves: statistics (2025 paper, Table S5), and captions by BLEU and CIDEr-D beside detectability
+(Fig. 8), with people's as references. People's own, each beside the others of its picture, are the ceiling; they have a
+reference less, so that agents are measured beside all references and beside all but one.
 """
 
 from __future__ import annotations
@@ -11,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -26,7 +23,6 @@ from judging.tables import Table
 from judging.verdicts import PEOPLE, Answers
 
 CAPTIONS = "image_captioning"
-USUAL = 5  # people's captions of a picture in COCO
 LEAST_AGENTS = 3
 LONGEST = 4  # of n-grams
 SIGMA = 6.0
@@ -87,8 +83,7 @@ class CaptionMeasures:
 
 
 def answer_statistics(answers: Answers) -> Table[Statistic]:
-    """The statistics by task, of people, then of each agent. A message that stands in several excerpts of one
-    conversation counts once. ``answers`` are those of :func:`judging.verdicts.read_answers`."""
+    """The statistics by task, of people, then of each agent. A message of several excerpts of a talk counts once."""
     rows = []
     for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -127,8 +122,7 @@ def _longest_excerpts(answers: Answers) -> Answers:
 
 
 def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasures | None:
-    """The measures of people and of each agent, and their correlation with detectability by judge; None where there
-    are no captions."""
+    """The measures, and their correlation with detectability by judge; None where there are no captions."""
     written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:
         if answer["asked"] == CAPTIONS:
@@ -140,18 +134,15 @@ def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasur
     cider = CiderD(references.values())
     rows: list[CaptionScore] = []
     if references:
-        row = CaptionScore(PEOPLE, sum(map(len, references.values())))
         left_out = [pair for captions in references.values() for pair in _each_beside_the_others(captions)]
-        row.bleu_one_left_out, row.cider_d_one_left_out = _measured(left_out, cider)
-        rows.append(row)
+        number = sum(map(len, references.values()))
+        rows.append(CaptionScore(PEOPLE, number, None, None, *_measured(left_out, cider)))
     for of, captions in sorted(written.items()):
         pairs = [
             (words, references[on]) for on, of_picture in captions.items() if on in references for words in of_picture
         ]
         left_out = [(words, others) for words, all_of in pairs for _, others in _each_beside_the_others(all_of)]
-        row = CaptionScore(of, len(pairs), *_measured(pairs, cider))
-        row.bleu_one_left_out, row.cider_d_one_left_out = _measured(left_out, cider)
-        rows.append(row)
+        rows.append(CaptionScore(of, len(pairs), *_measured(pairs, cider), *_measured(left_out, cider)))
     note = _note([len(captions) for captions in references.values()])
     return CaptionMeasures(note, Table(rows), Table(_correlations(rows, [*scores])))
 
@@ -216,10 +207,10 @@ def _clipped_cosine(first: Mapping[tuple[str, ...], float], second: Mapping[tupl
     return product / lengths if lengths else 0.0
 
 
-def _each_beside_the_others(captions: Sequence[Words]) -> Iterator[Pair]:
-    if len(captions) > 1:
-        for at, words in enumerate(captions):
-            yield words, [*captions[:at], *captions[at + 1 :]]
+def _each_beside_the_others(captions: Sequence[Words]) -> list[Pair]:
+    if len(captions) < 2:
+        return []
+    return [(words, [*captions[:at], *captions[at + 1 :]]) for at, words in enumerate(captions)]
 
 
 def _measured(pairs: Sequence[Pair], cider: CiderD) -> tuple[float | None, float | None]:
@@ -231,15 +222,11 @@ def _measured(pairs: Sequence[Pair], cider: CiderD) -> tuple[float | None, float
 def _note(numbers: Sequence[int]) -> str:
     if not numbers:
         return "No person's caption is among the trials, so that captions cannot be measured."
-    note = f"References: {sum(numbers):,} captions by people of {len(numbers):,} pictures, {min(numbers)} to "
-    note += f"{max(numbers)} of each."
-    if min(numbers) < USUAL:
-        note += f" COCO has {USUAL} of each picture; with fewer both measures are lower, and less certain."
-    if len(numbers) == 1:
-        note += " Of a single picture CIDEr-D is 0: no words set it apart from others."
-    if max(numbers) == 1:
-        note += " No picture has two, so that people's own captions cannot be measured."
-    return note
+    return (
+        f"References: {sum(numbers):,} captions by people of {len(numbers):,} pictures, {min(numbers)} to "
+        f"{max(numbers)} of each. COCO has 5; with fewer both measures are lower, and less certain. People's own "
+        "captions are measured where a picture has two, and of a single picture CIDEr-D is 0."
+    )
 
 
 def _correlations(rows: Sequence[CaptionScore], scores: Sequence[Score]) -> list[Correlation]:

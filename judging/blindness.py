@@ -1,8 +1,7 @@
-"""Whether a trial set gives truth away by anything but the answers.
+"""Whether a trial set gives truth away by anything but the answers, in folds that share no stimulus.
 
-Two logistic regressions see each trial without reading its answer, in folds that share no stimulus. ``hidden`` is what
-a set should hide: order, names, sizes. ``shown`` is what no format can hide: length, capitals, fixations, size of a
-clip. The first must be at chance; what the second reaches, every judge can reach without understanding anything.
+A logistic regression of what a set should hide (``hidden``: order, names, sizes) must be at chance. One of what no
+format can hide (``shown``: length, capitals, fixations) is what judges reach without understanding.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ Trial = Mapping[str, Any]
 
 
 def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int) -> list[dict[str, Any]]:
-    """By task the detectability that the two reach, with its 95 % interval; null of too few trials. ``rows`` are the
-    set's trials with their rows of the key; catch trials, repeats and control pairs are left out."""
+    """By task the detectability that the two reach, None of too few trials. ``rows`` are trials with their rows of the
+    key; catch trials, repeats and control pairs are left out."""
     entries = []
     order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
     for task in dict.fromkeys(trial["asked"] for trial, _ in rows):
@@ -54,16 +53,14 @@ def detected(
     """Detectability of items [n, features] by cross-validation, with a 95 % interval: normal, over stimuli, widened for
     folds with nearly the same training items (Nadeau and Bengio 2003)."""
     from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     folds = min(FOLDS, len(set(groups)))
     fold = grouped_folds(groups, is_machine.tolist(), folds, seed)
-    predicted = np.zeros_like(is_machine)
-    for number in range(folds):
-        test = fold == number
-        model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
-        predicted[test] = model.fit(features[~test], is_machine[~test]).predict(features[test])
+    model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
+    predicted = cross_val_predict(model, features, is_machine, cv=PredefinedSplit(fold))
     right = (predicted == is_machine).astype(np.float64)
     rates = [float(right[is_machine == truth].mean()) for truth in (False, True)]
     # What each answer adds to the mean of both rates beyond its expectation, summed by stimulus.

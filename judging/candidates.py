@@ -1,16 +1,14 @@
-"""The answers of runs that may become trials, as a judge may see them: in one form for people's and machines'.
-
-Of a conversation each speaker of each excerpt is a candidate (2025 paper, Methods, "Conversation").
-"""
+"""The answers of runs that may become trials, in one form for people's and machines'; of a conversation each speaker of
+each excerpt (2025 paper, Methods, "Conversation")."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -57,9 +55,9 @@ class Shown:
 class Candidate:
     """An answer, or a speaker of an excerpt of a conversation, that may become a trial.
 
-    ``record`` is its run, agent and sample; ``length`` the messages of an excerpt, ``delays`` the seconds before each.
-    ``is_swapped``: a scanpath on another picture, whose truth is who looked. A pair has a conversation ``beside``; its
-    ``length`` is in visible turns, ``turns`` count what the machine wrote beforehand too.
+    ``record`` is its run, agent and sample; ``length`` counts messages, of a pair visible turns; ``delays`` are in
+    seconds. ``is_swapped``: a scanpath on another picture, whose truth is who looked. A pair has a conversation
+    ``beside``, and its ``turns`` count what the machine wrote beforehand too.
     """
 
     stimulus: Shown
@@ -91,15 +89,6 @@ class Candidate:
         )
 
 
-@dataclass(slots=True)
-class Candidates:
-    """``passed_over`` counts answers by why they are none; ``common`` says how many stimuli stand in several runs."""
-
-    answers: list[Candidate] = field(default_factory=list)
-    passed_over: Counter[str] = field(default_factory=Counter)
-    common: list[str] = field(default_factory=list)
-
-
 class Line(NamedTuple):
     """A message. ``agent`` is empty for what the stimulus contains; ``delay`` is seconds, None where unknown."""
 
@@ -109,82 +98,73 @@ class Line(NamedTuple):
     delay: float | None
 
 
-def read_candidates(
-    runs: Sequence[Path], people: Sequence[Path], tasks: Iterable[str], lengths: Sequence[int]
-) -> Candidates:
-    """The candidates among the answers that :func:`read_answered` reads."""
-    candidates = Candidates()
-    for record, stimulus in read_answered(runs, people, tasks, candidates.passed_over, candidates.common):
-        candidates.answers += _candidates(record, stimulus, lengths, candidates.passed_over)
-    return candidates
+class AnswerReader:
+    """The answers in ``runs``, and people's alone in ``people``; ``passed_over`` counts what is left out, by reason."""
 
+    def __init__(self, runs: Sequence[Path], people: Sequence[Path]) -> None:
+        in_full = {path.resolve() for path in runs}
+        self._of_people = [Run(path) for path in people if path.resolve() not in in_full]
+        self._folders = [*map(Run, runs), *self._of_people]
+        self._names: list[dict[Hashable, str]] = [{} for _ in self._folders]
+        self._lookup, self._stimuli = StimulusLookup(*self._folders), dict[tuple[str, str], Shown]()
+        self.passed_over = Counter[str]()
 
-def read_answered(
-    runs: Sequence[Path],
-    people: Sequence[Path],
-    tasks: Iterable[str],
-    passed_over: Counter[str],
-    common: list[str] | None = None,
-) -> Iterator[tuple[Record, Shown]]:
-    """The answers in ``runs``, and people's in ``people``, with their stimuli; the last record of a key counts.
+    def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
+        """The candidates; of conversations excerpts of these ``lengths``."""
+        return [
+            candidate
+            for record, stimulus in self.answered(tasks)
+            for candidate in _candidates(record, stimulus, lengths, self.passed_over)
+        ]
 
-    Raises InputError for what is no run folder, and where two folders have the same answers.
-    """
-    wanted, seen = set(tasks), set[bytes]()
-    all_answers = {path.resolve() for path in runs}
-    of_people = [Run(path) for path in people if path.resolve() not in all_answers]
-    folders = [*map(Run, runs), *of_people]
-    names: list[dict[Hashable, str]] = [{} for _ in folders]
-    stimuli, known = StimulusLookup(*folders), dict[tuple[str, str], Shown]()
-    for folder, names_of_folder in zip(folders, names, strict=True):
-        for name in [*folder.agents(), *folder.imports()]:
-            for record in folder.latest(name):
-                if record["task"] not in wanted or (folder in of_people and record["kind"] != "human"):
+    def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, Shown]]:
+        """The answers with their stimuli; the last record of a key counts. Raises InputError where two folders have the
+        same answers."""
+        seen = set[bytes]()
+        for folder, names in zip(self._folders, self._names, strict=True):
+            for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
+                if record["task"] not in tasks or (folder in self._of_people and record["kind"] != "human"):
                     continue
                 if (identity := _identity(record)) in seen:
                     raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
                 seen.add(identity)
                 if record["status"] != "ok":
-                    passed_over[str(record["status"])] += 1
+                    self.passed_over[str(record["status"])] += 1
                     continue
-                stimulus = _stimulus(record, folders, stimuli, known)
-                names_of_folder.setdefault((stimulus.task, stimulus.id), record["stimulus"])
+                stimulus = self._stimulus(record["task"], record["stimulus"])
+                names.setdefault((stimulus.task, stimulus.id), record["stimulus"])
                 yield record, stimulus
-    if common is not None and len(folders) > 1:
-        common += common_stimuli([str(folder.path) for folder in folders], names)
-        common += stimuli.differing()
+
+    def common(self) -> list[str]:
+        """Sentences on the stimuli that stand in several folders, once the answers were read."""
+        if len(self._folders) < 2:
+            return []
+        return [*common_stimuli([str(run.path) for run in self._folders], self._names), *self._lookup.differing()]
+
+    def _stimulus(self, task: Asked, name: str) -> Shown:
+        if (task, name) in self._stimuli:
+            return self._stimuli[task, name]
+        if (place := self._lookup.find(task, name)) is None:
+            # Imported answers know a cue by itself, and a picture by its file's name alone.
+            row = {"id": name, "task": task, **({"cue": name} if task == "word_association" else {})}
+            stimulus = Shown(task, name, row, self._folders[0].path, None, None)
+        elif (task, place[1]["id"]) in self._stimuli:
+            stimulus = self._stimuli[task, place[1]["id"]]
+        else:
+            folder, row = self._folders[place[0]], place[1]
+            stimulus = Shown(task, row["id"], row, folder.path, folder.root or folder.path, None)
+            if (image := stimulus.image()) is not None:
+                header = image.header()
+                stimulus = replace(stimulus, size=(header.width, header.height))
+            self._stimuli[task, row["id"]] = stimulus
+        self._stimuli[task, name] = stimulus
+        return stimulus
 
 
 def _identity(record: Record) -> bytes:
     source = (record["provenance"] or {}).get("digest")
     names = ("task", "agent", "stimulus", "sample", "seed", "created", "raw")
     return hashlib.blake2b(orjson.dumps([source, *(record[name] for name in names)]), digest_size=16).digest()
-
-
-def _stimulus(
-    record: Record, folders: Sequence[Run], stimuli: StimulusLookup, known: dict[tuple[str, str], Shown]
-) -> Shown:
-    task, name = record["task"], record["stimulus"]
-    if (task, name) in known:
-        return known[task, name]
-    if (place := stimuli.find(task, name)) is None:
-        # Imported answers know a cue by itself, and a picture by its file's name alone.
-        row = {"id": name, "task": task, **({"cue": name} if task == "word_association" else {})}
-        stimulus = Shown(task, name, row, folders[0].path, None, None)
-    else:
-        number, row = place
-        stimulus = known.get((task, row["id"])) or _with_picture(task, row, folders[number])
-        known[task, row["id"]] = stimulus
-    known[task, name] = stimulus
-    return stimulus
-
-
-def _with_picture(task: Asked, row: Row, folder: Run) -> Shown:
-    stimulus = Shown(task, row["id"], row, folder.path, folder.root or folder.path, None)
-    if (image := stimulus.image()) is None:
-        return stimulus
-    header = image.header()
-    return replace(stimulus, size=(header.width, header.height))
 
 
 def _candidates(

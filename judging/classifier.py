@@ -1,30 +1,48 @@
-"""Judges that are classifiers of features like the papers' (:mod:`judging.features`)."""
+"""Judges that are classifiers: of features like the papers' (:mod:`judging.features`), or of one cue beside what an
+answer says. A judge who does no better than the best cue may have gone by it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import orjson
-from pydantic import ConfigDict
 
-from agents import checkpoints
+from agents import answer_numbers, checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.language.minilm import PACKAGE
-from agents.pretrained import download_torchvision
+from agents.pretrained import download_torchvision, torch_hub_path
 from agents.stimuli import TASKS, Asked
 from judging import embeddings, features
-from judging.features import Features
+from judging.features import Features, Trial
 from judging.published import differences_from_paper
 from judging.trained import TrainedJudge, TrainedSettings
+
+Cue = Literal["constant", "length", "punctuation", "frequency", "path-length", "center", "metadata"]
+PATHS: tuple[Asked, ...] = ("attention_prediction",)
+TEXTS: tuple[Asked, ...] = tuple(task for task in TASKS if task not in PATHS)
+TASKS_OF_CUES: Mapping[Cue, tuple[Asked, ...]] = {
+    "constant": TASKS,
+    "length": TASKS,
+    "punctuation": TEXTS,
+    "frequency": TEXTS,
+    "path-length": PATHS,
+    "center": PATHS,
+    "metadata": TASKS,
+}
+NUMBERS: Mapping[str, Callable[[Trial], list[float]]] = {
+    "length": features.length,
+    "punctuation": features.punctuation,
+    "path-length": lambda trial: list(answer_numbers.path_length(trial["answer"])),
+    "center": lambda trial: list(answer_numbers.center(trial["answer"])),
+}
 
 
 class ClassifierSettings(TrainedSettings):
     """What the classifier is, what it gets, and how its folds are made."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     model: Literal["svm", "forest"] = "svm"
     """A support vector machine (C = 1), or a random forest of 100 trees; as scikit-learn has them."""
@@ -89,11 +107,11 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
 
     def _picture_weights(self) -> Path:
         path = self.settings.picture_weights
-        return embeddings.published_resnet() if path == "published" else Path(path).expanduser()
+        return torch_hub_path(embeddings.RESNET) if path == "published" else Path(path).expanduser()
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         path = self._picture_weights()
-        if self.settings.pictures == "none" or path != embeddings.published_resnet():
+        if self.settings.pictures == "none" or path != torch_hub_path(embeddings.RESNET):
             return ()
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,3 +144,44 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         else:
             model = SVC(kernel=chosen.kernel, class_weight=weight)
         return make_pipeline(StandardScaler(), model) if chosen.scaled else model
+
+
+class CueSettings(TrainedSettings):
+    """Which cue, and how its folds are made."""
+
+    cue: Cue
+    """What the judge goes by."""
+
+
+class CueJudge(TrainedJudge[CueSettings]):
+    """A classifier of one cue alone, with a radial kernel, so that people may be in the middle."""
+
+    Settings = CueSettings
+    packages = ("sklearn", "wordfreq")
+    memory = GIB
+    settings: CueSettings
+
+    def __init__(self, settings: CueSettings, name: str) -> None:
+        super().__init__(settings, name)
+        self.judges = TASKS_OF_CUES[settings.cue]
+
+    def features(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
+        match self.settings.cue:
+            case "constant":
+                rows = [[0.0] for _ in trials]
+            case "metadata":
+                assert self.settings.trials is not None
+                folder = self.settings.trials.parent
+                rows = [features.metadata(folder, trial, at) for at, trial in enumerate(trials)]
+            case "frequency":
+                rows = features.frequencies(trials)
+            case cue:
+                rows = [NUMBERS[cue](trial) for trial in trials]
+        return Features(np.array(rows, dtype=np.float64), np.arange(len(rows)))
+
+    def new_model(self) -> Any:
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVC
+
+        return make_pipeline(StandardScaler(), SVC(class_weight="balanced"))

@@ -1,7 +1,6 @@
 """Which answers become trials, and in which order a judge sees them: half people's, the rest equally the agents'.
 
-The papers draw "with equal probability" (2022, section 3; 2025, L698-702). Here the shares are exact;
-the seed draws what does not divide.
+The papers draw "with equal probability" (2022, section 3; 2025, L698-702); here the shares are exact.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from judging.candidates import Candidate
 
 FIRST = 3  # trials of a judge among which there is no catch trial
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 Order = list[tuple[Candidate, bool]]  # each with whether it comes for the second time
 
 
@@ -140,14 +140,17 @@ def draw_list(
     return arrange(chosen, caught, round(repeats * number), chance)
 
 
-def arrange(trials: Sequence[Candidate], catch: Sequence[Candidate], repeats: int, chance: random.Random) -> Order:
-    """The trials in a drawn order: ``repeats`` come again later, and no catch trial is among the first three."""
+def arrange(
+    trials: Sequence[T], catch: Sequence[T], repeats: int, chance: random.Random, *, feedback: int = 0
+) -> list[tuple[T, bool]]:
+    """The trials in a drawn order: ``repeats`` come again later, no catch trial is among the first three, and neither
+    among the first ``feedback``."""
     order = [(trial, False) for trial in chance.sample(list(trials), len(trials))]
     for trial, _ in chance.sample(order, min(repeats, len(order))):
         first = next(at for at, (other, _) in enumerate(order) if other is trial)
-        order.insert(chance.randint(first + 1, len(order)), (trial, True))
+        order.insert(chance.randint(max(first + 1, feedback), len(order)), (trial, True))
     for trial in catch:
-        order.insert(chance.randint(min(FIRST, len(order)), len(order)), (trial, False))
+        order.insert(chance.randint(min(max(FIRST, feedback), len(order)), len(order)), (trial, False))
     return order
 
 

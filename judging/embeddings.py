@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from agents import checkpoints
 from agents.images import Image
-from agents.language.minilm import PACKAGE, is_normalised, packaged_folder
+from agents.language.minilm import PACKAGE, SentenceModel, packaged_folder
 from agents.language.words.vectors import embedded
-from agents.loading import load_part, load_pretrained, load_weights
-from agents.pretrained import torch_hub_path
+from agents.loading import load_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,10 +21,8 @@ Pooling = Literal["mean", "cls"]
 Layer = Literal["deep", "early"]
 NEEDS = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
 TYPES = ("bert", "distilbert", "roberta", "mpnet", "gpt2")
-TEXTS_TOGETHER, PICTURES_TOGETHER = 64, 32
-LONGEST = 512  # tokens; what follows is not read, as BERT has no more positions
+PICTURES_TOGETHER = 32
 RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def folder_of(checkpoint: str) -> Path:
@@ -42,57 +39,16 @@ class Embedder:
     """A model that turns texts into vectors, which are cached for the user. Raises UnavailableError."""
 
     def __init__(self, checkpoint: str, pooling: Pooling, device: str) -> None:
-        import torch
-        from transformers import AutoModel, AutoTokenizer
-
         folder = folder_of(checkpoint)
-        self._device = torch.device(device)
-        self._tokenizer = load_part(AutoTokenizer, folder, "tokenizer")
-        self._model = load_pretrained(AutoModel, folder, self._device, torch.float32)
-        self._pooling = pooling
-        self._normalised = (folder / "modules.json").is_file() and is_normalised(folder)
-        self._about = {
-            "texts": checkpoints.identity(str(folder))[1],
-            "pooling": pooling,
-            "normalised": self._normalised,
-            "device": self._device.type,
-            "torch": torch.__version__,
-        }
+        self._model = SentenceModel(folder, device, pooling)
+        self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.about}
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The vector of each text, [dimensions]."""
         distinct = sorted(set(texts))
         if not distinct:
             return {}
-        return dict(zip(distinct, embedded(distinct, self._about, self._embed), strict=True))
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Texts of equal length go through the model together, so that no vector depends on the others."""
-        import torch
-
-        longest = min(LONGEST, int(getattr(self._model.config, "max_position_embeddings", LONGEST)))
-        encoded = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
-        order = sorted(range(len(encoded)), key=lambda at: len(encoded[at]))
-        vectors: NDArray[np.float32] = np.zeros((len(encoded), self._model.config.hidden_size), np.float32)
-        begin = 0
-        while begin < len(order):
-            length = len(encoded[order[begin]])
-            same = [at for at in order[begin : begin + TEXTS_TOGETHER] if len(encoded[at]) == length]
-            begin += len(same)
-            if length:
-                with torch.inference_mode():
-                    tokens = torch.tensor([encoded[at] for at in same], device=self._device)
-                    states = self._model(input_ids=tokens).last_hidden_state
-                    pooled = states[:, 0] if self._pooling == "cls" else states.mean(dim=1)
-                    if self._normalised:
-                        pooled = torch.nn.functional.normalize(pooled, dim=1)
-                    vectors[same] = pooled.float().cpu().numpy()
-        return vectors
-
-
-def published_resnet() -> Path:
-    """Where torchvision's weights are, or would be if they were fetched."""
-    return torch_hub_path(RESNET)
+        return dict(zip(distinct, embedded(distinct, self._about, self._model.embed), strict=True))
 
 
 class PictureFeatures:
@@ -101,33 +57,26 @@ class PictureFeatures:
 
     def __init__(self, weights: Path, layer: Layer, root: Path, device: str) -> None:
         import torch
-        from torchvision.models import resnet18
+        from torchvision.models import ResNet18_Weights, resnet18
 
         model = resnet18(weights=None)
         load_weights(model, checkpoints.read_weights(weights), weights)
         stages = list(model.children())[: 5 if layer == "early" else 8]
         self._net = torch.nn.Sequential(*stages, torch.nn.AdaptiveAvgPool2d(1)).eval().requires_grad_(False).to(device)
+        self._pixels = ResNet18_Weights.IMAGENET1K_V1.transforms()
         self._root, self._device = root, torch.device(device)
 
     def vectors(self, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The features of each picture. Raises ImageError."""
         import torch
+        from PIL import Image as PILImage
 
         distinct = list(dict.fromkeys(names))
         by_name: dict[str, NDArray[np.float32]] = {}
         for begin in range(0, len(distinct), PICTURES_TOGETHER):
             part = distinct[begin : begin + PICTURES_TOGETHER]
-            batch = torch.stack([self._pixels(name) for name in part]).to(self._device)
+            pictures = [PILImage.fromarray(Image(name, root=self._root).decode()) for name in part]
+            batch = torch.stack(list(map(self._pixels, pictures))).to(self._device)
             with torch.inference_mode():
                 by_name |= dict(zip(part, self._net(batch).flatten(1).cpu().numpy(), strict=True))
         return by_name
-
-    def _pixels(self, name: str) -> Any:
-        import torch
-        from PIL import Image as PILImage
-        from torchvision.transforms import functional
-
-        picture = PILImage.fromarray(Image(name, root=self._root).decode())
-        resized = functional.resize(picture, [256])
-        pixels = functional.pil_to_tensor(functional.center_crop(resized, [224, 224])).to(torch.float32) / 255
-        return functional.normalize(pixels, MEAN, DEVIATION)

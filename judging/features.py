@@ -1,8 +1,8 @@
 """What judges that are classifiers get of a trial: the numbers of single cues, and features like the papers'.
 
-Captions and objects are embedded, conversations by sentences of the judged speaker; of words the squared difference of
-the answer's and the cue's embedding counts; of colours the word, with or without the picture's features; of scanpaths x
-and y of ten fixations (papers) or fifteen, what lacks being (1, 1) [the public benchmark], from -1 to 1 over the frame.
+Captions, objects and colours are embedded, conversations by sentences of the judged speaker; of words the squared
+difference of the answer's and the cue's embedding counts; of scanpaths x and y, from -1 to 1 over the frame, of ten
+fixations (papers) or fifteen, what lacks being (1, 1) [the public benchmark].
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ class Features:
 def features(
     trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, part: ScanpathPart
 ) -> Features:
-    """The features of trials of a task. A trial that cannot be judged has no row."""
-    texts = [embedded_texts(trial) for trial in trials]
-    if texts and texts[0] is None:
+    """The features of trials of a task, scanpaths without an ``embedder``. A trial that cannot be judged has no row."""
+    if embedder is None:
         rows = [_fixations(trial, part) for trial in trials]
     else:
-        assert embedder is not None
-        vectors = embedder.vectors([text for of_trial in texts for text in of_trial or ()])
-        rows = [_embedded(trial, of_trial or (), vectors) for trial, of_trial in zip(trials, texts, strict=True)]
+        texts = [embedded_texts(trial) for trial in trials]
+        vectors = embedder.vectors([text for of_trial in texts for text in of_trial])
+        rows = [[vectors[text].astype(np.float64) for text in of_trial] for of_trial in texts]
+        if trials and trials[0]["asked"] == "word_association":
+            rows = [[(word - cue) ** 2] for word, cue in rows]
     if pictures is not None:
         seen = pictures.vectors([trial["image"] for trial in trials if "image" in trial])
         rows = [
@@ -61,8 +62,8 @@ def features(
     return Features(np.array(stacked, dtype=np.float64), np.array(owner, dtype=np.int64))
 
 
-def embedded_texts(trial: Trial) -> list[str] | None:
-    """The texts of a trial that are embedded; None for a scanpath."""
+def embedded_texts(trial: Trial) -> list[str]:
+    """The texts of a trial that are embedded."""
     answer = trial["answer"]
     match trial["asked"]:
         case "color_estimation":
@@ -73,21 +74,8 @@ def embedded_texts(trial: Trial) -> list[str] | None:
             return [answer["text"]]
         case "word_association":
             return [answer["word"], trial["cue"]]
-        case "conversation":
-            return [
-                sentence
-                for text in texts(trial)
-                for sentence in sentences(text)
-                if len(sentence.split()) >= LEAST_WORDS
-            ]
-    return None
-
-
-def _embedded(
-    trial: Trial, part: Sequence[str], vectors: Mapping[str, NDArray[np.float32]]
-) -> list[NDArray[np.float64]]:
-    rows = [vectors[text].astype(np.float64) for text in part]
-    return [(rows[0] - rows[1]) ** 2] if trial["asked"] == "word_association" else rows
+    spoken = [sentence for text in texts(trial) for sentence in sentences(text)]
+    return [sentence for sentence in spoken if len(sentence.split()) >= LEAST_WORDS]
 
 
 def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
@@ -137,16 +125,6 @@ def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
         zipf = [zipf_frequency(word, "en") for word in words] or [0.0]
         rows.append([sum(zipf) / len(zipf), min(zipf), float(number[answer] - 1)])
     return rows
-
-
-def path_length(trial: Trial) -> list[float]:
-    """A scanpath's length and mean saccade, in widths of the frame."""
-    return list(answer_numbers.path_length(trial["answer"]))
-
-
-def center(trial: Trial) -> list[float]:
-    """The mean and the deviation of the distance to the centre, in widths of the frame."""
-    return list(answer_numbers.center(trial["answer"]))
 
 
 def metadata(folder: Path, trial: Trial, place: int) -> list[float]:

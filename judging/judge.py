@@ -1,13 +1,10 @@
-"""``turinglike judge``: ``generate`` over a trial set, with judges for agents, so that a verdict is a trial's record.
-
-A judge whose settings have ``key`` is trained on this very set; one with ``trials`` alone may read the other trials
-beside the one that it judges. The command fills both in.
-"""
+"""``turinglike judge``: ``generate`` over a trial set, with judges for agents. A judge whose settings have ``key`` is
+trained on this very set; one with ``trials`` alone may read the other trials. The command fills both in."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ import orjson
 
 from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
-from judging.cues import TASKS_OF_CUES
+from judging.classifier import TASKS_OF_CUES
 from judging.trial_set import MARKER, key_path
 from judging.verdicts import check_trials, read_key
 from serving.command_line import chosen
@@ -61,16 +58,11 @@ def _with_cues(names: str, trials: Path) -> str:
     return ",".join(cues if name == "cues" else name for name in names.split(","))
 
 
-def _untrainable(rows: Iterable[Mapping[str, Any]]) -> str | None:
-    by_task: dict[str, set[tuple[str, str]]] = {}
-    for row in rows:
-        if row["beside_truth"] is not None:
-            return "pairs of conversations are judged by people and language models"
-        by_task.setdefault(row["asked"], set()).add((row["truth"], row["stimulus"]))
-    for task, seen in by_task.items():
-        truths, stimuli = zip(*seen, strict=True)
-        if len(set(truths)) < 2:
-            return f"all answers in {task} are a {truths[0]}'s"
-        if len(set(stimuli)) < 2:
-            return f"all answers in {task} are to one stimulus, and none is left to train on"
-    return None if by_task else "there are no trials"
+def _untrainable(rows: Collection[Mapping[str, Any]]) -> str | None:
+    if any(row["beside_truth"] is not None for row in rows):
+        return "pairs of conversations are judged by people and language models"
+    for task in {row["asked"] for row in rows}:
+        of_task = [row for row in rows if row["asked"] == task]
+        if any(len({row[name] for row in of_task}) < 2 for name in ("truth", "stimulus")):
+            return f"{task} lacks answers of people and of machines, to two stimuli at least"
+    return None

@@ -1,7 +1,7 @@
 """What a judge's detectability is worth: beside the best cue, and beside the same judge in other folds.
 
-A judge that gets no more than a cue need not have read an answer. What a trained judge loses in folds without a common
-stimulus, without repeated answers or without the agent judged, it owed to leakage or to having met the agent.
+A judge that gets no more than a cue need not have read an answer. What a trained judge loses in stricter folds, it owed
+to leakage or to having met the agent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from judging.measures import ALL, Score
-from judging.tables import Estimate
+from judging.tables import NO_FIGURE, Estimate
 from judging.verdicts import SAID
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Worth:
     judge: str
     is_cue: bool
     split: str | None
-    detectability: float | None
+    detectability: float
     accuracy: float | None
     always_human: float | None
     best_cue: str | None
@@ -56,7 +56,7 @@ def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: Settings, 
     """A row for each judge of a task, whose ``scores`` these are."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
     cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
-    best = max(cues, key=lambda judge: overall[judge].detectability.value or 0.0, default=None)
+    best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
     grouped = {_kin(settings[judge]): judge for judge in overall if folds_in_words(settings.get(judge, {})) == GROUPED}
     rows = []
     for judge, score in overall.items():
@@ -74,9 +74,9 @@ def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: Settings, 
                 (score.human_human + score.machine_machine) / number if number else None,
                 people / number if number else None,
                 best,
-                _points(verdicts, judge, None if "cue" in chosen else best, seed),
+                difference(verdicts, judge, None if "cue" in chosen else best, seed),
                 same,
-                _points(verdicts, judge, same, seed),
+                difference(verdicts, judge, same, seed),
             )
         )
     return rows
@@ -94,9 +94,11 @@ def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
     return ", ".join(parts)
 
 
-def difference(verdicts: pd.DataFrame, judge: str, other: str, seed: int) -> Estimate | None:
-    """The detectability of a judge less that of the ``other``, on the trials that both judged; the interval is by a
-    bootstrap over stimuli (Poisson weights). None where it is not defined."""
+def difference(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int) -> Estimate:
+    """The detectability of a judge less that of the ``other``, in points, on the trials that both judged; the interval
+    is by a bootstrap over stimuli (Poisson weights). NaN where there is no other, or they have no such trials."""
+    if other is None or other == judge:
+        return NO_FIGURE
     judged = verdicts[verdicts["verdict"].isin(SAID)]
     names = judged["judge"].where(judged["judge_kind"] != "human", "people")
     both = set(judged["trial"][names == judge]) & set(judged["trial"][names == other])
@@ -112,25 +114,18 @@ def difference(verdicts: pd.DataFrame, judge: str, other: str, seed: int) -> Est
             cells += [np.bincount(codes[is_it], weights, len(stimuli)) for weights in (right[is_it], None)]
     counts = np.array(cells, dtype=float).T
     if not len(stimuli) or not counts[:, 1::2].sum(axis=0).all():
-        return None
+        return NO_FIGURE
     weights = np.random.default_rng(seed).poisson(1, (REPETITIONS, len(stimuli)))
     estimate, drawn = _difference(counts.sum(axis=0)), _difference(weights @ counts)
     low, high = np.nanpercentile(drawn, (2.5, 97.5))
-    return Estimate(float(estimate), float(low), float(high))
+    return Estimate(float(estimate), float(low), float(high), "+.1f")
 
 
 def _difference(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = counts[..., 0::2] / counts[..., 1::2]
-    means: NDArray[np.float64] = rates[..., :2].mean(axis=-1) - rates[..., 2:].mean(axis=-1)
+    means: NDArray[np.float64] = 100 * (rates[..., :2].mean(axis=-1) - rates[..., 2:].mean(axis=-1))
     return means
-
-
-def _points(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int) -> Estimate:
-    above = None if other is None or other == judge else difference(verdicts, judge, other, seed)
-    if above is None or above.value is None or above.low is None or above.high is None:
-        return Estimate(None)
-    return Estimate(100 * above.value, 100 * above.low, 100 * above.high, "+.1f")
 
 
 def _kin(chosen: Mapping[str, Any]) -> bytes:

@@ -1,8 +1,5 @@
-"""Language models as judges, on a server with OpenAI's interface or here, and what they are asked (``prompts.toml``).
-
-By default each trial is a question of its own, as it is for people. With ``grid`` all answers to a stimulus stand in
-one prompt, in a drawn order, as in the papers, and each trial's verdict is read from the one reply.
-"""
+"""Language models as judges, and what they are asked (``prompts.toml``): about each trial by itself, as people are, or
+with ``grid`` about all answers to a stimulus in one prompt, in a drawn order, as in the papers."""
 
 from __future__ import annotations
 
@@ -11,22 +8,22 @@ import hashlib
 import random
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents.answers import VerdictAnswer
-from agents.contract import GIB, Agent, Draw, Reply, Verdict, derive_seed
+from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.openai_chat import ServerAgent
-from agents.language.text_agent import EngineChoice, EngineSettings, LocalAgent
+from agents.language.text_agent import EngineAgent, EngineChoice, EngineSettings, LocalAgent
 from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
 from agents.universal.openai_universal import SENT
 from judging import replies
@@ -48,17 +45,15 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about a stimulus; of a scanpath or a conversation the first trial's.
-
-    With an ``example``, a whole conversation in which A is a person and B a machine, their one-shot prompt.
-    """
+    """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first; with an
+    ``example``, a conversation in which A is a person and B a machine, their one-shot prompt."""
     first = trials[0]
-    templates, text = PROMPTS["papers"], answer_text(first)
+    templates, text = PROMPTS["papers"], answer_text(first.answer)
     if first.asked == "conversation":
         name = "conversation" if example is None else "one_shot"
         return templates[name].format(example=example, answers=text)
     if first.asked != "attention_prediction":
-        text = " ".join(f"{number}. {answer_text(trial)}" for number, trial in enumerate(trials, start=1))
+        text = " ".join(f"{number}. {answer_text(trial.answer)}" for number, trial in enumerate(trials, start=1))
     width, height = first.answer.frame or (0, 0)
     return templates[first.asked].format(count=len(trials), answers=text, cue=first.cue, width=width, height=height)
 
@@ -68,7 +63,7 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
     templates = PROMPTS["ours"]
     if trial.beside is not None:
         return templates["pair"].format(
-            first=answer_text(trial), second=_messages(trial.beside), question=trial.question
+            first=answer_text(trial.answer), second=answer_text(trial.beside), question=trial.question
         )
     pairs = ", ".join(f"{cue} - {guess}" for cue, guess in trial.examples)
     width, height = trial.answer.frame or (0, 0)
@@ -79,16 +74,15 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
         cue=trial.cue,
         width=width,
         height=height,
-        answer=answer_text(trial),
+        answer=answer_text(trial.answer),
     )
     return text + templates["verdict"].format(question=trial.question)
 
 
-def answer_text(trial: JudgementStimulus) -> str:
-    """The answer as text."""
-    answer = trial.answer
+def answer_text(answer: ShownAnswer) -> str:
+    """An answer as text."""
     if answer.messages is not None:
-        return _messages(answer)
+        return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages)
     if answer.fixations is not None:
         return ", ".join(f"({x:g}, {y:g})" for x, y in answer.fixations)
     if answer.labels is not None:
@@ -96,14 +90,8 @@ def answer_text(trial: JudgementStimulus) -> str:
     return answer.color or answer.text or answer.word or ""
 
 
-def _messages(answer: ShownAnswer) -> str:
-    return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages or ())
-
-
 class JudgeSettings(BaseSettings):
     """How a language model is asked to judge, and how its replies are read."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     prompt: Literal["own", "papers"] = "own"
     """An answer, reasons before the verdict, JSON; or the 2025 paper's prompts, word for word."""
@@ -151,21 +139,19 @@ class Pictured:
     target: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A request to the model. All ``trials`` of a group, in the prompt's order, have the same ``key``."""
+class Group(NamedTuple):
+    """The trials of a prompt in its order, a single one without a grid; the same ``key`` has one reply."""
 
     key: tuple[str, int, int]
     trials: Sequence[JudgementStimulus]
-    request: TextRequest
     seed: int
 
 
 J = TypeVar("J", bound=JudgeSettings)
 
 
-class LanguageJudge(Agent[J]):
-    """What both kinds share: the question about a trial, and the verdict in the reply."""
+class LanguageJudge(EngineAgent[J]):
+    """A chat model, on a server or here, that is asked about trials."""
 
     tasks = ("judgement",)
 
@@ -204,42 +190,60 @@ class LanguageJudge(Agent[J]):
             raise AnswerError("unsupported_mode", "the papers' prompt for scanpaths knows free viewing only")
         return Pictured(stimulus, image.sendable(SENT)[0], None if target is None else target.sendable(SENT)[0])
 
-    def question(self, prepared: Pictured, draw: Draw) -> Question:
-        """What the model is asked. Raises AnswerError for a trial that is not among the ``trials``."""
-        chosen, trial, seed = self.settings, prepared.trial, draw.seed
-        key, trials = trial.id, [trial]
-        if chosen.grid:
-            key = _group_of(trial)
-            trials = sorted(self._groups.get(key, ()), key=lambda member: member.id)
-            if trial.id not in [member.id for member in trials]:
-                raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
-            seed = derive_seed(chosen.seed, self.name, key, draw.sample, None, draw.attempt)
-            random.Random(seed).shuffle(trials)
-        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
+    def group(self, trial: JudgementStimulus, draw: Draw) -> Group:
+        """The trials asked about together. Raises AnswerError for a trial that is not among the ``trials``."""
+        chosen = self.settings
+        if not chosen.grid:
+            return Group((trial.id, draw.sample, draw.attempt), [trial], draw.seed)
+        name = _group_of(trial)
+        trials = sorted(self._groups.get(name, ()), key=lambda member: member.id)
+        if trial.id not in [member.id for member in trials]:
+            raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
+        seed = derive_seed(chosen.seed, self.name, name, draw.sample, None, draw.attempt)
+        random.Random(seed).shuffle(trials)
+        return Group((name, draw.sample, draw.attempt), trials, seed)
+
+    def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
+        chosen, trial = self.settings, stimulus.trial
         if chosen.prompt == "own":
             text = our_prompt(trial, without_picture=chosen.without_picture)
             schema = SCHEMA if trial.beside is None else SCHEMA_OF_PAIRS
         else:
-            text, schema = paper_prompt(trials, self._example), None
-        messages = [ChatMessage("user", text, prepared.image)]
-        if prepared.target is not None:
-            messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], prepared.target))
-        request = TextRequest(messages=tuple(messages), sampling=sampling, schema=schema)
-        return Question((key, draw.sample, draw.attempt), trials, request, seed)
+            text, schema = paper_prompt(self.group(trial, draw).trials, self._example), None
+        messages = [ChatMessage("user", text, stimulus.image)]
+        if stimulus.target is not None:
+            messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], stimulus.target))
+        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
+        request = self._adapted(stimulus, TextRequest(messages=tuple(messages), sampling=sampling, schema=schema))
+        if excess := self._engine.excess(request):
+            raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
+        return request
 
-    def verdict(self, trial: JudgementStimulus, question: Question, text: str, finish: str, about: Any) -> Reply:
-        """The reply about a trial of the question's: a verdict, or why there is none; the text is in ``about``."""
-        order = [member.id for member in question.trials]
-        answer = None if finish == "filtered" else self._read(trial, order, text, finish)
-        raw = {**about, "attempt": question.key[2], **({"order": order} if self.settings.grid else {})}
-        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text, finish)), raw)
+    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
+        """In a grid all trials of a group have the text for the first; it is asked for again only if that failed."""
+        group, request = self.group(prepared.trial, draw), self.fitted_request(prepared, draw)
+        if not self.settings.grid:
+            return self._reply(prepared, draw, request, await self._engine.generate(request, group.seed))
+        task = self._replies.get(group.key)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = asyncio.ensure_future(self._engine.generate(request, group.seed))
+            self._replies[group.key] = task
+        return self._reply(prepared, draw, request, await asyncio.shield(task))
+
+    def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
+        about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
+        order = [member.id for member in self.group(stimulus.trial, draw).trials]
+        answer = None if text.finish == "filtered" else self._read(stimulus.trial, order, text.text, text.finish)
+        raw = text.record() if isinstance(text, ServerText) else about
+        raw |= {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
+        return Reply(answer or VerdictAnswer(verdict=replies.why_none(text.text, text.finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
         any_case, is_cut = self.settings.any_case, finish == "length"
         if self.settings.prompt == "own":
             if trial.beside is not None:
                 return replies.read_pair(text, cut=is_cut)
-            judged = "" if trial.asked == "conversation" else answer_text(trial)  # only others are called an answer
+            judged = "" if trial.asked == "conversation" else answer_text(trial.answer)  # a speaker is no answer
             return replies.read_verdict(text, judged=judged, cut=is_cut)
         if trial.asked == "conversation":
             assert trial.speaker is not None
@@ -251,15 +255,6 @@ class LanguageJudge(Agent[J]):
             word = summary[order.index(trial.id)] if summary is not None else None
         return VerdictAnswer(verdict=word) if word is not None else None
 
-    async def _once(self, key: tuple[str, int, int], ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """What ``ask`` returns: in a grid asked once for all trials of a group, and again only if it raised."""
-        if not self.settings.grid:
-            return await ask()
-        task = self._replies.get(key)
-        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._replies[key] = asyncio.ensure_future(ask())
-        return await asyncio.shield(task)
-
     def _has_no_verdict(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         answer = reply.answer
         if not isinstance(answer, VerdictAnswer) or answer.verdict in ("human", "machine"):
@@ -269,8 +264,6 @@ class LanguageJudge(Agent[J]):
 
 class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
     """Which server and model, and how it is asked."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     json_schema: bool = True
     """Whether the server is told to hold to the schema of our answer; servers that do not know it refuse."""
@@ -284,11 +277,8 @@ class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSet
     memory = 1 * GIB  # photographs that are decoded to be looked at
     settings: OpenAIJudgeSettings
 
-    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        question = self.question(prepared, draw)
-        request = question.request if self.settings.json_schema else replace(question.request, schema=None)
-        text = await self._once(question.key, partial(self._engine.generate, request, question.seed))
-        return self.verdict(prepared.trial, question, text.text, text.finish, text.record())
+    def _adapted(self, stimulus: Pictured, request: TextRequest) -> TextRequest:
+        return request if self.settings.json_schema else replace(request, schema=None)
 
 
 class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
@@ -312,36 +302,10 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
         if settings.without_picture:
             self.judges = TASKS
 
-    def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
-        request = self._adapted(stimulus, self.question(stimulus, draw).request)
-        if excess := self._engine.excess(request):
-            raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
-        return request
-
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        if not self.settings.grid:
-            return super().respond(batch, draws)
-        questions = [self.question(prepared, draw) for prepared, draw in zip(batch, draws, strict=True)]
-        first = {question.key: at for at, question in reversed(list(enumerate(questions)))}
-        new = [at for key, at in first.items() if key not in self._replies]
-        seeded = [replace(draws[at], seed=questions[at].seed) for at in new]
-        answers = super().respond([batch[at] for at in new], seeded)
-        self._replies.update({questions[at].key: reply for at, reply in zip(new, answers, strict=True)})
-        return [
-            reply
-            if isinstance(reply := self._replies[question.key], Exception)
-            else self.verdict(prepared.trial, question, reply.raw["text"], reply.raw["finish"], reply.raw)
-            for prepared, question in zip(batch, questions, strict=True)
-        ]
-
-    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        question, request = self.question(prepared, draw), self.fitted_request(prepared, draw)
-        text = await self._once(question.key, partial(self._engine.generate, request, question.seed))
-        return self._reply(prepared, draw, request, text)
-
-    def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
-        about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
-        return self.verdict(stimulus.trial, self.question(stimulus, draw), text.text, text.finish, about)
+        """Trials of a grid's group have the same prompt and seed, and so the same text."""
+        seeds = [self.group(prepared.trial, draw).seed for prepared, draw in zip(batch, draws, strict=True)]
+        return super().respond(batch, [replace(draw, seed=seed) for draw, seed in zip(draws, seeds, strict=True)])
 
 
 def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:
@@ -357,5 +321,5 @@ def _group_of(trial: JudgementStimulus) -> str:
     if trial.asked == "attention_prediction":
         return trial.id
     if trial.asked == "conversation":
-        return f"{trial.shown} {hashlib.sha256(answer_text(trial).encode()).hexdigest()}"
+        return f"{trial.shown} {hashlib.sha256(answer_text(trial.answer).encode()).hexdigest()}"
     return f"{trial.asked} {trial.shown}"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from judging.tables import Estimate
+from judging.tables import NO_FIGURE, Estimate
 from judging.verdicts import SAID
 
 if TYPE_CHECKING:
@@ -40,28 +40,19 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """A judge's verdicts on an agent's answers ("all": every agent's) beside people's; ``human_machine`` are people's
-    answers taken for a machine's. ``column`` and ``value`` are those of ``--by``."""
+class Judged:
+    """What a judge's verdicts on an agent's answers ("all": every agent's) have for their place, and how many are
+    missing, by why. ``column`` and ``value`` are those of ``--by``."""
 
     task: str = ""
     judge: str = ""
     column: str | None = None
     value: Any = None
-    agent: str
-    human_human: int
-    human_machine: int
-    machine_human: int
-    machine_machine: int
-    refused: int
-    unparsed: int
-    failed: int
-    unjudged: int
-    p_human: Estimate
-    p_machine: Estimate
-    detectability: Estimate
-    dprime: Estimate
-    criterion: Estimate
+    agent: str = ALL
+    refused: int = 0
+    unparsed: int = 0
+    failed: int = 0
+    unjudged: int = 0
 
     @property
     def name(self) -> str:
@@ -69,7 +60,22 @@ class Score:
 
     @property
     def missing(self) -> str:
-        return why_missing(self) or "none"
+        return ", ".join(f"{getattr(self, name):,} {name}" for name in MISSING if getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(Judged):
+    """Verdicts on answers of an agent beside people's; ``human_machine`` are people's taken for a machine's."""
+
+    human_human: int = 0
+    human_machine: int = 0
+    machine_human: int = 0
+    machine_machine: int = 0
+    p_human: Estimate = NO_FIGURE
+    p_machine: Estimate = NO_FIGURE
+    detectability: Estimate = NO_FIGURE
+    dprime: Estimate = NO_FIGURE
+    criterion: Estimate = NO_FIGURE
 
     @property
     def of_people(self) -> int:
@@ -80,13 +86,17 @@ class Score:
         return self.machine_human + self.machine_machine
 
     @property
+    def shares_of_people(self) -> tuple[float, float]:
+        """The shares of people's answers that are taken for people's and for machines'."""
+        return self.p_human.value, 1 - self.p_human.value
+
+    @property
+    def shares_of_machines(self) -> tuple[float, float]:
+        return 1 - self.p_machine.value, self.p_machine.value
+
+    @property
     def is_one_word(self) -> bool:
         return 0 in (self.human_human + self.machine_human, self.human_machine + self.machine_machine)
-
-
-def why_missing(row: Any) -> str:
-    """How many verdicts of a row are missing, by why; empty if none."""
-    return ", ".join(f"{getattr(row, name):,} {name}" for name in MISSING if getattr(row, name))
 
 
 def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
@@ -108,11 +118,8 @@ def measures(right: Floats, number: Floats) -> Floats:
 
 
 def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS) -> list[Score]:
-    """The measures of all agents together, first, and of each, over all judges in the table.
-
-    ``verdicts`` are those of a task, as :func:`judging.verdicts.read_verdicts` reads them, without catch trials and
-    repeats.
-    """
+    """The measures of all agents together, first, and of each, over all judges of ``verdicts``, which are of a task and
+    without catch trials and repeats."""
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
@@ -164,12 +171,12 @@ def share(
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
     if number == 0:
-        return Estimate(np.nan, np.nan, np.nan), True
+        return NO_FIGURE, True
     rate, worth = hits / number, number
     is_exact = clusters[1] == number and clusters[0] in (1, number)
     if not is_exact:
         if max(clusters) == 1:
-            return Estimate(rate, np.nan, np.nan), False
+            return Estimate(rate), False
         sample = _Sample(right, np.zeros(len(right), dtype=np.int64), 1)
         estimate = measures(*sample.counts())
         _, high = _intervals(sample, judges, pairs, estimate, np.random.default_rng(seed), repetitions)

@@ -1,7 +1,5 @@
-"""Pairs of conversations, as in X-Turing (arXiv 2408.09853): a judge says in which of the two a machine speaks.
-
-Both are about the same topic, in the same mode, and cut to the same number of turns.
-"""
+"""Pairs of conversations, as in X-Turing (arXiv 2408.09853): a judge says in which of the two a machine speaks. Both
+are about the same topic, in the same mode, and cut to the same number of turns."""
 
 from __future__ import annotations
 
@@ -9,13 +7,13 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from agents.answers import ConversationAnswer
 from judging.candidates import (
     MORE_THAN_TWO,
     PEOPLE_OF_PAIR,
+    AnswerReader,
     Candidate,
     Letter,
     Line,
@@ -26,7 +24,6 @@ from judging.candidates import (
     messages_of,
     naming,
     pseudo_turns,
-    read_answered,
     turns,
 )
 from judging.drawing import Order, arrange, least_used, shares
@@ -62,24 +59,23 @@ class Pairs:
     cells: dict[tuple[str, int], list[Candidate]] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
     unbalanced: list[str] = field(default_factory=list)
-    people: int = 0
 
     def trials(self) -> list[Candidate]:
         return [pair for pairs in self.cells.values() for pair in pairs]
 
 
-def read_dialogues(runs: Sequence[Path], people: Sequence[Path], passed_over: Counter[str]) -> list[Dialogue]:
-    """The conversations of ``runs``, and people's of ``people``, without catch trials. Raises InputError."""
+def read_dialogues(reader: AnswerReader) -> list[Dialogue]:
+    """The conversations without catch trials. Raises InputError."""
     dialogues = []
-    for record, stimulus in read_answered(runs, people, ("conversation",), passed_over):
+    for record, stimulus in reader.answered(("conversation",)):
         if record["kind"] == "control":
             continue
         with naming(record):
             dialogue = _dialogue(record, stimulus)
         if dialogue is None:
-            passed_over[MORE_THAN_TWO] += 1
+            reader.passed_over[MORE_THAN_TWO] += 1
         elif len({line.speaker for turn in dialogue.turns for line in turn if line.agent}) < 2:
-            passed_over["of one speaker alone"] += 1
+            reader.passed_over["of one speaker alone"] += 1
         else:
             dialogues.append(dialogue)
     return dialogues
@@ -126,7 +122,6 @@ def draw_pairs(
     for dialogue in dialogues:
         if not dialogue.has_machine:
             people[dialogue.topic, dialogue.mode].append(dialogue)
-    topics = {topic for topic, _ in people}
     machines: dict[str, list[Dialogue]] = {agent: [] for agent in sorted(agents)}
     for dialogue in dialogues:
         if dialogue.agent not in machines:
@@ -134,11 +129,9 @@ def draw_pairs(
         if (dialogue.topic, dialogue.mode) in people:
             machines[dialogue.agent].append(dialogue)
         else:
-            mode = f" in {dialogue.mode}" if dialogue.topic in topics else ""
-            drawn.passed_over[f"with a machine about a topic that people did not talk about{mode}"] += 1
+            drawn.passed_over[f"with a machine about a topic that people did not talk about in {dialogue.mode}"] += 1
     used: Counter[int] = Counter()
     paired: dict[int, Dialogue] = {}
-    placed: set[int] = set()
     for length in sorted(lengths, reverse=True):
         both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
         for agent, of_agent in machines.items():
@@ -165,8 +158,6 @@ def draw_pairs(
                 drawn.unbalanced.append(f"{agent} has {len(pairs):,} pairs of {length} turns, and not {wanted:,}")
             if kept := pairs[:wanted]:
                 drawn.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
-                placed.update(id(partner) for _, partner in kept)
-    drawn.people = len(placed)
     drawn.cells = {cell: drawn.cells[cell] for cell in sorted(drawn.cells, key=lambda cell: (cell[1], cell[0]))}
     return drawn
 

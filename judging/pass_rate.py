@@ -20,10 +20,10 @@ from scipy.special import stdtrit
 
 from agents.answer_numbers import rounding
 from judging.candidates import PEOPLE_OF_PAIR
-from judging.measures import ALL, CONFIDENCE, Codes, Floats, count_missing, share, why_missing
-from judging.significance import krippendorff_alpha, verdicts_by_judge
-from judging.tables import Estimate, Table, is_missing
-from judging.verdicts import SAID, Answers, by_judge
+from judging.measures import ALL, CONFIDENCE, Codes, Floats, Judged, count_missing, share
+from judging.significance import krippendorff_alpha
+from judging.tables import Estimate, Table
+from judging.verdicts import SAID, Answers, by_judge, verdicts_by_judge
 from serving.runs.row_problems import count
 
 if TYPE_CHECKING:
@@ -34,36 +34,24 @@ PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassRate:
-    """A judge's verdicts on the pairs of an agent in a cell. ``interval`` says which the pass rate has, ``first`` is
-    the share of verdicts that name the first conversation."""
+class PassRate(Judged):
+    """Verdicts on the pairs of an agent in a cell. ``interval`` says which the pass rate has, ``first`` is the share of
+    verdicts that name the first conversation."""
 
-    judge: str = ""
-    agent: str = ALL
     turns: int | None = None
     mode: str | None = None
-    column: str = ""
-    value: Any = None
     pairs: int
     judges: int
     verdicts: int
     right: int
-    refused: int
-    unparsed: int
-    failed: int
-    unjudged: int
     pass_rate: Estimate
     interval: str
     first: float
 
     @property
-    def name(self) -> str:
-        return "all agents" if self.agent == ALL else self.agent
-
-    @property
     def with_notes(self) -> Markup:
         notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
-        notes += filter(None, [why_missing(self), "exact" if self.interval == EXACT else ""])
+        notes += filter(None, [self.missing, "exact" if self.interval == EXACT else ""])
         notes += [f"the first named in {self.first:.2f}"] if self.verdicts else []
         return Markup("{}<br><small>{}</small>").format(self.pass_rate, ", ".join(notes))
 
@@ -105,6 +93,8 @@ class PassRates:
 def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
     """The pass rates of verdicts on pairs that count. Pairs about a stimulus, or with a conversation of people, are
     one to the intervals; people are one judge."""
+    import pandas as pd
+
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
     machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
     table = table.assign(agent=machine, mode=mode)
@@ -117,8 +107,8 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
             for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
                 cell: dict[str, Any] = {
-                    "turns": None if is_missing(turns) else int(turns),
-                    "mode": None if is_missing(mode) else mode,
+                    "turns": None if pd.isna(turns) else int(turns),
+                    "mode": None if pd.isna(mode) else mode,
                 }
                 rates.append(replace(_rate(part, seed), judge=judge, agent=agent, **cell))
         for column in by:
@@ -128,11 +118,12 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
     for judge, of_judge in by_judge(table[~is_pair]):
         for truth, part in of_judge.groupby("truth"):
             judged = part[part["verdict"].isin(SAID)]
-            controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), _first(judged)))
+            first = float((judged["verdict"] == "machine").mean())
+            controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), first))
     alpha = krippendorff_alpha(verdicts_by_judge(pairs).to_numpy()) if len(pairs) else None
     return PassRates(
-        Table(rates, omit=("column", "value")),
-        Table(by_columns, omit=("agent", "turns", "mode")),
+        Table(rates, omit=("task", "column", "value")),
+        Table(by_columns, omit=("task", "agent", "turns", "mode")),
         Table(controls),
         alpha,
         Table([]),
@@ -190,7 +181,7 @@ def _rate(verdicts: pd.DataFrame, seed: int) -> PassRate:
         **count_missing(verdicts["verdict"].to_numpy()),
         pass_rate=rate,
         interval=EXACT if is_exact else TWO_WAY,
-        first=_first(judged),
+        first=float((judged["verdict"] == "machine").mean()),
     )
 
 
@@ -206,10 +197,6 @@ def _connected(verdicts: pd.DataFrame) -> Codes:
     size = len(names) + len(others)
     links = coo_array((np.ones(known.sum()), (stimuli[known], len(names) + people[known])), shape=(size, size))
     return np.asarray(connected_components(links, directed=False)[1][stimuli], dtype=np.int64)
-
-
-def _first(verdicts: pd.DataFrame) -> float:
-    return float((verdicts["verdict"] == "machine").mean()) if len(verdicts) else math.nan
 
 
 def _mean_interval(differences: Floats) -> Estimate:

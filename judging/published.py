@@ -1,13 +1,14 @@
 """The papers' figures beside ours: ``turinglike score --against 2025``, and in what our classifiers differ from theirs.
 
-``published_scores.json`` has each figure that the papers print as a number, or their authors' notebooks and program,
-with its ``source``; ``note`` says what contradicts it, ``only`` names a part of the trials that it is of. ``agents``
-has the papers' agents with the names of imported answers and of the catalogue; ``papers`` their agents by task.
+``published_scores.json`` has each figure that the papers, or their authors' programs, print as a number, with its
+``source``; ``note`` says what contradicts it, ``only`` names a part of the trials. ``agents`` has the papers' agents
+with the names of imported answers and of the catalogue.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +22,7 @@ from agents.contract import COMPARED
 from agents.errors import InputError
 from agents.language.minilm import PACKAGE
 from judging.measures import ALL, Score
-from judging.tables import Estimate, Table, is_missing
+from judging.tables import Estimate, Table
 from judging.verdicts import PEOPLE
 
 PAPERS = ("2022", "2025")
@@ -56,15 +57,15 @@ class PublishedFigure:
     note: str
     judge: str | None = None
     our_agent: str | None = None
-    ours: float | None = None
-    low: float | None = None
-    high: float | None = None
+    ours: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     inside: bool | None = None
     why: str
 
     @property
     def has_ours(self) -> bool:
-        return self.ours is not None
+        return not math.isnan(self.ours)
 
     @property
     def inside_word(self) -> str:
@@ -103,7 +104,7 @@ def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: Settings) 
     of_task = [score for score in scores if score.task == task]
     alike = [score for score in of_task if kind(score.judge, settings) == cell["judge"]]
     same = [score for score in alike if agent == (ALL if score.agent == ALL else stands_for(score.agent, task))]
-    known = [score for score in same if not is_missing(getattr(score, cell["measure"]).value)]
+    known = [score for score in same if not math.isnan(getattr(score, cell["measure"]).value)]
     if "only" in cell:
         yield {"why": f"it is of {cell['only']} alone"}
     elif not of_task:
@@ -118,8 +119,8 @@ def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: Settings) 
             agents = [other.agent for other in alike if other.judge == score.judge and other.agent != ALL]
             why = [*_other_agents(cell, score.agent, agents), *_other_judge(cell, score.judge, settings)]
             place = {"judge": score.judge, "our_agent": score.agent, "why": "; ".join(why)}
-            low, high = ours.low or 0.0, ours.high or 0.0
-            yield {**place, "ours": ours.value, "low": low, "high": high, "inside": low <= cell["value"] <= high}
+            is_inside = ours.low <= cell["value"] <= ours.high
+            yield {**place, "ours": ours.value, "low": ours.low, "high": ours.high, "inside": is_inside}
 
 
 def kind(judge: str, settings: Settings) -> str | None:

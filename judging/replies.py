@@ -58,11 +58,8 @@ _NUMBER = re.compile(r"(?<![\w.])(\d+)[.):\]]")
 
 def read_verdict(text: str, *, judged: str | None = None, cut: bool = False) -> VerdictAnswer | None:
     """The verdict of the last JSON object that has one; or else, unless the text is ``cut``, the last in words
-    ("Verdict: human"); or the one word that the text is.
-
-    Where the answer that is ``judged`` names a human or a machine, "the answer is human" may repeat it, and so may the
-    word alone: neither is a verdict then. Nor is "The answer: human", our prompt's form, if the answer is not known.
-    """
+    ("Verdict: human"); or the one word that the text is. Where the answer that is ``judged`` names a human or
+    a machine, "the answer is human" may repeat it, and is no verdict; nor is it if the answer is not known."""
     text = text[-READ:]
     is_named = _NAMED.search(judged or "") is not None
     matches = list(_VERDICT.finditer(text))

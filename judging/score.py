@@ -16,7 +16,7 @@ from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
 from judging.ledger import Settings, Worth, ledger
-from judging.measures import ALL, Score, summarize, why_missing
+from judging.measures import ALL, Score, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.score_page import figures, methods, page
@@ -93,8 +93,6 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if not table["verdict"].isin(SAID).any():
         counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {counts}")
-    if len(options.verdicts) > 1:
-        say(_common(table))
     excluded = table["excluded"].value_counts()
     counted = table[table["excluded"].isna()]
     if not counted["verdict"].isin(SAID).any():
@@ -118,10 +116,12 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     scores.methods = methods(table, settings, sets, options.seed)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, scores)
-    _print(scores, say)
+    _print(scores)
     if len(excluded):
         counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
         say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
+    if options.against:
+        say(f"beside the paper's {len(scores.published):,} figures: {options.out / 'published.csv'}")
     say(f"scores: {options.out / 'index.html'}")
     return 0
 
@@ -187,20 +187,13 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
 def _columns(names: str, table: pd.DataFrame) -> list[str]:
     listed = [name.strip() for name in names.split(",") if name.strip()]
     columns = [name if name in table.columns else f"meta.{name}" for name in listed]
-    unknown = [name.removeprefix("meta.") for name in columns if name not in table.columns or name in OUTCOMES]
+    known_columns = {name for name in table.columns if name not in OUTCOMES and table[name].notna().any()}
+    unknown = [name.removeprefix("meta.") for name in columns if name not in known_columns]
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
         known = ", ".join(["length", "agent", *there])
         raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {known}")
-    if empty := [name.removeprefix("meta.") for name in columns if table[name].isna().all()]:
-        raise InputError(f"--by: no verdict has a value of {', '.join(empty)}")
     return columns
-
-
-def _common(table: pd.DataFrame) -> str:
-    judged = {judge: set(part["trial"]) for judge, part in by_judge(table)}
-    common = len(set.intersection(*judged.values()))
-    return f"{common:,} of {table['trial'].nunique():,} trials have verdicts of all of {', '.join(judged)}"
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
@@ -219,9 +212,6 @@ def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
 def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
     with (folder / "verdicts.csv").open("w", encoding="utf-8", newline="") as file:
         write_rows(file, table.columns, table.itertuples(index=False, name=None))
-    if is_installed("pyarrow"):
-        texts = {name: "string" for name in table.columns if table[name].dtype == object}
-        table.astype(texts).to_parquet(folder / "verdicts.parquet", index=False)
     tables: dict[str, Table[Any]] = {
         name: getattr(scores, name)
         for name in ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
@@ -243,19 +233,14 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
     (folder / "index.html").write_text(page(scores, drawn), encoding="utf-8")
 
 
-def _print(scores: Scores, say: Callable[[str], None]) -> None:
+def _print(scores: Scores) -> None:
     agents = Counter((row.task, row.judge) for row in scores.scores)
     rows = [row for row in scores.scores if row.agent != ALL or agents[row.task, row.judge] > 2]
     view = {"task": "task", "judge": "judge", "agent": "name", "p(H|H)": "p_human.value", "p(M|M)": "p_machine.value",
             "detectability": "detectability", "d'": "dprime.value", "c": "criterion.value"}  # fmt: skip
-    if any(why_missing(row) for row in rows):
+    if any(row.missing for row in rows):
         view["missing"] = "missing"
     Table(rows).grid(view).print()
     if scores.pairs is not None:
         view = {"judge": "judge", "agent": "name", "mode": "mode", "turns": "turns", "pass rate": "pass_rate"}
         scores.pairs.rates.grid(view | {name: name for name in ("pairs", "judges", "verdicts", "interval")}).print()
-    view = {"task": "task", "judge": "judge", "their agent": "agent", "our agent": "our_agent", "": "name"}
-    view |= {"theirs": "published", "ours, 95 %": "interval", "theirs is": "inside_word", "but": "why"}
-    scores.published.where(has_ours=True).grid(view).print()
-    if without := len(scores.published.where(has_ours=False)):
-        say(f"{without:,} published figures have none of ours beside them; published.csv says why")

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import metadata
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from markupsafe import Markup
 
 from agents import __version__
-from judging.measures import ALL, REPETITIONS, Score
+from judging.measures import ALL, REPETITIONS, Floats, Score
 from judging.pass_rate import PassRate
 from judging.published import published
-from judging.tables import Estimate, Grid, Table, is_missing
+from judging.tables import Estimate, Grid, Table
 from judging.verdicts import SAID
 from serving.runs.row_problems import count
 from serving.web.report import render
@@ -118,8 +120,8 @@ def _overview(scores: Sequence[Score], figure: Any) -> None:
         down, across = judges.index(score.judge), tasks.index(score.task)
         axis = axes[down, across]
         axis.set_axis_on()
-        halves = [(high - low) / 2 for _, low, high in map(_ends, (score.p_human, score.p_machine))]
-        _matrix(axis, [_of_people(score), _of_machines(score)], ["people's", "machines'"], halves)
+        halves = [(rate.high - rate.low) / 2 for rate in (score.p_human, score.p_machine)]
+        _matrix(axis, [score.shares_of_people, score.shares_of_machines], ["people's", "machines'"], halves)
         axis.set_title(TASK_NAMES[score.task] if down == 0 else "", fontsize=9)
         if score.judge not in named:
             axis.set_ylabel(score.judge, fontsize=9)
@@ -129,32 +131,31 @@ def _overview(scores: Sequence[Score], figure: Any) -> None:
 
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
-    known = [score for score in scores if not is_missing(score.detectability.value)]
+    from matplotlib.patches import Rectangle
+
+    known = [score for score in scores if not math.isnan(score.detectability.value)]
     figure.set_size_inches(9, 1.3 + 0.32 * (1 + len(known)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2.2), sharey=True)
-    names = ["people", *("all agents" if score.agent == ALL else score.agent for score in known)]
-    _matrix(matrix, [_of_people(scores[0]), *map(_of_machines, known)], names)
+    names = ["people", *(score.name for score in known)]
+    _matrix(matrix, [scores[0].shares_of_people, *(score.shares_of_machines for score in known)], names)
     matrix.set_xlabel("said")
     agents = [score for score in known if score.agent != ALL]
     if len(agents) > 1:
-        best = min(agents, key=lambda score: score.p_machine.value or 0.0)
-        matrix.add_patch(_frame(1 + known.index(best)))
-    for at, score in enumerate(known, start=1):
-        label = at == 1
-        _dot(dots, score.detectability, at - 0.12, "detectability" if label else None, color=INK, marker="o")
-        _dot(dots, score.p_machine, at + 0.18, "p(M|M)" if label else None, color=MACHINE, marker="s")
+        best = min(agents, key=lambda score: score.p_machine.value)
+        corner = (-0.49, 0.53 + known.index(best))
+        matrix.add_patch(Rectangle(corner, 1.98, 0.94, fill=False, edgecolor="black", linewidth=1.5, zorder=3))
+    places = np.arange(1, len(known) + 1)
+    rates = {"detectability": (INK, "o", places - 0.12), "p(M|M)": (MACHINE, "s", places + 0.18)}
+    for label, (color, marker, heights) in rates.items():
+        value, bars = _bars([score.p_machine if label == "p(M|M)" else score.detectability for score in known])
+        style = {"color": color, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
+        dots.errorbar(value, heights, xerr=bars, label=label, **style)
     dots.axvline(0.5, color="#888888", linestyle=":", linewidth=1)
     dots.set(xlim=(0, 1), xlabel="share (dotted: chance; bars: 95 % intervals)")
     dots.spines[["top", "right", "left"]].set_visible(False)
     dots.tick_params(axis="y", length=0, labelleft=False)
     if known:
         dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-
-
-def _dot(axes: Any, estimate: Estimate, height: float, label: str | None, **style: str) -> None:
-    value, low, high = _ends(estimate)
-    bars = [[max(0, value - low)], [max(0, high - value)]]
-    axes.errorbar([value], [height], xerr=bars, label=label, markersize=5, linestyle="none", elinewidth=1.2, **style)
 
 
 def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
@@ -168,12 +169,11 @@ def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
         for at, line in enumerate(lines):
             of_line = [rate for rate in known if (rate.judge, rate.agent, rate.mode or "") == (judge, *line)]
             places = [turns.index(rate.turns or 0) + 0.06 * (at - (len(lines) - 1) / 2) for rate in of_line]
-            ends = [_ends(rate.pass_rate) for rate in of_line]
-            bars = [[abs(value - low) for value, low, _ in ends], [abs(value - high) for value, _, high in ends]]
+            value, bars = _bars([rate.pass_rate for rate in of_line])
             style = {"color": COLOURS[at % len(COLOURS)], "marker": "o", "markersize": 5}
             style["linestyle"] = "--" if line[1] == "burst" else "-"
             label = ", ".join(filter(None, line)) if panel is panels[0] else None
-            panel.errorbar(places, [value for value, _, _ in ends], bars, label=label, **style)
+            panel.errorbar(places, value, bars, label=label, **style)
         panel.axhline(0.5, color="#888888", linestyle=":", linewidth=1)
         panel.set(ylim=(0, 1), xlabel="turns", title=judge)
         panel.set_xticks(range(len(turns)), map(str, turns))
@@ -181,6 +181,12 @@ def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
     panels[0].set_ylabel("pass rate (dotted: chance)")
     if lines:
         figure.legend(loc="outside right upper", frameon=False)
+
+
+def _bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
+    """The values, and how far their bars reach below and above: [estimates] and [2, estimates]."""
+    value, low, high = np.array([(rate.value, rate.low, rate.high) for rate in estimates]).reshape(-1, 3).T
+    return value, np.abs([value - low, high - value])
 
 
 def _matrix(
@@ -195,27 +201,6 @@ def _matrix(
             axes.text(across, down, text, ha="center", va="center", color="white" if value > 0.6 else "black")
     axes.set_xticks((0, 1), ("human", "machine"))
     axes.set_yticks(range(len(names)), names)
-
-
-def _frame(row: int) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((-0.49, row - 0.47), 1.98, 0.94, fill=False, edgecolor="black", linewidth=1.5, zorder=3)
-
-
-def _ends(estimate: Estimate) -> tuple[float, float, float]:
-    value, low, high = (float("nan") if end is None else end for end in (estimate.value, estimate.low, estimate.high))
-    return value, low, high
-
-
-def _of_people(score: Score) -> tuple[float, float]:
-    human, _, _ = _ends(score.p_human)
-    return human, 1 - human
-
-
-def _of_machines(score: Score) -> tuple[float, float]:
-    machine, _, _ = _ends(score.p_machine)
-    return 1 - machine, machine
 
 
 def _svg(draw: Callable[[Any], None]) -> str:

@@ -12,13 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judging.tables import Table
-from judging.verdicts import SAID, by_judge
+from judging.verdicts import SAID, by_judge, verdicts_by_judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,9 +40,10 @@ class Test:
     p: float | None = None
     holm: float | None = None
 
-    def fails(self, why: str) -> None:
-        """There is no test."""
+    def fails(self, why: str) -> Self:
+        """There is no test; returns this row."""
         self.test = f"no test: {why}"
+        return self
 
 
 T = TypeVar("T", bound=Test)
@@ -134,8 +135,7 @@ def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Agains
         correct = right[whose == agent]
         if correct.empty:
             continue
-        rates = correct.groupby(judged["judge"]).mean()
-        measure = "p(H|H)" if agent == "people" else "p(M|M)"
+        rates, measure = correct.groupby(judged["judge"]).mean(), "p(H|H)" if agent == "people" else "p(M|M)"
         test = AgainstChance(of=agent, measure=measure, rate=float(correct.mean()), verdicts=len(correct))
         tests.append(test)
         if len(rates) == 1:
@@ -144,8 +144,8 @@ def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Agains
             _over_judges(test, rates)
         if agent == "people" or of_people.empty:
             continue
-        rate, number = float(correct.mean() + of_people.mean()) / 2, len(correct) + len(of_people)
-        test = AgainstChance(of=agent, measure="detectability", rate=rate, verdicts=number)
+        mean, number = float(correct.mean() + of_people.mean()) / 2, len(correct) + len(of_people)
+        test = AgainstChance(of=agent, measure="detectability", rate=mean, verdicts=number)
         tests.append(test)
         if len(rates) == 1:
             cells = [[(marked == 1).sum(), (marked == 0).sum()] for marked in (correct, 1 - of_people)]
@@ -154,9 +154,9 @@ def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Agains
             _over_judges(test, ((rates + of_people.groupby(judged["judge"]).mean()) / 2).dropna())
     for test in corrected(tests):
         above = round(test.rate - 0.5, DIGITS)
-        side = ("at", "above", "below")[(above > 0) - (above < 0)]
-        is_significant = test.holm is not None and test.holm < ALPHA
-        test.direction = f"{side} chance" if is_significant else "not told from chance"
+        is_significant = above and test.holm is not None and test.holm < ALPHA
+        side = "above chance" if above > 0 else "below chance"
+        test.direction = side if is_significant else "not told from chance"
     return tests
 
 
@@ -176,38 +176,30 @@ def _over_judges(test: AgainstChance, rates: pd.Series[float]) -> None:
 def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
     """The odds ratio of "machine" for machines' answers beside people's, by generalized estimating equations (Liang and
     Zeger 1986) with working independence and robust errors; clusters are judges, or one judge's stimuli. Empty for too
-    few clusters, or an empty cell, which has no odds.
-
-    With a regressor of two values they have a closed form, in whole numbers but for its last step, so that a variance
-    of 0 is 0 on every processor.
+    few clusters, or an empty cell. With a regressor of two values they have a closed form, in whole numbers but for its
+    last step, so that a variance of 0 is 0 on every processor.
     """
-    import pandas as pd
     from scipy.stats import norm
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
     unit = "judge" if judged["judge"].nunique() > 1 else "stimulus"
-    is_machine = (judged["verdict"] == "machine").astype(int)
-    both = [
-        pd.crosstab(judged[unit], judged["truth"], values, aggfunc="sum").reindex(columns=SAID).fillna(0).astype(int)
-        for values in (is_machine, 0 * is_machine + 1)
-    ]
-    marked, number = ([[int(value) for value in table[truth]] for truth in SAID] for table in both)  # [truth][cluster]
-    all_marked, all_number = ([sum(values) for values in counts] for counts in (marked, number))
-    others = [total - part for part, total in zip(all_marked, all_number, strict=True)]
-    clusters = len(marked[0])
+    cells = (judged["verdict"] == "machine").groupby([judged[unit], judged["truth"]]).agg(["sum", "size"])
+    cells = cells.unstack(fill_value=0).astype(int)
+    marked, number = (  # [truth, cluster], whole numbers of any size
+        cells[name].reindex(columns=SAID, fill_value=0).to_numpy().astype(object).T for name in ("sum", "size")
+    )
+    all_marked, all_number = marked.sum(axis=1), number.sum(axis=1)
+    others, clusters = all_number - all_marked, marked.shape[1]
     if clusters < LEAST_CLUSTERS or 0 in (*all_marked, *others):
         return []
     test = Equations(unit=unit, clusters=clusters, test="GEE")
     # A cluster's part in the log odds of each truth is (marked - number * rate) / (numbers * rate * (1 - rate)); here
     # over the product of both truths' denominators, so that all are whole numbers.
-    scale = [part * other for part, other in zip(all_marked, others, strict=True)]
-    square = 0
-    for at in range(clusters):
-        human, machine = (marked[of][at] * all_number[of] - number[of][at] * all_marked[of] for of in (0, 1))
-        square += (machine * scale[0] - human * scale[1]) ** 2
+    scale = all_marked * others
+    human, machine = marked * all_number[:, None] - number * all_marked[:, None]
+    square = ((machine * scale[0] - human * scale[1]) ** 2).sum()
     if square == 0:
-        test.fails(f"nothing varies from {unit} to {unit}")
-        return [test]
+        return [test.fails(f"nothing varies from {unit} to {unit}")]
     error = math.sqrt(square / (scale[0] * scale[1]) ** 2)
     test.odds_ratio = all_marked[1] * others[0] / (others[1] * all_marked[0])
     log, reach = math.log(test.odds_ratio), float(norm.isf(0.025)) * error
@@ -228,8 +220,7 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
     test = AmongAgents(test="Friedman", judges=judges, agents=number)
     shares = np.round(rates.to_numpy(), DIGITS)
     if not np.ptp(shares, axis=1).any():
-        test.fails("every judge has the same rate of all agents")
-        return [test]
+        return [test.fails("every judge has the same rate of all agents")]
     friedman = friedmanchisquare(*shares.T)
     test.chi2 = abs(round(float(friedman.statistic), DIGITS))  # it may be a little below 0 by rounding
     test.kendall_w, test.p = test.chi2 / (judges * (number - 1)), float(friedman.pvalue)
@@ -253,15 +244,13 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     test = BetweenValues(column=column.removeprefix("meta."), unit=unit, values=", ".join(groups))
     if len(groups) == 2:
         if np.ptp(pooled) == 0:
-            test.fails(f"every {unit} is right as often")
-            return [test]
+            return [test.fails(f"every {unit} is right as often")]
         result = mannwhitneyu(*samples)
         test.test, test.effect_is = "Mann-Whitney", f"P({next(iter(groups))} better)"
         test.effect = float(result.statistic) / (len(samples[0]) * len(samples[1]))
     else:
         if not any(np.ptp(sample) for sample in samples):
-            test.fails("nothing varies within the values")
-            return [test]
+            return [test.fails("nothing varies within the values")]
         result = f_oneway(*samples)
         between = sum(len(sample) * (sample.mean() - pooled.mean()) ** 2 for sample in samples)
         test.test, test.effect_is = "analysis of variance", "eta squared"
@@ -271,11 +260,8 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 
 
 def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[BetweenAgents]:
-    """Every two agents before the same judges: the exact permutation test of the difference of their p(M|M).
-
-    Where labels are exchanged within a judge, the number of "machine" that falls to one agent is hypergeometric; over
-    judges it is the sum of those.
-    """
+    """Every two agents before the same judges: the exact permutation test of the difference of their p(M|M). Where
+    labels are exchanged within a judge, an agent's number of "machine" is hypergeometric; over judges it is the sum."""
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
     number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
@@ -317,18 +303,19 @@ def between_judges(verdicts: pd.DataFrame) -> list[BetweenJudges]:
 
     table = verdicts_by_judge(verdicts)
     truth = verdicts.drop_duplicates("trial").set_index("trial")["truth"].reindex(table.index) == "machine"
-    right = table.eq(truth.astype(float), axis=0).where(table.notna())
+    right = table.eq(truth.astype(float), axis=0).astype(float).where(table.notna())
     tests = []
-    for judge, other in combinations(right.columns, 2):
-        both = right[[judge, other]].dropna().astype(bool)
-        alone = [int((both[name] & ~both[beside]).sum()) for name, beside in ((judge, other), (other, judge))]
+    for first, second in combinations(right.columns, 2):
+        both = right[[first, second]].dropna()
+        less = both[first] - both[second]
+        alone = [int((less > 0).sum()), int((less < 0).sum())]
         test = BetweenJudges(
-            first=str(judge),
-            second=str(other),
+            first=str(first),
+            second=str(second),
             trials=len(both),
             first_alone=alone[0],
             second_alone=alone[1],
-            difference=(alone[0] - alone[1]) / len(both) if len(both) else None,
+            difference=float(less.mean()) if len(both) else None,
         )
         if any(alone):
             test.test, test.p = "McNemar, exact", float(binomtest(alone[0], sum(alone)).pvalue)
@@ -372,40 +359,28 @@ class Agreement:
     alpha: float | None
 
 
-def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What each judge (column) took each trial (row) for: 0 human, 1 machine, NaN without a verdict; first samples."""
-    judged = verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
-    is_machine = judged.assign(is_machine=(judged["verdict"] == "machine").astype(float))
-    return is_machine.pivot(index="trial", columns="judge", values="is_machine")
-
-
 def agreement(verdicts: pd.DataFrame) -> Agreement:
     """How far the judges of a task agree."""
+    from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+
     table = verdicts_by_judge(verdicts[verdicts["judge_kind"] != "human"])
-    names, values = [str(name) for name in table.columns], table.to_numpy()
-    pairs = [_pair(names[at], names[other], values[:, [at, other]]) for at, other in combinations(range(len(names)), 2)]
-    complete = values[~np.isnan(values).any(axis=1)]
+    pairs = [_pair(first, second, table[[first, second]].dropna()) for first, second in combinations(table.columns, 2)]
+    complete = table.dropna().to_numpy(dtype=int)
+    is_varied = complete.shape[1] > 1 and len(np.unique(complete)) > 1
+    fleiss = float(fleiss_kappa(aggregate_raters(complete)[0])) if is_varied else None
     alpha = krippendorff_alpha(verdicts_by_judge(verdicts).to_numpy())
-    return Agreement(names, Table(pairs), len(complete), _fleiss(complete), alpha)
+    return Agreement([str(name) for name in table.columns], Table(pairs), len(complete), fleiss, alpha)
 
 
-def _pair(first: str, second: str, values: NDArray[np.float64]) -> PairAgreement:
-    judged = values[~np.isnan(values).any(axis=1)]
-    if not len(judged):
+def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
+    from sklearn.metrics import cohen_kappa_score
+
+    if judged.empty:
         return PairAgreement(first, second, 0, None, None)
-    alike = float((judged[:, 0] == judged[:, 1]).mean())
-    rates = judged.mean(axis=0)
-    chance = float(rates.prod() + (1 - rates).prod())
-    return PairAgreement(first, second, len(judged), alike, None if chance == 1 else (alike - chance) / (1 - chance))
-
-
-def _fleiss(values: NDArray[np.float64]) -> float | None:
-    if values.shape[0] == 0 or values.shape[1] < 2 or values.min() == values.max():
-        return None
-    from statsmodels.stats.inter_rater import fleiss_kappa
-
-    machine = values.sum(axis=1)
-    return float(fleiss_kappa(np.column_stack([machine, values.shape[1] - machine])))
+    alike = float((judged[first] == judged[second]).mean())
+    is_varied = np.unique(judged).size > 1
+    kappa = float(cohen_kappa_score(judged[first], judged[second])) if is_varied else None
+    return PairAgreement(first, second, len(judged), alike, kappa)
 
 
 def krippendorff_alpha(values: NDArray[np.float64]) -> float | None:

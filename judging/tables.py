@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import attrgetter
@@ -19,11 +20,11 @@ FILE_NAMES = {"task": "asked"}  # of fields that files call otherwise
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its 95 % interval; None or NaN where there is none. ``form`` is how it is written."""
+    """A figure with its 95 % interval; NaN where there is none. ``form`` is how it is written."""
 
-    value: float | None
-    low: float | None = None
-    high: float | None = None
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     form: str = ".2f"
 
     def __str__(self) -> str:
@@ -33,19 +34,14 @@ class Estimate:
         return Markup(self._written("{} <small>({} to {})</small>"))
 
     def _written(self, with_interval: str) -> str:
-        if is_missing(self.value):
+        if math.isnan(self.value):
             return "–"
         digits = int(self.form[-2])
-        texts = [
-            "" if end is None else f"{round(end, digits) + 0.0:{self.form}}"  # no -0.00
-            for end in (self.value, self.low, self.high)
-        ]
-        return texts[0] if is_missing(self.low) else with_interval.format(*texts)
+        texts = [f"{round(end, digits) + 0.0:{self.form}}" for end in (self.value, self.low, self.high)]  # no -0.00
+        return texts[0] if math.isnan(self.low) else with_interval.format(*texts)
 
 
-def is_missing(value: float | None) -> bool:
-    """Whether a figure is None or NaN."""
-    return value is None or value != value
+NO_FIGURE = Estimate()
 
 
 class Grid(NamedTuple):

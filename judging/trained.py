@@ -1,8 +1,7 @@
 """Judges that are trained on the very trials that they judge, by cross-validation.
 
-By default no stimulus is on both sides of a fold; the papers' public judge deals single rows. An agent under test is
-among what a judge is trained on: ``split`` "agent" leaves its answers out, "other" trains on a single other agent
-(2025 paper, Fig. S8).
+By default no stimulus is on both sides of a fold; the papers' public judge deals single rows. ``split`` "agent" leaves
+the answers of the agent under test out, "other" trains on a single other agent (2025 paper, Fig. S8).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import orjson
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.answers import VerdictAnswer
 from agents.contract import Agent, Draw, Reply
@@ -36,8 +35,6 @@ Row = Mapping[str, Any]
 
 class TrainedSettings(BaseSettings):
     """What is judged, and how its folds are made."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     trials: Path | None = None
     """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
@@ -114,11 +111,8 @@ def judge_trials(
     chosen: TrainedSettings,
     new_model: Callable[[], Any],
 ) -> dict[str, dict[str, Any]]:
-    """By trial its ``fold``, ``margin`` (above 0: a machine; of several rows the mean), and how it was ``split``.
-
-    Catch trials and repeats are judged and never trained on. A trial without features has no entry, nor has one whose
-    training part has a single class.
-    """
+    """By trial its ``margin`` (above 0: a machine; of several rows the mean) and fold. Catch trials and repeats are
+    never trained on. A trial without features has no entry, nor has one whose training part has a single class."""
     is_machine = np.array([key["truth"] == "machine" for key in keys])
     may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
     if chosen.unique:
@@ -140,7 +134,10 @@ def judge_trials(
             values = np.zeros(len(owners))
         else:
             model = new_model().fit(features.rows[rows_train], truth)
-            values = _margin(model, features.rows[rows_test])
+            if hasattr(model, "decision_function"):
+                values = model.decision_function(features.rows[rows_test])
+            else:
+                values = model.predict_proba(features.rows[rows_test])[:, 1] - 0.5
         for owner, margin in zip(owners, values, strict=True):
             margins[int(owner)].append(float(margin))
     return {
@@ -171,18 +168,17 @@ def _folds(trials: Sequence[Row], keys: Sequence[Row], chosen: TrainedSettings) 
 def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
     """The agent that a trial's model must not have met, its own, or alone has met, another; for a person's answer a
     drawn one."""
-    names = sorted(set(agents.tolist()) - {""})
     if chosen.split not in ("agent", "other"):
-        return np.full(len(agents), "", dtype=agents.dtype)
+        return np.full_like(agents, "")
+    names = sorted(set(agents.tolist()) - {""})
     if len(names) < 2:
-        raise UnavailableError(
-            f"split is {chosen.split}, and there are not two agents to train on one and judge another"
-        )
+        raise UnavailableError(f"split={chosen.split} needs two agents, to train on one and judge another")
     chance = random.Random(chosen.seed)
     if chosen.split == "agent":
-        return np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
-    others = [chance.choice([name for name in names if name != agent]) for agent in agents.tolist()]
-    return np.array(others, dtype=agents.dtype)
+        met = [agent or chance.choice(names) for agent in agents.tolist()]
+    else:
+        met = [chance.choice([name for name in names if name != agent]) for agent in agents.tolist()]
+    return np.array(met, dtype=agents.dtype)
 
 
 def _repeated(keys: Sequence[Row]) -> NDArray[np.bool_]:
@@ -204,12 +200,3 @@ def _drawn(
         places = np.flatnonzero(train & (is_machine == truth)).tolist()
         kept[chance.sample(places, min(number, len(places)))] = True
     return kept
-
-
-def _margin(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    margin: NDArray[np.float64]
-    if hasattr(model, "decision_function"):
-        margin = model.decision_function(rows)
-    else:
-        margin = model.predict_proba(rows)[:, 1] - 0.5
-    return margin

@@ -66,25 +66,21 @@ def about_path(folder: Path) -> Path:
 
 
 def read_about(key: Path) -> dict[str, Any]:
-    """How the trial set of a ``key`` was made; empty where no file says so. Raises InputError."""
+    """How the trial set of a ``key`` was made; empty where no file says so."""
     path = key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
     try:
-        about = orjson.loads(path.read_bytes()) if path.is_file() else {}
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(about, dict):
-        raise InputError(f"{path} does not say how trials were made")
-    return about
+        about = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 def write_trial_set(
     out: Path, lists: Sequence[JudgesList], about: Mapping[str, Any], seed: int, *, force: bool
 ) -> tuple[list[Row], list[dict[str, Any]]]:
     """Write the folder, the key and what is known of the set; returns its rows and what :mod:`judging.blindness` says.
-
-    A trial stands once however many lists have it; its second showing is a trial of its own. Raises InputError that
-    names every picture that cannot be read, or what is in the way, and StorageError; then nothing has changed.
-    """
+    A trial stands once however many lists have it; its second showing is a trial of its own. Raises InputError and
+    StorageError; then nothing has changed."""
     refuse_existing([key_path(out), about_path(out)], force=force)
     with new_folder(out, marker=MARKER, force=force) as folder:
         writer = _Writer(folder, random.Random(seed))
@@ -118,22 +114,21 @@ class _Writer:
 
     def trials(self, lists: Sequence[JudgesList]) -> list[list[str]]:
         """Make every trial; returns the ids of each list's."""
-        distinct: dict[tuple[int, str], tuple[Candidate, str]] = {}  # a second showing belongs to its list
-        for entry in lists:
-            for candidate, again in entry.trials:
-                second = entry.name if again else ""
-                distinct[id(candidate), second] = (candidate, second)
+        distinct = {  # by candidate and, of a second showing, its list
+            (id(candidate), entry.name if again else ""): candidate
+            for entry in lists
+            for candidate, again in entry.trials
+        }
         keys = list(distinct)
         self.chance.shuffle(keys)
         digits = max(4, len(str(len(keys))))
         ids = {key: f"t{number:0{digits}}" for number, key in enumerate(keys, start=1)}
-        self._pictures({id(candidate.stimulus): candidate.stimulus for candidate, _ in distinct.values()})
+        self._pictures({id(candidate.stimulus): candidate.stimulus for candidate in distinct.values()})
         for key in keys:
-            candidate, second = distinct[key]
-            trial = self._trial(candidate, ids[key])
+            candidate, trial = distinct[key], self._trial(distinct[key], ids[key])
             stimulus = parse_row(orjson.dumps(trial), root=self.folder)  # what is no trial must not be written
             digest = hashlib.sha256(canonical(stimulus)).hexdigest()
-            first = ids[id(candidate), ""] if second else ""
+            first = ids[key[0], ""] if key[1] else ""
             self.rows.append((trial, {"trial": ids[key], "sha256": digest, **_key_row(candidate, first)}))
         return [
             [ids[id(candidate), entry.name if again else ""] for candidate, again in entry.trials] for entry in lists
@@ -143,7 +138,6 @@ class _Writer:
         order = list(stimuli)
         self.chance.shuffle(order)
         digits = max(4, len(str(len(order))))
-        problems = []
         for number, place in enumerate(order, start=1):
             stimulus, name = stimuli[place], f"s{number:0{digits}}"
             fields: dict[str, Any] = {"shown": name}
@@ -155,14 +149,13 @@ class _Writer:
                     ending = image.header().format.lower()
                     fields[field] = self._save(f"{name}{field.removeprefix('image')}.{ending}", image.read())
                 except ImageError as error:
-                    problems.append(Problem(str(stimulus.folder), None, stimulus.id, str(error)))
+                    problem = Problem(str(stimulus.folder), None, stimulus.id, str(error))
+                    raise InputError("a picture cannot be shown as it was to the agents", [problem]) from None
             if stimulus.task == "word_association":
                 fields["cue"] = stimulus.row["cue"]
                 if examples := stimulus.row.get("examples"):
                     fields["examples"] = examples
             self._fields[place] = fields
-        if problems:
-            raise InputError("pictures cannot be shown as they were to the agents", problems)
 
     def _trial(self, candidate: Candidate, name: str) -> dict[str, Any]:
         task = candidate.stimulus.task

@@ -14,7 +14,7 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.language.filters.texts import disclosures
 from agents.stimuli import TASKS, Asked
-from judging.candidates import Candidate, parse_tasks, read_candidates
+from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate, parse_tasks
 from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
 from judging.pairs import LENGTHS as PAIR_LENGTHS
 from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
@@ -79,13 +79,13 @@ def compose(options: argparse.Namespace, say: Say) -> int:
 
 def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
     """Trials of answers, and of single speakers of conversations."""
-    read = read_candidates(options.runs, options.people, parse_tasks(options.task), options.lengths or LENGTHS)
-    answers = read.answers
+    reader = AnswerReader(options.runs, options.people)
+    answers = reader.candidates(parse_tasks(options.task), options.lengths or LENGTHS)
     if options.agents is not None:
         machines = {answer.agent for answer in answers if answer.truth == "machine" and not answer.is_swapped}
         wanted = _named(options.agents, machines)
         answers = [answer for answer in answers if answer.truth == "human" or answer.is_catch or answer.agent in wanted]
-    drawn = Drawn(passed_over=read.passed_over, common=read.common)
+    drawn = Drawn(passed_over=reader.passed_over, common=reader.common())
     for task in TASKS:
         if of_task := [answer for answer in answers if answer.stimulus.task == task]:
             chance = random.Random(f"trials {seed} {task}")
@@ -101,8 +101,9 @@ def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
 def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
     if "conversation" not in parse_tasks(options.task):
         raise InputError("--pairs are of conversations")
-    drawn = Drawn()
-    dialogues = read_dialogues(options.runs, options.people, drawn.passed_over)
+    reader = AnswerReader(options.runs, options.people)
+    drawn = Drawn(passed_over=reader.passed_over)
+    dialogues = read_dialogues(reader)
     chance = random.Random(f"pairs {seed}")
     names = sorted({dialogue.agent for dialogue in dialogues if dialogue.has_machine})
     pairs = draw_pairs(
@@ -132,7 +133,8 @@ def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
     cells = [
         {"agent": agent, "length": turns, "pairs": len(of_cell)} for (agent, turns), of_cell in pairs.cells.items()
     ]
-    drawn.about["conversation"] = {"pairs": len(trials), "conversations_of_people": pairs.people, "cells": cells}
+    people = {pair.columns[PEOPLE_OF_PAIR] for pair in trials}
+    drawn.about["conversation"] = {"pairs": len(trials), "conversations_of_people": len(people), "cells": cells}
     return drawn
 
 

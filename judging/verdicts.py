@@ -33,10 +33,6 @@ SWAPPED = "swapped"  # in a key's `catch`: a scanpath on another picture
 Answers = Sequence[Mapping[str, Any]]
 Keys = Mapping[str, Mapping[str, Any]]  # the rows of a key, by trial
 TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
-TABLE = (
-    *("judge", "judge_kind", "trial", "sample", "asked", "truth", "agent", "stimulus", "speaker", "length", *BESIDE),
-    *("turns", "catch", "swapped", "repeat_of", "said", "verdict", "confidence", "reason", "excluded"),
-)  # the columns of the table, before the stimuli's own (``meta``, topic, domain …)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +44,19 @@ class _JudgedRun:
 
 
 def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFrame:
-    """All verdicts of the run folders with their rows of the key, which lies beside the trial set unless ``key`` is
-    given. Columns: :data:`TABLE`, and the stimuli's.
-
-    ``verdict`` is human, machine, refused, unparsed, failed, or unjudged; nothing is dropped. Raises InputError for
-    what is no run of verdicts, for records, keys or trials that do not fit or were changed, and for a judge with two
-    verdicts on a trial.
-    """
+    """All verdicts of the run folders with their rows of the key, which lies beside the trial set without ``key``.
+    ``verdict`` is human, machine, refused, unparsed, failed, or unjudged; the stimuli's own columns come last. Raises
+    InputError for records, keys or trials that do not fit or were changed, and two verdicts on a trial."""
     import pandas as pd
 
-    for folder in map(Run, folders):
-        _key_of(folder, key)
-    problems = [problem for folder in map(Run, folders) for problem in _changed(folder)]
-    if problems:
+    keys_of(folders, key)
+    paths = [
+        (folder.records_path(name), folder.meta["agents"].get(name, {}).get("records"))
+        for folder in map(Run, folders)
+        for name in folder.agents()
+    ]
+    if changed := [path for path, checksum in paths if is_changed(path, checksum)]:
+        problems = [Problem(str(path), None, None, "its checksum is not that in run.json") for path in changed]
         raise InputError("records are not those that the run wrote: restore the files, or judge again", problems)
     rows = [row for run in _open(folders, key) for row in _verdicts(run)]
     counts = Counter((row["judge"], row["trial"], row["sample"]) for row in rows)
@@ -72,14 +68,11 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
         )
     if not rows:
         raise InputError(f"{', '.join(map(str, folders))}: no verdicts")
-    table = pd.DataFrame.from_records(rows)
-    first = [name for name in TABLE if name in table.columns]
-    return table[[*first, *(name for name in table.columns if name not in first)]]
+    return pd.DataFrame.from_records(rows)
 
 
 def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
-    """The trials that were judged, each once, with their rows of the key; without catch trials, repeats, and trials
-    whose answer is not known. Raises InputError as :func:`read_verdicts`."""
+    """The trials that were judged, each once, with their rows of the key; without catch trials and repeats."""
     answers: dict[tuple[Path, str], dict[str, Any]] = {}
     for run in _open(folders, key):
         with (run.folder.path / "stimuli.jsonl").open("rb") as file:
@@ -108,6 +101,13 @@ def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         yield PEOPLE, table[is_human]
     for judge, verdicts in table[~is_human].groupby("judge"):
         yield str(judge), verdicts
+
+
+def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What each judge (column) took each trial (row) for: 0 human, 1 machine, NaN without a verdict; first samples."""
+    judged = verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
+    is_machine = judged.assign(is_machine=(judged["verdict"] == "machine").astype(float))
+    return is_machine.pivot(index="trial", columns="judge", values="is_machine")
 
 
 def _open(folders: Sequence[Path], key: Path | None) -> Iterator[_JudgedRun]:
@@ -162,20 +162,13 @@ def _verdicts(run: _JudgedRun) -> Iterator[dict[str, Any]]:
                     errors = error.errors(include_url=False, include_context=False)
                     wrong[record["agent"], trial, record["sample"]] = errors
                     continue
-            yield {
-                "judge": record["agent"],
-                "judge_kind": record["kind"],
-                "sample": record["sample"],
-                **keys[trial],
-                "verdict": answer.get("verdict", "failed"),
-                "confidence": answer.get("confidence"),
-                "reason": answer.get("reason"),
-                "excluded": _excluded(record),
-            }
+            judge = {"judge": record["agent"], "judge_kind": record["kind"], "sample": record["sample"]}
+            verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
+            yield {**judge, **verdict, "excluded": _excluded(record), **keys[trial]}
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):
-            yield {"judge": name, "judge_kind": "machine", "sample": 0, **keys[trial], "verdict": UNJUDGED}
+            yield {"judge": name, "judge_kind": "machine", "sample": 0, "verdict": UNJUDGED, **keys[trial]}
 
 
 def _excluded(record: Mapping[str, Any]) -> str | None:
@@ -183,13 +176,6 @@ def _excluded(record: Mapping[str, Any]) -> str | None:
     raw = record["raw"]
     rules = raw.get("rules") if record["kind"] == "human" and isinstance(raw, dict) else None
     return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
-
-
-def _changed(folder: Run) -> Iterator[Problem]:
-    for name in folder.agents():
-        path = folder.records_path(name)
-        if is_changed(path, folder.meta["agents"].get(name, {}).get("records")):
-            yield Problem(str(path), None, None, "its checksum is not that in run.json")
 
 
 def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
@@ -249,22 +235,16 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
 
 def _read_checked(folder: Run, path: Path) -> Keys:
     keys, about = read_key(path), read_about(path)
-    for place in () if about else _set_folders(folder):  # if the key lies elsewhere
+    for place in _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))
-    if "key_sha256" not in about:
+    if about.get("key_sha256") != hashlib.sha256(path.read_bytes()).hexdigest():
         raise InputError(
-            f"{path} cannot be trusted: beside it there is no TRIALS.trials.json with its checksum (key_sha256): put "
-            "back the one that `turinglike trials` wrote"
+            f"{path} cannot be trusted: its checksum is not that (key_sha256) in TRIALS.trials.json beside it; put "
+            "both back as `turinglike trials` wrote them"
         )
-    if about["key_sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
-        raise InputError(f"{path} is not as `turinglike trials` wrote it")
     stimuli = folder.path / "stimuli.jsonl"
     if not stimuli.is_file():
-        if folder.meta.get("imports_only"):
-            raise InputError(
-                f"{folder.path} has imported answers alone: import them into the folder that `judge` wrote"
-            )
-        raise InputError(f"{folder.path} is damaged: it has no stimuli.jsonl")
+        raise InputError(f"{folder.path} has no stimuli.jsonl: import people's answers into the folder of `judge`")
     with stimuli.open("rb") as file:
         lines = ((number, line.rstrip(b"\n")) for number, line in enumerate(file, start=1))
         check_trials(stimuli, ((number, orjson.loads(line)["id"], line) for number, line in lines), keys, path)

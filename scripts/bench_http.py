@@ -1,12 +1,11 @@
 """Requests per second over HTTP: ``turinglike serve`` beside plain Ray Serve with ``@serve.batch``, with no work to do.
 
-A process of its own holds 64 connections open, each with one request under way, for a word association of the no-op
-agent. The peer has the same request and an answer of the same size; it reads JSON, waits for a batch of up to
-64 (4 ms), and writes JSON. ``--slow`` measures an agent that answers 100 a second and gets ten times as many requests.
+64 connections are held open, each with one request under way, for a word association of the no-op agent. The peer has
+the same request and an answer of the same size; it reads JSON, waits for a batch of up to 64 (4 ms), and writes JSON.
 
-    python scripts/bench_http.py [--seconds 20] [--connections 64] [--slow]
+    python scripts/bench_http.py [--seconds 20] [--connections 64]
 
-prints a table and, as the last line, a JSON object. Latencies are in milliseconds.
+prints a JSON object for each server; latencies are in milliseconds.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import socket
 import statistics
 import subprocess
@@ -25,8 +25,6 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import Any
-
-import httptools
 
 BODY = json.dumps({"agent": "null", "stimulus": {"id": "w1", "task": "word_association", "cue": "tea"}}).encode()
 PEER = """
@@ -54,34 +52,6 @@ time.sleep(100000)
 """
 
 
-class Connection(asyncio.Protocol):
-    """A kept-alive connection with a request under way; the status of a broken one is 0."""
-
-    def __init__(self) -> None:
-        self.transport: Any = None
-        self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self.parser.feed_data(data)
-
-    def on_message_complete(self) -> None:
-        if not self.status.done():
-            self.status.set_result(self.parser.get_status_code())
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self.status.done():
-            self.status.set_result(0)
-
-    async def send(self, request: bytes) -> int:
-        self.parser = httptools.HttpResponseParser(self)
-        self.status = asyncio.get_running_loop().create_future()
-        self.transport.write(request)
-        return await self.status
-
-
 async def load(port: int, connections: int, seconds: float) -> dict[str, Any]:
     """Statuses and latencies of ``connections`` in that time."""
     head = f"POST /answers HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
@@ -91,20 +61,20 @@ async def load(port: int, connections: int, seconds: float) -> dict[str, Any]:
     end = time.perf_counter() + seconds
 
     async def send_requests() -> None:
-        connection: Connection | None = None
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while (began := time.perf_counter()) < end:
-            if connection is None or connection.transport.is_closing():
-                loop = asyncio.get_running_loop()
-                _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
-            status = await connection.send(request)
-            statuses[status] += 1
-            if status == 200:
-                latencies.append(1000 * (time.perf_counter() - began))
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            [length] = re.findall(rb"content-length: (\d+)", head.lower())
+            await reader.readexactly(int(length))
+            latencies.append(1000 * (time.perf_counter() - began))
+            statuses[int(head.split()[1])] += 1
+        writer.close()
 
     await asyncio.gather(*(send_requests() for _ in range(connections)))
     percentiles = statistics.quantiles(latencies, n=100)
     return {
-        "per_s": round(len(latencies) / seconds, 1),
+        "per_s": round(statuses[200] / seconds, 1),
         "p50_ms": round(percentiles[49], 2),
         "p99_ms": round(percentiles[98], 2),
         "statuses": statuses,
@@ -135,10 +105,8 @@ def measure(command: list[str], connections: int, seconds: float) -> dict[str, A
     process = subprocess.Popen([*command, str(port)], stdout=null, stderr=null, env=environment)
     try:
         wait_for(port, process)
-        for duration in (3, seconds):  # the first warms up
-            client = [sys.executable, __file__, "--client", str(port), str(connections), str(duration)]
-            done = subprocess.run(client, capture_output=True, text=True, check=True)
-        return dict(json.loads(done.stdout))
+        asyncio.run(load(port, connections, 3))  # warm
+        return asyncio.run(load(port, connections, seconds))
     finally:
         process.terminate()
         process.wait(60)
@@ -148,12 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--client", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.client:
-        port, connections, seconds = options.client
-        print(json.dumps(asyncio.run(load(int(port), int(connections), float(seconds)))))
-        return
     print(json.dumps({"cores": os.cpu_count(), "load": os.getloadavg()[0]}))
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "peer.py"

@@ -1,6 +1,6 @@
 """Whether the intervals of scores are true: studies with a known truth, and people set against people.
 
-    python scripts/calibrate_scores.py [--studies N] [--judges N] [--stimuli N] [--per-judge N] [--trials TRIALS]
+    python scripts/calibrate_scores.py [--studies N] [--trials TRIALS]
 
 Each part is a share of studies with its own 95 % interval:
 
@@ -144,9 +144,8 @@ def null_judges(options: argparse.Namespace) -> Iterator[Share]:
                 "hurries": chance.random(number) < chance.beta(1, 4, options.judges)[judge],
                 "by length": length > chance.normal(10, 3, options.judges)[judge],
             }[name]
-            sides.append(
-                _side(_verdicts(judge, stimulus, is_machine, np.zeros(number, dtype=int), says_machine), study)
-            )
+            agent = np.zeros(number, dtype=int)
+            sides.append(_side(_verdicts(judge, stimulus, is_machine, agent, says_machine), study))
         yield from _false_alarms("null judges", name, sides)
 
 

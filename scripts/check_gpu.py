@@ -4,12 +4,11 @@
 
 With tiny random weights of the real architecture: whether answers in fp32 are those of the CPU, how many differ in bf16
 and one by one, how often the host waits for the device in a step and in a batch, and how often of these the project
-itself asks for it. Where the real architecture can be drawn at random and is
-not too large: memory beside what is declared, and answers a second at batch sizes 1 and 8.
+itself asks for it. Where the real architecture can be drawn at random and is not too large: its memory.
 
 With ``--pretend`` there is no GPU: tensors "on cuda:0" are wrapped ones of the CPU, which refuse what CUDA refuses and
-count waits; times and memory are left out. A table goes to stdout, one JSON line last. Exit code 1: a promise does not
-hold (fp32 differs from the CPU, a wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.
+count waits; memory is left out. A table goes to stdout, one JSON line last. Exit code 1: a promise does not hold (fp32
+differs from the CPU, a wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import contextlib
 import os
 import sys
 import tempfile
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,7 +36,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "helpers"))
 
 LARGEST = 3 * 2**30  # bytes of weights of the real architectures that are tried
-SIZES, ROUNDS = (1, 8), 3
 ALIKE = 8  # stimuli
 SCORES = {"score", "scores", "boxes"}
 Row = dict[str, Any]
@@ -69,7 +66,7 @@ def counted() -> Iterator[Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="What is promised of agents on a GPU.", allow_abbrev=False)
     parser.add_argument("--agents", metavar="A,B", help="only these (default: all that compute with torch)")
-    parser.add_argument("--pretend", action="store_true", help="without a GPU, times and memory")
+    parser.add_argument("--pretend", action="store_true", help="without a GPU and its memory")
     options = parser.parse_args()
     import device_cases
     import torch
@@ -118,10 +115,11 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     on_cpu = answers(entry, settings | exact, stimuli, "cpu")
     with device():
         on_gpu = answers(entry, settings | exact, stimuli, "cuda:0")
-        alone = answers(entry, settings | exact, stimuli, "cuda:0", size=1)
-        half = answers(entry, settings | {"precision": "bf16"}, stimuli, "cuda:0") if exact else None
+        others = {"alone": answers(entry, settings | exact, stimuli, "cuda:0", size=1)}
+        if exact:
+            others["in_bf16"] = answers(entry, settings | {"precision": "bf16"}, stimuli, "cuda:0")
     row |= {"answers": len(stimuli), "other_than_cpu": differing(on_cpu, on_gpu)}
-    row |= {"other_alone": differing(on_gpu, alone), "other_in_bf16": None if half is None else differing(on_gpu, half)}
+    row |= {f"other_{name}": differing(on_gpu, replies) for name, replies in others.items()}
     if row["other_than_cpu"]:
         row["broken"].append(f"{row['other_than_cpu']} of {len(stimuli)} answers in fp32 are not the CPU's")
     waits = device_counts.count_waits(entry, settings, folder, ALIKE, device=pretended_cuda if pretend else counted)
@@ -160,29 +158,19 @@ def differing(some: list[Row], others: list[Row]) -> int:
 
 
 def of_real_size(entry: Any) -> Row:
-    """Memory and speed of the real architecture on the GPU, weights drawn; nothing where it cannot be had."""
+    """Memory of the real architecture on the GPU, weights drawn; nothing where it cannot be had."""
     import device_cases
     import torch
 
     agent = entry.make({"checkpoint": "random"} if entry.takes_random_weights() else {})
-    if agent.missing() is not None or getattr(agent, "weights", 0) > LARGEST or agent.continuous():
+    stimuli = list(islice(cycle(examples(entry)), ALIKE))
+    if agent.missing() is not None or getattr(agent, "weights", 0) > LARGEST or agent.continuous() or not stimuli:
         return {}
     agent.open()
     torch.cuda.reset_peak_memory_stats()
     agent.load("cuda:0")
-    row: Row = {}
-    for size in SIZES if (stimuli := examples(entry)) else ():
-        batch = list(islice(cycle(stimuli), size))
-        for number in range(1 + ROUNDS):
-            if number == 1:  # the first warms up
-                torch.cuda.synchronize()
-                began = time.perf_counter()
-            agent.respond([agent.prepare(stimulus) for stimulus in batch], device_cases.draws(batch))
-        torch.cuda.synchronize()
-        row[f"per_second_{size}"] = round(ROUNDS * size / (time.perf_counter() - began), 2)
-    device_bytes = getattr(agent, "device_bytes", None)
-    declared = device_bytes(SIZES[-1]) if device_bytes else agent.device_memory
-    row |= {"memory_mib": torch.cuda.max_memory_allocated() >> 20, "declared_mib": declared >> 20}
+    agent.respond([agent.prepare(stimulus) for stimulus in stimuli], device_cases.draws(stimuli))
+    row = {"memory_mib": torch.cuda.max_memory_allocated() >> 20, "declared_mib": agent.device_bytes(ALIKE) >> 20}
     agent.close()
     torch.cuda.empty_cache()
     return row

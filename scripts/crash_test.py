@@ -50,7 +50,6 @@ class Outcome:
 
 
 def write_set(folder: Path, form: str) -> Path:
-    """A set for one form."""
     path = folder / f"{form}.jsonl"
     conversation = {"task": "conversation", "topic": "books", "exchanges": 12}
     extra = conversation if form == "conversations" else {"task": "word_association", "cue": "sun"}
@@ -59,7 +58,6 @@ def write_set(folder: Path, form: str) -> Path:
 
 
 def command(source: Path, form: str, out: Path) -> list[str]:
-    """The command line of a run that takes a few seconds."""
     call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", FORMS[form], "--out", str(out)]
     return [*call, *SETTINGS[form], "--replicas", "2"]
 
@@ -76,14 +74,15 @@ def victims(driver: psutil.Process, kind: str) -> list[psutil.Process]:
     """The processes to kill: the driver, or those of its children that are meant."""
     if kind == "driver":
         return [driver]
-    processes = []
-    for child in driver.children(recursive=True):
-        try:
-            if VICTIMS[kind] in (child.name(), (child.cmdline() or [""])[0]):
-                processes.append(child)
-        except psutil.Error:
-            continue
-    return processes
+    children = driver.children(recursive=True)
+    return [child for child in children if VICTIMS[kind] in _names(child)]
+
+
+def _names(process: psutil.Process) -> list[str]:
+    try:
+        return [process.name(), *process.cmdline()[:1]]
+    except psutil.Error:
+        return []
 
 
 def one_round(folder: Path, form: str, victim: str, moment: float, expected: dict[Any, Any]) -> Outcome:

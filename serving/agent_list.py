@@ -6,7 +6,6 @@ import platform
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +14,7 @@ import orjson
 from rich.text import Text
 
 from agents import __version__, catalogue
-from agents.contract import GIB, MIB, Agent, Entry
+from agents.contract import GIB, Entry
 from agents.errors import TuringlikeError, printable
 from agents.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
@@ -25,59 +24,34 @@ from serving.terminal import columns, plain_table, print_table
 SHORT_NAMES: dict[str, str] = {name: short for short, name in SHORT.items()}
 WIDE = 120  # columns of a terminal with room for all columns of the list
 DISTRIBUTION = "turinglike"
+OF_ENTRY = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "tasks")
 _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w-]+)['\"]")
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What an agent needs, memory in bytes; ``lacks`` is "package", "checkpoint", "other" or None."""
-
-    name: str
-    tasks: tuple[str, ...]
-    licence: str
-    memory: int
-    device_memory: int
-    fits: bool
-    lacks: str | None
-    missing: str | None
-    random_weights: bool = False
-
-    @property
-    def run_here(self) -> bool:
-        return self.lacks is None and self.fits
-
-
-def needs_of_agents(task: str | None = None) -> list[tuple[Entry, Needs]]:
-    """Each agent, or each that answers ``task``, and what it needs; agents for tests are left out."""
+def listed(task: str | None) -> list[dict[str, Any]]:
+    """Each agent, or each that answers ``task``, and the bytes it needs; agents for tests are left out."""
     free, gpu = machine.available() or machine.host().memory, machine.gpu()
-    return [
-        (entry, _needs(entry, free, gpu.memory if gpu else 0))
-        for entry in catalogue.entries().values()
-        if not entry.hidden and task in (None, *entry.tasks)
-    ]
+    rows = []
+    for entry in catalogue.entries().values():
+        if not entry.hidden and task in (None, *entry.tasks):
+            row = {name: getattr(entry, name) for name in OF_ENTRY} | _needs(entry)
+            row["fits"] = row["memory"] <= free or 0 < row["device_memory"] <= (gpu.memory if gpu else 0)
+            row["runs_here"] = row["fits"] and row["missing"] is None
+            rows.append(row)
+    return rows
 
 
-def _needs(entry: Entry, free: int, gpu: int) -> Needs:
-    about = (entry.name, tuple(entry.tasks), entry.licence)
+def _needs(entry: Entry) -> dict[str, Any]:
     try:
         sized = agent = entry.make()
-        lacks, missing = _lacking(agent)
-        takes_random = entry.takes_random_weights()
-        if lacks is not None and takes_random:  # the same model with random weights has the same size
+        missing, takes_random = agent.missing(), entry.takes_random_weights()
+        if missing is not None and takes_random:  # the same model with random weights has the same size
             sized = entry.make({"checkpoint": RANDOM})
-    except TuringlikeError as error:
-        return Needs(*about, 0, 0, False, "other", str(error))
     except (Exception, SystemExit) as error:  # of another package's code
-        return Needs(*about, 0, 0, False, "other", f"its code fails: {error!r}")
-    fits = sized.memory <= free or 0 < sized.device_memory <= gpu
-    return Needs(*about, sized.memory, sized.device_memory, fits, lacks, missing, takes_random)
-
-
-def _lacking(agent: Agent[Any]) -> tuple[str | None, str | None]:
-    if (missing := agent.missing_packages()) is not None:
-        return "package", missing
-    missing = agent.missing()
-    return (None if missing is None else "checkpoint" if "turinglike fetch" in missing else "other"), missing
+        missing = str(error) if isinstance(error, TuringlikeError) else f"its code fails: {error!r}"
+        return {"memory": 0, "device_memory": 0, "missing": missing, "random_weights": False}
+    needs = {"memory": sized.memory, "device_memory": sized.device_memory}
+    return {**needs, "missing": missing, "random_weights": takes_random}
 
 
 def print_agents(
@@ -86,32 +60,25 @@ def print_agents(
     """Print the agent ``name`` in full, or a line for each that answers ``task`` and can run ``here``; returns 0."""
     if name is not None:
         return _print_agent(name, json=json)
-    rows = [(entry, needs) for entry, needs in needs_of_agents(task) if not here or needs.run_here]
+    rows = [row for row in listed(task) if not here or row["runs_here"]]
     if sort is not None:
-        rows.sort(key=lambda row: (row[1].memory if sort == "size" else 0, row[0].name))
+        rows.sort(key=lambda row: (row["memory"] if sort == "size" else 0, row["name"]))
     if json:
-        of_entry = ("name", "summary", "source", "in_paper", "ran", "role", "licence", "tasks")
-        of_needs = ("memory", "device_memory", "fits", "missing", "random_weights")
-        return _print_json(
-            [
-                {name: getattr(entry, name) for name in of_entry} | {name: getattr(needs, name) for name in of_needs}
-                for entry, needs in rows
-            ]
-        )
+        return _print_json(rows)
     wide = columns() >= WIDE
     table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
     for column in table.columns[:-1]:
         column.no_wrap = True  # so that the last gives way
-    for entry, needs in rows:
-        short = ", ".join(SHORT_NAMES.get(name, name) for name in entry.tasks)
-        tasks = "all" if set(entry.tasks) == set(TASKS) else short
-        history = [entry.in_paper, "yes" if entry.ran else "never"] * wide
-        summary = Text(printable(entry.summary), no_wrap=True, overflow="ellipsis")
-        table.add_row(entry.name, tasks, _gib(needs.memory), *history, "yes" if needs.run_here else "no", summary)
+    for row in rows:
+        short = ", ".join(SHORT_NAMES.get(name, name) for name in row["tasks"])
+        tasks = "all" if set(row["tasks"]) == set(TASKS) else short
+        history = [row["in_paper"], "yes" if row["ran"] else "never"] * wide
+        summary = Text(printable(row["summary"]), no_wrap=True, overflow="ellipsis")
+        table.add_row(row["name"], tasks, _gib(row["memory"]), *history, "yes" if row["runs_here"] else "no", summary)
     print_table(table)
-    if not all(needs.run_here for _, needs in rows):
+    if not all(row["runs_here"] for row in rows):
         print("\n`turinglike doctor` says what is missing; `turinglike agents NAME` tells all about one")
-    if wide and not all(entry.ran for entry, _ in rows):
+    if wide and not all(row["ran"] for row in rows):
         print(
             "\nran never: tried with random weights or recorded replies, not with the weights or service that it names"
         )
@@ -131,28 +98,18 @@ def about(entry: Entry) -> dict[str, Any]:
     """Everything that the catalogue and the agent's class hold, as plain JSON values."""
     agent = entry.make()
     checkpoint, revision = agent.checkpoint()
-    missing = agent.missing()
     return {
-        "name": entry.name,
+        **{name: getattr(entry, name) for name in OF_ENTRY},
         "tasks": list(entry.tasks),
         "modes": list(agent.modes) if "attention_prediction" in entry.tasks else None,
         "judges": list(agent.judges) or None,
-        "summary": entry.summary,
-        "source": entry.source,
-        "in_paper": entry.in_paper,
-        "ran": entry.ran,
-        "role": entry.role,
         "checkpoint": checkpoint,
         "revision": revision,
-        "licence": entry.licence,
-        "memory_mib": agent.memory // MIB,
-        "device_memory_mib": agent.device_memory // MIB,
         "batch_size": agent.batch_size,
         "continuous": agent.continuous(),
         "settings": _settings(entry),
-        "runs_here": missing is None,
-        "missing": missing,
-        "random_weights": entry.takes_random_weights(),
+        "runs_here": agent.missing() is None,
+        **_needs(entry),
     }
 
 
@@ -176,6 +133,7 @@ def _print_agent(name: str, *, json: bool) -> int:
         return _print_json(agent)
     settings, missing = agent.pop("settings"), agent.pop("missing")
     agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
+    agent |= {key: _gib(agent[key]) for key in ("memory", "device_memory")}
     table = plain_table()
     for key, value in agent.items():
         if isinstance(value, bool):
@@ -195,9 +153,7 @@ def doctor(task: str | None, *, json: bool) -> int:
     """Print this machine, and what all agents need, or those that answer ``task``; returns 0."""
     here, gpu = machine.host(), machine.gpu()
     free, disk = machine.available() or here.memory, shutil.disk_usage(Path.home()).free
-    agents = [needs for _, needs in needs_of_agents(task)]
-    absent = dict(_absent_extras())
-    python = platform.python_version()
+    agents, absent, python = listed(task), dict(_absent_extras()), platform.python_version()
     if json:
         about_machine = {
             "turinglike": __version__,
@@ -209,7 +165,7 @@ def doctor(task: str | None, *, json: bool) -> int:
             "gpu": None if gpu is None else {"name": gpu.name, "memory": gpu.memory},
             "extras_missing": absent,
         }
-        return _print_json({**about_machine, "agents": [asdict(needs) for needs in agents]})
+        return _print_json({**about_machine, "agents": agents})
     graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
     print(
         f"turinglike {__version__} on Python {python}: {here.cores} cores, {here.memory / GIB:.0f} GiB of memory "
@@ -217,22 +173,16 @@ def doctor(task: str | None, *, json: bool) -> int:
     )
     for extra, packages in absent.items():
         print(f"not installed: {', '.join(packages)}: pip install 'turinglike[{extra}]'")
-    running = [f"{needs.name}{'' if needs.fits else ' (too large here)'}" for needs in agents if needs.lacks is None]
-    print(f"\nrun here: {', '.join(running) or 'none'}")
-    able = [needs.name for needs in agents if needs.random_weights]
-    print(f"\nwith checkpoint=random, to measure a machine without weights: {', '.join(able) or 'none'}")
-    if unfetched := [needs for needs in agents if needs.lacks == "checkpoint"]:
-        print("\nneed a checkpoint: `turinglike fetch NAME` where there is a network")
-        table = plain_table("agent", "task", "memory", "on a GPU", "here", "licence")
-        for needs in unfetched:
-            fits, licence = "fits" if needs.fits else "too large", Text(printable(needs.licence))
-            memory, on_gpu = f"{needs.memory / GIB:.1f} GiB", _gib(needs.device_memory)
-            table.add_row(needs.name, ", ".join(needs.tasks), memory, on_gpu, fits, licence)
-        print_table(table)
-    for kind, title in (("package", "need a package"), ("other", "need something else")):
-        lines = [printable(f"  {needs.name}: {needs.missing}") for needs in agents if needs.lacks == kind]
-        if lines:
-            print("\n".join([f"\n{title}", *lines]))
+    print(f"\nrun here: {', '.join(row['name'] for row in agents if row['runs_here']) or 'none'}")
+    able = [row["name"] for row in agents if row["random_weights"]]
+    print(f"\nwith checkpoint=random, to measure a machine without weights: {', '.join(able) or 'none'}\n")
+    table = plain_table("agent", "memory", "on a GPU", "licence", "why it does not run here")
+    for row in agents:
+        if not row["runs_here"]:
+            why = "too large; " * (not row["fits"]) + (row["missing"] or "")
+            sizes = _gib(row["memory"]), _gib(row["device_memory"])
+            table.add_row(row["name"], *sizes, *(Text(printable(text)) for text in (row["licence"], why)))
+    print_table(table)
     return 0
 
 

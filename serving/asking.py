@@ -21,20 +21,20 @@ import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar, get_args
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_args
 
 import orjson
 from rich.text import Text
 
-from agents.answers import BY_TASK, ConversationAnswer, ObjectAnswer, ScanpathAnswer
 from agents.errors import InputError, printable
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
-from serving.assignments import ConversingPair, check_usage, describe, nothing_to_answer, tasks_asked
+from serving.assignments import ConversingPair, all_of, check_usage, describe, nothing_to_answer, tasks_asked
 from serving.conversations.scenario import as_conversation, next_turn
-from serving.runs.checked_stimuli import CheckedStimuli, CheckedStimulus, check_stimuli
+from serving.runs.checked_stimuli import CheckedStimuli, check_stimuli
 from serving.runs.eligibility import is_asked, task_of
 from serving.runs.records import RecordHeader
 from serving.runs.stimulus_set import SET_SUFFIXES
@@ -52,27 +52,36 @@ FOREVER = 7 * 24 * 3600.0  # seconds: nobody but the caller ends what is compute
 SHOWN = 50  # problems in a traceback
 
 
+class Material(TypedDict, total=False):
+    """What agents are asked, and how.
+
+    ``images`` are pictures (paths, bytes, Pillow images, arrays), asked about what the agents answer, or the ``task``;
+    ``cues`` are words, ``topics`` what pairs talk about, ``messages`` what one is to reply to, each by itself.
+    """
+
+    images: Any
+    cues: str | Iterable[str] | None
+    topics: str | Iterable[str] | None
+    messages: str | Iterable[str] | None
+    task: str | None
+    samples: int
+    seed: int
+
+
 def answer(
     agents: str | Sequence[str],
     stimuli: str | Path | Iterable[Any] | None = None,
     *,
-    images: Any = None,
-    cues: str | Iterable[str] | None = None,
-    topics: str | Iterable[str] | None = None,
-    messages: str | Iterable[str] | None = None,
-    task: str | None = None,
-    samples: int = 1,
-    seed: int = 0,
     settings: Settings | None = None,
     config: str | Path | None = None,
     batch_size: int | None = None,
     device: Device = "auto",
+    **material: Unpack[Material],
 ) -> Records:
     """The records of one or several agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
 
-    ``stimuli`` is the path of a set, or rows of one as mappings; ``images`` are pictures (paths, bytes, Pillow images,
-    arrays), asked about what the agents answer, or the ``task``; ``cues`` are words, ``topics`` what pairs talk about,
-    ``messages`` what one is to reply to, each by itself.
+    ``stimuli`` is the path of a set, or rows of one as mappings; in its place stand ``images``, ``cues``, ``topics`` or
+    ``messages`` of :class:`Material`, which also has ``task``, ``samples`` (1) and ``seed`` (0).
     ``settings`` are by agent, ``config`` is a TOML file of them.
 
     Raises InputError with everything that is wrong with stimuli or settings before anything is loaded, UnavailableError
@@ -81,9 +90,9 @@ def answer(
     """
     with _explained():
         loaded = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
-        checked = loaded.check(stimuli, images, cues, topics, messages, task, samples, seed)
+        checked = loaded.check(stimuli, **material)
         with loaded:
-            return loaded.answer_checked(checked, samples, seed)
+            return loaded.answer_checked(checked)
 
 
 def load(
@@ -97,6 +106,15 @@ def load(
     """The agents, loaded, to be asked again and again. Arguments and errors as for ``answer``."""
     with _explained():
         return Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device).start()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Checked stimuli, and how often and with which seed they are to be answered."""
+
+    stimuli: CheckedStimuli
+    samples: int
+    seed: int
 
 
 class Agents:
@@ -116,9 +134,7 @@ class Agents:
         device: Device = "auto",
     ) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.names = [agents] if isinstance(agents, str) else [*agents] if isinstance(agents, Iterable) else [agents]
-        if not all(isinstance(name, str) for name in self.names) or not isinstance(settings, Mapping | None):
-            raise InputError("agents are names, and settings a mapping of them to their settings")
+        self.names = [agents] if isinstance(agents, str) else [*agents]
         if not self.names or len(set(self.names)) != len(self.names):
             raise InputError("name each agent to be asked once")
         if device not in get_args(Device):
@@ -180,10 +196,14 @@ class Agents:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def answer(
+    def answer(self, stimuli: str | Path | Iterable[Any] | None = None, **material: Unpack[Material]) -> Records:
+        """As ``answer``. Calls from several threads are answered one after the other."""
+        with _explained():
+            return self.answer_checked(self.check(stimuli, **material))
+
+    def check(
         self,
-        stimuli: str | Path | Iterable[Any] | None = None,
-        *,
+        stimuli: str | Path | Iterable[Any] | None,
         images: Any = None,
         cues: str | Iterable[str] | None = None,
         topics: str | Iterable[str] | None = None,
@@ -191,31 +211,10 @@ class Agents:
         task: str | None = None,
         samples: int = 1,
         seed: int = 0,
-    ) -> Records:
-        """As ``answer``. Calls from several threads are answered one after the other."""
-        with _explained():
-            checked = self.check(stimuli, images, cues, topics, messages, task, samples, seed)
-            return self.answer_checked(checked, samples, seed)
-
-    def check(
-        self,
-        stimuli: str | Path | Iterable[Any] | None,
-        images: Any,
-        cues: str | Iterable[str] | None,
-        topics: str | Iterable[str] | None,
-        messages: str | Iterable[str] | None,
-        task: str | None,
-        samples: int,
-        seed: int,
-    ) -> CheckedStimuli:
+    ) -> Query:
         """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
-        if not isinstance(seed, int) or not 0 <= seed < 2**53:
-            raise InputError(f"a seed is a whole number from 0 to 2**53 - 1, not {seed!r}")
-        if not isinstance(samples, int) or samples < 1:
-            raise InputError(f"samples must be a whole number from 1, not {samples!r}")
-        for name, texts in (("cues", cues), ("topics", topics), ("messages", messages)):
-            if not isinstance(texts, str | Iterable | None):
-                raise InputError(f"{name} must be a text or several, not {texts!r:.100}")
+        if not 0 <= seed < 2**53 or samples < 1:
+            raise InputError(f"a seed is from 0 to 2**53 - 1, not {seed}, and samples are from 1, not {samples}")
         check_usage(self.names, self.entries, self._made, samples)
         tasks = {name: tasks_asked(about) for name, about in self._about.items()}
         checked = check_stimuli(stimuli, images, cues, topics, messages, task, tasks)
@@ -227,13 +226,13 @@ class Agents:
         ]
         if problems:
             raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
-        return checked
+        return Query(checked, samples, seed)
 
-    def answer_checked(self, checked: CheckedStimuli, samples: int, seed: int) -> Records:
+    def answer_checked(self, query: Query) -> Records:
         """The answers to what ``check`` gave."""
         with self._answering:
-            self._process.root = checked.root
-            return self._wait_for(self._answer(checked, samples, seed))
+            self._process.root = query.stimuli.root
+            return self._wait_for(self._answer(query))
 
     # in the thread of the scheduler
 
@@ -250,38 +249,33 @@ class Agents:
         )  # fmt: skip
         pool.admit([[*self.entries]], lambda name: 1)
         self._pool = pool
-        await _all(pool.load(name) for name in self.entries)
+        await all_of(pool.load(name) for name in self.entries)
 
-    async def _answer(self, checked: CheckedStimuli, samples: int, seed: int) -> Records:
-        by_agent = await _all(self._answer_by(name, checked, samples, seed) for name in self.names)
+    async def _answer(self, query: Query) -> Records:
+        by_agent = await all_of(self._answer_by(name, query) for name in self.names)
         return Records(record for records in by_agent for record in records)
 
-    async def _answer_by(self, name: str, checked: CheckedStimuli, samples: int, seed: int) -> list[TypedRecord]:
+    async def _answer_by(self, name: str, query: Query) -> list[TypedRecord]:
+        checked, seed = query.stimuli, query.seed
         stimuli = [stimulus for stimulus in checked.stimuli if self._answers(name, stimulus.kind)]
-        keys = [(stimulus, sample) for stimulus in stimuli for sample in range(samples)]
+        keys = [(stimulus, sample) for stimulus in stimuli for sample in range(query.samples)]
         if "~" in name:
-            pair, order = ConversingPair.of(name, self._made, self.settings.get(name)), self._scheduler.next_order
+            pair, order = ConversingPair(name, self._made, self.settings.get(name)), self._scheduler.next_order
             talks = (pair.conversation(stimulus.row, sample, seed, order()) for stimulus, sample in keys)
-            done = await _all(talk.run(self._scheduler) for talk in talks)
+            done = await all_of(talk.run(self._scheduler) for talk in talks)
         else:
-            done = await self._stream(self._request(name, stimulus, checked, sample, seed) for stimulus, sample in keys)
+            requests = [
+                AgentRequest(name, stimulus.row, stimulus.id, sample, seed, name, files=checked.files or None)
+                for stimulus, sample in keys
+            ]
+            for request, (stimulus, _) in zip(requests, keys, strict=True):
+                if stimulus.kind[0] == "conversation":  # with a person: the agent answers with the next message
+                    request.turn, request.options = next_turn(cast(ConversationStimulus, parse_row(stimulus.row)))
+            async with aclosing(self._scheduler.stream(iter(requests))) as stream:
+                done = [request async for request in stream]
         place = {stimulus.id: number for number, stimulus in enumerate(stimuli)}
         done.sort(key=lambda request: (place[request.stimulus], request.sample))
         return [self._record(name, request, checked) for request in done]
-
-    def _request(
-        self, name: str, stimulus: CheckedStimulus, checked: CheckedStimuli, sample: int, seed: int
-    ) -> AgentRequest:
-        request = AgentRequest(name, stimulus.row, stimulus.id, sample, seed, name, files=checked.files or None)
-        if stimulus.kind[0] == "conversation":  # with a person: the agent answers with the next message
-            conversation = parse_row(stimulus.row)
-            assert isinstance(conversation, ConversationStimulus)
-            request.turn, request.options = next_turn(conversation)
-        return request
-
-    async def _stream(self, requests: Iterator[AgentRequest]) -> list[AgentRequest]:
-        async with aclosing(self._scheduler.stream(requests)) as stream:
-            return [request async for request in stream]
 
     def _record(self, name: str, request: AgentRequest, checked: CheckedStimuli) -> TypedRecord:
         if request.turn is not None and request.answer is not None:
@@ -308,16 +302,6 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What all of them return; the first error ends the others and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in works]
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]
-
-
 @contextmanager
 def _explained() -> Iterator[None]:
     """Errors with all that is wrong in their text, as the command line tells it."""
@@ -334,27 +318,20 @@ def _explained() -> Iterator[None]:
 def ask(options: argparse.Namespace) -> int:
     """Run the command; returns its exit code: 1 if an answer failed. Raises TuringlikeError."""
     names = [name for name in options.agents.split(",") if name]
-    pictures, stimuli = options.image, None
-    if options.material:
-        sets = [
-            text
-            for text in options.material
-            if os.path.splitext(text)[1].lower() in SET_SUFFIXES or os.path.isdir(text)
-        ]
-        if sets and len(options.material) > 1:
-            raise InputError(f"ask: {sets[0]} is a set; give it alone")
-        stimuli = Path(sets[0]) if sets else None
-        pictures = None if sets else [*options.material, *(pictures or ())]
-    images = pictures[0] if pictures is not None and len(pictures) == 1 else pictures
+    files = options.material
+    is_set = len(files) == 1 and (os.path.splitext(files[0])[1].lower() in SET_SUFFIXES or os.path.isdir(files[0]))
+    stimuli = Path(files[0]) if is_set else None
+    pictures = [*([] if is_set else files), *(options.image or ())]
+    images = pictures[0] if len(pictures) == 1 else pictures or None
     sources = (stimuli, images, options.cue, options.topic, options.message)
     if sum(source is not None for source in sources) != 1:
         raise InputError("ask: give pictures or one set (FILE), cues (--cue), topics (--topic) or messages (--message)")
     agents = Agents(names, config=options.config, assignments=options.settings, device=options.device)
-    checked = agents.check(*sources, options.task, options.samples, options.seed)
+    query = agents.check(*sources, options.task, options.samples, options.seed)
     if sys.stderr.isatty():
         print(f"loading {' and '.join(agents.entries)}", file=sys.stderr, flush=True)
     with agents:
-        records = agents.answer_checked(checked, options.samples, options.seed)
+        records = agents.answer_checked(query)
     if options.json:
         for record in records:
             print(orjson.dumps(record.model_dump(mode="json", by_alias=True)).decode())
@@ -365,27 +342,10 @@ def ask(options: argparse.Namespace) -> int:
 
 def _print(records: Records) -> None:
     if len(records) == 1:
-        print("\n".join(map(printable, _lines(records[0]))))
+        print("\n".join(map(printable, records[0].text().splitlines())))
         return
     table = plain_table("stimulus", "agent", "answer")
     for record in records:
-        text = "\n".join(map(printable, _lines(record)))
+        text = "\n".join(map(printable, record.text().splitlines()))
         table.add_row(Text(printable(record.stimulus)), record.agent, Text(text))
     print_table(table)
-
-
-def _lines(record: TypedRecord) -> list[str]:
-    if record.status == "failed" and record.error is not None:
-        return [f"failed: {record.error.code}: {record.error.message}"]
-    match record.answer:
-        case ObjectAnswer() as objects:
-            return [", ".join(objects.labels)]
-        case ScanpathAnswer() as path:
-            return [" ".join(f"{x:g},{y:g}" for x, y in path.fixations)]
-        case ConversationAnswer() as talk:
-            return [f"{message.speaker}: {message.text}" for message in talk.messages]
-        case None:
-            return [f"{record.status}: no answer"]
-        case answer:  # its first field is a text
-            text = str(getattr(answer, next(iter(BY_TASK[record.task].model_fields))))
-            return [text if record.status == "ok" else f"{text} ({record.status})"]

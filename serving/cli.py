@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from agents import __version__
 from agents.errors import InputError, printable
-from agents.selection import read_names, resolve
+from agents.selection import resolve
 from agents.stimuli import MODES
 from serving import histories
 from serving.command_line import (
@@ -53,22 +53,13 @@ def build_parser() -> argparse.ArgumentParser:
     commands = Commands(parsers, settings, workers, as_json)
     command = commands.add
 
-    check = command(
-        "check",
-        _check,
-        "read a stimulus set and report every problem at once",
-        source,
-        as_json,
-        example="pictures --task color",
-    )
+    summary = "read a stimulus set and report every problem at once"
+    check = command("check", _check, summary, source, as_json, example="pictures --task color")
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
 
-    making = command(
-        "set",
-        "serving.runs.set_making:make_set",
-        "make a set of annotations of COCO or COCO-Search18, or of the published benchmark",
-        example="captions_val2017.json --images val2017 -o set.jsonl",
-    )
+    summary = "make a set of annotations of COCO or COCO-Search18, or of the published benchmark"
+    example = "captions_val2017.json --images val2017 -o set.jsonl"
+    making = command("set", "serving.runs.set_making:make_set", summary, example=example)
     making.add_argument("source", type=path, help="a file of annotations")
     making.add_argument("-o", "--out", required=True, type=path, metavar="FILE", help="the set")
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
@@ -78,16 +69,8 @@ def build_parser() -> argparse.ArgumentParser:
     histories.register(commands)
 
     summary = "answer a whole stimulus set; the same command again resumes"
-    generate = command(
-        "generate",
-        _generate,
-        summary,
-        source,
-        settings,
-        workers,
-        example="pictures --task caption --agents git-large-coco,blip-large -o run",
-        uses_ray=True,
-    )
+    example = "pictures --task caption --agents git-large-coco,blip-large -o run"
+    generate = command("generate", _generate, summary, source, settings, workers, example=example, uses_ray=True)
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
     generate.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="the run folder")
     generate.add_argument("--samples", type=positive, default=1, metavar="N", help="answers per stimulus")
@@ -98,17 +81,10 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
 
-    ask = command(
-        "ask",
-        "serving.asking:ask",
-        "answers to a few pictures, words or topics, at once",
-        settings,
-        as_json,
-        example="mmcq,mmcq-lab --image a.jpg",
-    )
+    summary = "answers to a few pictures, words or topics, at once"
+    ask = command("ask", "serving.asking:ask", summary, settings, as_json, example="mmcq,mmcq-lab --image a.jpg")
     ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
-    about = "pictures, or one set: as of generate"
-    ask.add_argument("material", nargs="*", metavar="FILE", help=about)
+    ask.add_argument("material", nargs="*", metavar="FILE", help="pictures, or one set: as of generate")
     ask.add_argument("--image", action="append", metavar="FILE", help="a picture, once for each, or a folder")
     ask.add_argument("--cue", action="append", metavar="WORD", help="a cue for a word; once for each")
     ask.add_argument("--topic", action="append", metavar="TOPIC", help="what a pair talks about; once for each")
@@ -118,16 +94,8 @@ def build_parser() -> argparse.ArgumentParser:
     ask.add_argument("--seed", type=seed, default=0, metavar="S", help="as of a run (default 0)")
     ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
 
-    summary = "the agents behind HTTP, for programs and a web page"
-    serve = command(
-        "serve",
-        "serving.serve:serve",
-        summary,
-        settings,
-        workers,
-        example="--agents mmcq,eliza --port 8000",
-        uses_ray=True,
-    )
+    summary, example = "the agents behind HTTP, for programs and a web page", "--agents mmcq,eliza --port 8000"
+    serve = command("serve", "serving.serve:serve", summary, settings, workers, example=example, uses_ray=True)
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=port, default=8000)
@@ -140,8 +108,8 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument("--deadline", type=seconds, default=120.0, metavar="S", help="seconds for one answer (120)")
     serve.add_argument("--replicas", type=positive, default=1, metavar="N", help="workers per agent (default 1)")
 
-    summary = "how fast agents are on this machine, and what limits them"
-    bench = command("bench", _bench, summary, settings, example="mmcq gbvs --seconds 2", uses_ray=True)
+    summary, example = "how fast agents are on this machine, and what limits them", "mmcq gbvs --seconds 2"
+    bench = command("bench", "serving.bench.command:bench", summary, settings, example=example, uses_ray=True)
     bench.add_argument("agents", nargs="+", metavar="AGENT")
     doubling = "default: doubling while it brings anything"
     bench.add_argument("--batch-sizes", type=sizes, dest="sizes", metavar="1,2,4", help=doubling)
@@ -152,27 +120,16 @@ def build_parser() -> argparse.ArgumentParser:
     bench.add_argument("-o", "--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
     bench.add_argument("--bare", action="store_true", help="only the agents themselves, without Ray")
 
-    agents = command(
-        "agents",
-        "serving.agent_list:print_agents",
-        "list the agents, or tell about one",
-        as_json,
-        example="--task word --here --sort size",
-    )
+    summary, example = "list the agents, or tell about one", "--task word --here --sort size"
+    agents = command("agents", "serving.agent_list:print_agents", summary, as_json, example=example)
     agents.add_argument("name", nargs="?")
-    agents.add_argument(
-        "--task", type=any_task, metavar="TASK", help="only those that answer it; judgement: the judges"
-    )
+    about_task = "only those that answer it; judgement: the judges"
+    agents.add_argument("--task", type=any_task, metavar="TASK", help=about_task)
     agents.add_argument("--here", action="store_true", help="only those that can run here, as it is")
     agents.add_argument("--sort", choices=("size", "name"), help="by the memory that they take, or by name")
 
-    doctor = command(
-        "doctor",
-        "serving.agent_list:doctor",
-        "what runs here, and what the rest needs",
-        as_json,
-        example="--task caption",
-    )
+    summary = "what runs here, and what the rest needs"
+    doctor = command("doctor", "serving.agent_list:doctor", summary, as_json, example="--task caption")
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents that answer it")
 
     schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set", example="record")
@@ -182,37 +139,24 @@ def build_parser() -> argparse.ArgumentParser:
     fetch = command("fetch", "serving.fetch:fetch", summary, settings, example="git-large-coco")
     fetch.add_argument("agents", nargs="+", metavar="AGENT")
 
-    status = command(
-        "status", "serving.runs.status:print_status", "how far a run is, and what failed", as_json, example="run"
-    )
+    summary = "how far a run is, and what failed"
+    status = command("status", "serving.runs.status:print_status", summary, as_json, example="run")
     status.add_argument("path", type=path, metavar="dir")
 
-    report = command(
-        "report",
-        _report,
-        "every answer of runs side by side, with statistics: a folder for a browser",
-        example="run --single-file",
-    )
+    summary = "every answer of runs side by side, with statistics: a folder for a browser"
+    report = command("report", _report, summary, example="run --single-file")
     report.add_argument("runs", nargs="+", type=path, metavar="RUN")
     report.add_argument("-o", "--out", type=path, metavar="DIR", help="default: RUN/report, or RUN/report.html")
     report.add_argument("--single-file", action="store_true", help="one HTML file instead of a folder")
 
-    view = command(
-        "view",
-        "serving.web.view:view",
-        "the same as report, on this machine's own address until Ctrl-C",
-        example="run --open",
-    )
+    summary = "the same as report, on this machine's own address until Ctrl-C"
+    view = command("view", "serving.web.view:view", summary, example="run --open")
     view.add_argument("paths", nargs="+", type=path, metavar="RUN")
     view.add_argument("--port", type=port, default=0, help="default: a free one")
     view.add_argument("--open", dest="open_browser", action="store_true", help="open it in the browser")
 
-    export = command(
-        "export",
-        "serving.export.exporting:export",
-        "write a run's records in another format",
-        example="run --format csv -o answers.csv",
-    )
+    summary, example = "write a run's records in another format", "run --format csv -o answers.csv"
+    export = command("export", "serving.export.exporting:export", summary, example=example)
     export.add_argument("path", type=path, metavar="dir")
     export.add_argument("--format", required=True, choices=FORMATS)
     export.add_argument("-o", "--out", required=True, type=path)
@@ -222,20 +166,15 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument("--allow-missing", action="store_true", help="turingtest: the others where answers are missing")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
 
-    importing = command(
-        "import",
-        "serving.runs.importing:import_files",
-        "read published answers into the same records",
-        example="words.json --task word -o people",
-    )
+    summary, example = "read published answers into the same records", "words.json --task word -o people"
+    importing = command("import", "serving.runs.importing:import_files", summary, example=example)
     importing.add_argument("paths", nargs="+", type=path, metavar="files")
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it: a machine; of a page A~B")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
-    importing.add_argument(
-        "--responses", type=responses, metavar="f=human,j=machine", help="what keys or buttons of verdicts mean"
-    )
+    meaning = "what keys or buttons of verdicts mean"
+    importing.add_argument("--responses", type=responses, metavar="f=human,j=machine", help=meaning)
     add_registered(commands)
     return parser
 
@@ -256,14 +195,6 @@ def _generate(options: argparse.Namespace) -> int:
         raise InputError("--agents: give each agent once")
     entries, settings = resolve(names, options.settings, options.config)
     return generate(chosen(GenerateOptions, options, agents=names, entries=entries, settings=settings), _print)
-
-
-def _bench(options: argparse.Namespace) -> int:
-    from serving.bench.command import BenchOptions, bench
-
-    names = read_names("bench", ",".join(options.agents), "measured")
-    entries, settings = resolve(names, options.settings, options.config, "bench")
-    return bench(chosen(BenchOptions, options, entries=entries, settings=settings))
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from agents.errors import ClusterError, InputError, StorageError, printable
 from agents.selection import checked_agents
@@ -49,9 +48,10 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     needs_ray = (
         options.address is None and not options.here and not all(agent.is_elsewhere() for agent in made.values())
     )
+    is_large = options.source.is_file() and options.source.stat().st_size > LARGE  # Ray may start while it is read
     with (
         interrupts.raised(), _debug_lines(options.verbose), _folder(options), lock(options.out) as check_lock,
-        begun_ahead(needs_ray and _is_large(options.source)) as ahead,
+        begun_ahead(needs_ray and is_large) as ahead,
     ):  # fmt: skip
         if not options.quiet:
             _warn(f"checking {options.source}")
@@ -91,13 +91,9 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         code = generation.exit_code()
         report(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}")
         if not options.quiet:
-            report(f"next: turinglike {shlex.join(_next(code, generation, then))}")
+            following = ("status", str(options.out)) if code else then or ("view", str(options.out))
+            report(f"next: turinglike {shlex.join(following)}")
         return code
-
-
-def _is_large(source: Path) -> bool:
-    """Whether the set takes so long to read that Ray may start meanwhile."""
-    return source.is_file() and source.stat().st_size > LARGE
 
 
 @contextlib.contextmanager
@@ -118,11 +114,6 @@ def _folder(options: GenerateOptions) -> Iterator[None]:
         if fresh:  # nothing was answered: input is found wrong before anything starts
             shutil.rmtree(out)
         raise
-
-
-def _next(code: int, generation: Generation, then: Sequence[str]) -> Sequence[str]:
-    out = str(generation.options.out)
-    return ("status", out) if code else then or ("view", out)
 
 
 def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
@@ -146,12 +137,10 @@ def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
 
 @contextlib.contextmanager
 def _debug_lines(verbose: bool) -> Iterator[None]:
-    if not verbose:
-        yield
-        return
     handler, level = _Lines(), log.level
-    log.addHandler(handler)
-    log.setLevel(logging.DEBUG)
+    if verbose:
+        log.addHandler(handler)
+        log.setLevel(logging.DEBUG)
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 from agents import catalogue
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError
-from serving.assignments import Assignment, ConversingPair, GenerateOptions, nothing_to_answer, tasks_asked
+from serving.assignments import Assignment, ConversingPair, GenerateOptions, all_of, nothing_to_answer, tasks_asked
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress
@@ -114,23 +114,25 @@ class Generation:
             if assignment.is_pair:
                 self.store.open(assignment.journal)
         writer = asyncio.create_task(self.store.run())
-        if self.here:
-            self.cluster = ThisProcess.of(self.agents, self.options.device)
-        else:
-            self.cluster = Cluster(self.options.address, self.ahead)
+        options = self.options
+        self.cluster = (
+            ThisProcess.of(self.agents, options.device) if self.here else Cluster(options.address, self.ahead)
+        )
         self.scheduler = Scheduler(self.run.meta["seed"])
         totals = {assignment.name: assignment.total for assignment in self.assignments}
-        self.progress = Progress(self.counts, totals, quiet=self.options.quiet)
+        self.progress = Progress(self.counts, totals, quiet=options.quiet)
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
                 if not self.here:
-                    self.progress.waits_for("starting Ray")
-                await started(self.cluster.start(self.progress.waits_for), take_signals)
-                self.progress.waits_for("")
+                    self.progress.tell("starting Ray")
+                await started(self.cluster.start(self.progress.tell), take_signals)
                 self.started = True
                 machine.freeze()
-                self.pool = self._make_pool()
+                self.pool = ReplicaPool(
+                    self.cluster, self.scheduler, self.agents, options.entries, options.settings, str(self.run.root),
+                    options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout,
+                )  # fmt: skip
                 self.pool.admit([assignment.members for assignment in self.assignments], self._batches)
                 work = asyncio.create_task(self._work())
                 watch = asyncio.create_task(self.cluster.watch())
@@ -152,22 +154,6 @@ class Generation:
                 await self.store.finish(writer)
             await self.cluster.stop()
 
-    def _make_pool(self) -> ReplicaPool:
-        options = self.options
-        return ReplicaPool(
-            self.cluster,
-            self.scheduler,
-            self.agents,
-            options.entries,
-            options.settings,
-            str(self.run.root),
-            options.device,
-            options.replicas,
-            options.batch_size,
-            options.timeout,
-            options.load_timeout,
-        )
-
     def _batches(self, name: str) -> int:
         agent = self.agents[name]
         size = self.options.batch_size or agent.batch_size
@@ -179,13 +165,7 @@ class Generation:
         )
 
     async def _work(self) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for assignment in self.assignments:
-                    if assignment.left(self.options.limit):
-                        group.create_task(self._fulfil(assignment))
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        await all_of(self._fulfil(work) for work in self.assignments if work.left(self.options.limit))
 
     async def _fulfil(self, assignment: Assignment) -> None:
         async with self.pool.admission.admit(assignment.members):
@@ -194,6 +174,7 @@ class Generation:
                 await asyncio.gather(*(self.pool.load(member) for member in dict.fromkeys(assignment.members)))
                 self._note_provenance(assignment)
                 self.progress.answering(assignment.name)
+                await self._write_invalid(assignment)
                 if assignment.is_pair:
                     await self._converse(assignment)
                 else:
@@ -211,51 +192,43 @@ class Generation:
             members[name]["provenance"] = loaded
         self.run.save()
 
-    def _todo(self, assignment: Assignment) -> Iterator[_OpenKey]:
+    def _todo(self, assignment: Assignment) -> Iterator[AgentRequest]:
         """Everything that the assignment has still to answer; what failed before comes after what is new."""
         limit, status = self.options.limit, assignment.resume.status
-        samples = range(self.options.samples)
+        seed, agent = self.run.meta["seed"], assignment.members[0]
         asked = {kind for kind in self.kinds if assignment.answers(kind)}
         for wanted in (None, "failed") if self.options.retry_failed else (None,):
-            first = 0 if wanted is None else len(self.stimuli)
+            first = 1 if wanted is None else len(self.stimuli) + 1
             before = {} if wanted is None else {**assignment.resume.codes}
             rows = islice(self.run.rows(), limit)
             for position, (row, ((_, stimulus), kind)) in enumerate(zip(rows, self.stimuli, strict=False)):
-                if kind in asked:
-                    for sample in samples:
-                        key = (position, sample)
-                        if status.get(key) == wanted:
-                            yield _OpenKey(position, stimulus, row, sample, first + position + 1, before.get(key, ""))
+                for sample in range(self.options.samples) if kind in asked else ():
+                    key = (position, sample)
+                    if status.get(key) == wanted:
+                        request = AgentRequest(agent, row, stimulus, sample, seed, assignment.name)
+                        request.order, request.failed_before = first + position, before.get(key, "")
+                        yield request
+
+    def _position(self, request: AgentRequest) -> int:
+        return (request.order - 1) % len(self.stimuli)
+
+    def _valid(self, assignment: Assignment) -> Iterator[AgentRequest]:
+        return (request for request in self._todo(assignment) if self._position(request) not in self.run.invalid)
 
     async def _answer(self, assignment: Assignment) -> None:
-        seed = self.run.meta["seed"]
-        await self._write_invalid(assignment)
-
-        def requests() -> Iterator[AgentRequest]:
-            for key in self._todo(assignment):
-                if key.position not in self.run.invalid:
-                    request = key.request(assignment.name, seed)
-                    request.order, request.failed_before = key.order, key.failed_before
-                    yield request
-
-        stream = self.scheduler.stream(requests())
-        async with contextlib.aclosing(stream):
+        async with contextlib.aclosing(self.scheduler.stream(self._valid(assignment))) as stream:
             async for request in stream:
                 self._write(assignment, request.order, request)
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
         """Failed records for the rows with which the check found fault; no agent sees them."""
-        if not self.run.invalid:
-            return
-        seed = self.run.meta["seed"]
-        for number, key in enumerate(self._todo(assignment)):
-            reason = self.run.invalid.get(key.position)
+        for number, request in enumerate(self._todo(assignment) if self.run.invalid else ()):
+            reason = self.run.invalid.get(self._position(request))
             if reason is not None:
-                request = key.request(assignment.name, seed)
                 request.fail(*reason)
                 request.draw_seed()
-                self._write(assignment, key.order, request)
+                self._write(assignment, request.order, request)
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
@@ -267,8 +240,7 @@ class Generation:
         self.store.put(assignment.records, assignment.header.line(request, task), request.status)
 
     async def _converse(self, assignment: Assignment) -> None:
-        seed, journal = self.run.meta["seed"], assignment.journal
-        pair = ConversingPair.of(assignment.name, self.agents, self.options.settings.get(assignment.name))
+        pair = ConversingPair(assignment.name, self.agents, self.options.settings.get(assignment.name))
         status = assignment.resume.status
 
         def unfinished(stimulus: str, sample: int) -> bool:
@@ -277,9 +249,7 @@ class Generation:
                 return False
             return status.get((position, sample)) not in ("ok", "rejected")
 
-        journalled = read_journal(journal, unfinished)
-        await self._write_invalid(assignment)
-
+        journalled = read_journal(assignment.journal, unfinished)
         room = asyncio.Semaphore(CONVERSATIONS)
 
         async def hold(conversation: Conversation) -> None:
@@ -288,17 +258,15 @@ class Generation:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for key in self._todo(assignment):
-                    if key.position in self.run.invalid:
-                        continue
+                for request in self._valid(assignment):
                     conversation = pair.conversation(
-                        key.row,
-                        key.sample,
-                        seed,
-                        key.order,
-                        journalled=journalled.pop((key.stimulus, key.sample), {}),
-                        on_turn=lambda line: self.store.put(journal, line),
-                        failed_before=key.failed_before,
+                        request.row,
+                        request.sample,
+                        request.run_seed,
+                        request.order,
+                        journalled=journalled.pop((request.stimulus, request.sample), {}),
+                        on_turn=lambda line: self.store.put(assignment.journal, line),
+                        failed_before=request.failed_before,
                     )
                     await room.acquire()
                     group.create_task(hold(conversation))
@@ -350,16 +318,3 @@ class Generation:
         counts = self.counts()
         failed = self.run.skipped or any(counts[assignment.name]["failed"] for assignment in self.assignments)
         return 1 if failed else 0
-
-
-@dataclass(slots=True)
-class _OpenKey:
-    position: int
-    stimulus: str
-    row: bytes
-    sample: int
-    order: int
-    failed_before: str
-
-    def request(self, agent: str, seed: int) -> AgentRequest:
-        return AgentRequest(agent, self.row, self.stimulus, self.sample, seed, agent)

@@ -7,59 +7,21 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Task, TaskID, TextColumn
+from rich.progress import Progress as Bars
+from rich.table import Column
 
 from agents.errors import printable
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
-    from rich.progress import TaskID
 
 FIRST_LINE = 10.0  # seconds until the first plain line; each pause after it is twice as long
 LONGEST_PAUSE = 600.0  # seconds
 WIDEST = 120  # columns of the bars
 CARET = 2  # columns at the right for the ^C that a terminal writes, which would wrap and put the bars a line too low
 NAME, BAR = 24, 4  # columns: at most, at least
-State = Literal["waiting", "loading", "working", "stopped"]
-
-
-@dataclass(slots=True)
-class _AgentProgress:
-    total: int
-    before: int  # answers that an earlier call made
-    counts: Counter[str]
-    state: State = "waiting"
-    began: float | None = None  # by the monotonic clock: loaded, or first new answer
-    ended: float | None = None
-    printed: int = -1  # answers at the last plain line
-
-    @property
-    def done(self) -> int:
-        return self.counts.total()
-
-    def update(self, counts: Counter[str], now: float) -> None:
-        self.counts = counts
-        if self.began is None and self.done > self.before:
-            self.began = now
-        if self.ended is None and self.done >= self.total:
-            self.ended = now
-
-    def report(self, now: float) -> str:
-        parts = [f"{self.done:,}/{self.total:,}"]
-        parts += [f"{self.counts[status]:,} {status}" for status in ("failed", "rejected") if self.counts[status]]
-        rate = 0.0
-        if self.began is not None:
-            rate = (self.done - self.before) / max((self.ended or now) - self.began, 0.25)
-        if rate:
-            parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
-        if self.done >= self.total:
-            parts.append("done")
-        elif rate and self.state == "working":
-            parts.append(f"{duration((self.total - self.done) / rate)} left")
-        else:
-            parts.append(self.state)
-        return ", ".join(parts)
+PERIOD = 600.0  # seconds that a rate is taken of
 
 
 class Progress:
@@ -68,53 +30,42 @@ class Progress:
     def __init__(
         self, counts: Callable[[], dict[str, Counter[str]]], totals: Mapping[str, int], *, quiet: bool = False
     ) -> None:
-        self._counts = counts
-        self._quiet = quiet
-        self._agents = {name: _AgentProgress(totals[name], done.total(), done) for name, done in counts().items()}
-        self._unnamed: list[str] = []  # what loads and no plain line has named
-        self._bars: Bars | None = None
+        self._counts, self._quiet = counts, quiet
+        self._bars = _bars(disable=quiet or not sys.stderr.isatty())
         self._tasks: dict[str, TaskID] = {}
-        self._waiting: TaskID | None = None
+        self._printed: dict[str, int] = {}  # answers at the last plain line
+        for name, done in counts().items():
+            self._printed[name] = done.total()
+            self._tasks[name] = self._bars.add_task(
+                name, start=False, total=totals[name], completed=done.total(), state="waiting", report=""
+            )
         self._pause = FIRST_LINE
         self._next_line = time.monotonic() + FIRST_LINE
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty() and not self._quiet:
-            self._bars = _bars()
-            for name, agent in self._agents.items():
-                self._tasks[name] = self._bars.add_task(name, total=agent.total, report="")
-            self._bars.start()
+        self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if self._bars is not None:
-            self.waits_for("")
-            # A summary takes the place of the bars, where it comes to this terminal.
-            self._bars.live.transient = kind is None and sys.stdout.isatty()
-            self.update()
-            self._bars.stop()
-            self._bars = None
+    def __exit__(self, *error: object) -> None:
+        self.update()
+        self._bars.stop()
 
-    def waits_for(self, reason: str) -> None:
-        """Show what all agents wait for; "" when it is over."""
-        if self._bars is None:
-            if reason and not self._quiet:
-                _print(reason)
-            return
-        if self._waiting is not None:
-            self._bars.remove_task(self._waiting)
-        self._waiting = self._bars.add_task(reason, total=None, report="") if reason else None
+    def tell(self, text: str) -> None:
+        """Say something in a line of its own, above the bars."""
+        if not self._quiet:
+            _print(text)
 
     def loading(self, name: str, members: str) -> None:
-        self._agents[name].state = "loading"
-        self._unnamed.append(members)
+        self._bars.update(self._tasks[name], state="loading")
+        if self._bars.disable:
+            self.tell(f"loading {members}")
 
     def answering(self, name: str) -> None:
-        agent = self._agents[name]
-        agent.state, agent.began = "working", agent.began or time.monotonic()
+        self._bars.update(self._tasks[name], state="working")
+        self._bars.start_task(self._tasks[name])
 
     def stopped(self, name: str, reason: str) -> None:
-        self._agents[name].state, self._agents[name].ended = "stopped", time.monotonic()
+        self._bars.update(self._tasks[name], state="stopped")
         _print(reason)
 
     async def run(self) -> None:
@@ -125,37 +76,38 @@ class Progress:
 
     def update(self) -> None:
         """Show how far each agent is by now."""
-        now = time.monotonic()
+        moved = []
         for name, counts in self._counts().items():
-            self._agents[name].update(counts, now)
-        if self._bars is not None:
-            for name, agent in self._agents.items():
-                self._bars.update(self._tasks[name], completed=agent.done, report=agent.report(now))
-            self._bars.refresh()
-        elif not self._quiet:
-            self._print_lines(now)
-
-    def _print_lines(self, now: float) -> None:
-        if self._unnamed:
-            _print(f"loading {', '.join(self._unnamed)}")
-            self._unnamed.clear()
-        if now < self._next_line:
+            task = self._bars.tasks[self._tasks[name]]
+            self._bars.update(task.id, completed=counts.total())
+            self._bars.update(task.id, report=_report(task, counts))
+            if task.completed != self._printed[name]:
+                moved.append(task)
+        self._bars.refresh()
+        if not self._bars.disable or self._quiet or time.monotonic() < self._next_line:
             return
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        self._next_line = now + self._pause
-        moved = {name: agent for name, agent in self._agents.items() if agent.done not in (agent.printed, agent.before)}
-        for agent in moved.values():
-            agent.printed = agent.done
+        self._next_line = time.monotonic() + self._pause
+        self._printed |= {task.description: int(task.completed) for task in moved}
         if moved:
-            _print("; ".join(f"{name}: {agent.report(now)}" for name, agent in moved.items()))
+            _print("; ".join(f"{task.description}: {task.fields['report']}" for task in moved))
 
 
-def _bars() -> Bars:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bars
-    from rich.table import Column
+def _report(task: Task, counts: Counter[str]) -> str:
+    parts = [f"{task.completed:,.0f}/{task.total:,.0f}"]
+    parts += [f"{counts[status]:,} {status}" for status in ("failed", "rejected") if counts[status]]
+    if rate := task.finished_speed or task.speed:
+        parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
+    if task.completed >= (task.total or 0):
+        parts.append("done")
+    elif task.time_remaining is not None and task.fields["state"] == "working":
+        parts.append(f"{duration(task.time_remaining)} left")
+    else:
+        parts.append(task.fields["state"])
+    return ", ".join(parts)
 
+
+def _bars(*, disable: bool) -> Bars:
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     console.width = min(console.width - CARET, WIDEST)
     name = Column(no_wrap=True, max_width=NAME, overflow="ellipsis")
@@ -167,6 +119,9 @@ def _bars() -> Bars:
         console=console,
         auto_refresh=False,
         expand=True,
+        disable=disable,
+        speed_estimate_period=PERIOD,
+        get_time=time.monotonic,
     )
 
 

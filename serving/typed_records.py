@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from pydantic import PrivateAttr, model_validator
 
-from agents.answers import BY_TASK, ColorAnswer, ConversationAnswer, ObjectAnswer, ScanpathAnswer
+from agents.answers import BY_TASK, ConversationAnswer, ObjectAnswer, ScanpathAnswer
 from agents.errors import AnswerError
 from agents.images import Image
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, as_dict, parse_row
@@ -28,7 +28,7 @@ IN_A_NOTEBOOK = 24  # records that a list of them shows
 WIDE = 160  # characters of an answer in a line of text
 PICTURE = 320  # pixels of a picture's longer side in a notebook
 LONGEST = 2_000  # characters of a text in a notebook
-FIRST, LAST = "#ffd400", "#ff3b30"  # of a scanpath's fixations; those between are white
+MARK = "#ffd400"  # of fixations and boxes
 
 
 class TypedRecord(Record):
@@ -46,6 +46,22 @@ class TypedRecord(Record):
     def shown(self) -> Stimulus | None:
         """The stimulus, where it is known."""
         return None if self._shown is None else self._shown()
+
+    def text(self) -> str:
+        """The answer for people, or why there is none: of a conversation a line for each message."""
+        match self.answer:
+            case None:
+                reason = "no answer" if self.error is None else f"{self.error.code}: {self.error.message}"
+                return f"{self.status}: {reason}"
+            case ObjectAnswer() as objects:
+                text = ", ".join(objects.labels)
+            case ScanpathAnswer() as path:
+                text = " ".join(f"{x:g},{y:g}" for x, y in path.fixations)
+            case ConversationAnswer() as talk:
+                text = "\n".join(f"{message.speaker}: {message.text}" for message in talk.messages)
+            case answer:  # its first field is a text
+                text = str(getattr(answer, next(iter(BY_TASK[self.task].model_fields))))
+        return text if self.status == "ok" else f"{text} ({self.status})"
 
     def __repr__(self) -> str:
         text = self.status if self.answer is None else repr(self.answer)
@@ -70,7 +86,12 @@ class Records(list[TypedRecord]):
         """One row per record, nested values typed. Raises UnavailableError without pyarrow."""
         from serving.export.tables import arrow_table
 
-        return arrow_table([(record.model_dump(mode="json", by_alias=True), _row(record.shown())) for record in self])
+        pairs = []
+        for record in self:
+            stimulus = record.shown()
+            row = {} if stimulus is None else as_dict(stimulus)
+            pairs.append((record.model_dump(mode="json", by_alias=True), row))
+        return arrow_table(pairs)
 
     def to_pandas(self) -> pandas.DataFrame:
         """As :meth:`to_arrow`, a pandas table."""
@@ -78,10 +99,6 @@ class Records(list[TypedRecord]):
 
     def _repr_html_(self) -> str:
         return records_html(self[:IN_A_NOTEBOOK], len(self))
-
-
-def _row(stimulus: Stimulus | None) -> dict[str, Any]:
-    return {} if stimulus is None else as_dict(stimulus)
 
 
 class OpenRun:
@@ -98,7 +115,9 @@ class OpenRun:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for name in [*self.folder.agents(), *self.folder.imports()]:
-            yield from (record for record in self.folder.latest(name) if self._is_chosen(record))
+            for record in self.folder.latest(name):
+                if all(record[key] == value for key, value in self._chosen.items()):
+                    yield record
 
     def __iter__(self) -> Iterator[TypedRecord]:
         for record in self._rows():
@@ -116,9 +135,6 @@ class OpenRun:
     def to_pandas(self) -> pandas.DataFrame:
         """As :meth:`to_arrow`, a pandas table."""
         return self.to_arrow().to_pandas()
-
-    def _is_chosen(self, record: dict[str, Any]) -> bool:
-        return all(record[key] == value for key, value in self._chosen.items())
 
     def _shown(self, record: dict[str, Any]) -> Stimulus | None:
         row = self.folder.stimulus_of(record)
@@ -146,44 +162,19 @@ def records_html(records: Sequence[TypedRecord], total: int | None = None) -> st
 def _card(record: TypedRecord) -> str:
     status = "" if record.status == "ok" else f" · {record.status}"
     head = f"<b>{_esc(record.agent)}</b> · {_esc(record.stimulus)}{status}"
+    stimulus = record.shown()
+    cue = f"{_esc(stimulus.cue)} → " if isinstance(stimulus, WordStimulus) else ""
+    is_path = isinstance(record.answer, ScanpathAnswer)
+    text = f"{len(record.answer.fixations)} fixations" if is_path else _esc(record.text()).replace("\n", "<br>")
     return (
-        f'<figure style="margin:0;max-width:{PICTURE}px;overflow-wrap:anywhere">{_picture(record)}'
-        f'<figcaption><small style="opacity:.7">{head}</small><br>{_answer_html(record)}</figcaption></figure>'
+        f'<figure style="margin:0;max-width:{PICTURE}px;overflow-wrap:anywhere">{_picture(record, stimulus)}'
+        f'<figcaption><small style="opacity:.7">{head}</small><br>{cue}{text}</figcaption></figure>'
     )
 
 
-def _answer_html(record: TypedRecord) -> str:
-    if record.error is not None and record.answer is None:
-        return f"<code>{_esc(record.error.code)}</code> {_esc(record.error.message)}"
-    match record.answer:
-        case ColorAnswer() as color:
-            swatches = [] if color.palette is None else [tuple(swatch.rgb) for swatch in color.palette]
-            return f"{_esc(color.color)}<br>{''.join(map(_swatch, swatches))}"
-        case ObjectAnswer() as objects:
-            return _esc(", ".join(objects.labels))
-        case ScanpathAnswer() as path:
-            return f"{len(path.fixations)} fixations"
-        case ConversationAnswer() as talk:
-            return "".join(
-                f"<p style='margin:2px 0'><b>{_esc(message.speaker)}</b> {_esc(message.text)}</p>"
-                for message in talk.messages
-            )
-        case None:
-            return ""
-        case answer:  # a text, which is the first field of the other answers
-            text = _esc(str(getattr(answer, next(iter(BY_TASK[record.task].model_fields)))))
-            stimulus = record.shown()
-            return f"{_esc(stimulus.cue)} → {text}" if isinstance(stimulus, WordStimulus) else text
-
-
-def _swatch(rgb: tuple[int, ...]) -> str:
-    return f'<span style="display:inline-block;width:22px;height:14px;background:rgb{rgb}"></span>'
-
-
-def _picture(record: TypedRecord) -> str:
+def _picture(record: TypedRecord, stimulus: Stimulus | None) -> str:
     from serving.web.report import thumbnail
 
-    stimulus = record.shown()
     image = None if isinstance(stimulus, ConversationStimulus) else getattr(stimulus, "image", None)
     if not isinstance(image, Image):
         return ""
@@ -195,41 +186,31 @@ def _picture(record: TypedRecord) -> str:
     width, height = across, down = header.width, header.height
     if isinstance(record.answer, ScanpathAnswer):  # drawn in its own frame, whatever the picture's size
         across, down = record.answer.frame
-    name = _esc(record.stimulus)
     scale = PICTURE / max(width, height)
     source = f"data:image/jpeg;base64,{base64.b64encode(small).decode()}"
     size = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {across} {down}" role="img" aria-label="{name}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {across} {down}" role="img">'
         f'<image href="{source}" width="{across}" height="{down}" preserveAspectRatio="none"/>'
         f"{_marks(record.answer, max(across, down) / PICTURE)}</svg>"
     )
 
 
 def _marks(answer: Any, unit: float) -> str:
-    if isinstance(answer, ScanpathAnswer):
-        points = answer.fixations
-        line = " ".join(f"{x:g},{y:g}" for x, y in points)
-        marks = f'<polyline points="{line}" fill="none" stroke="white" stroke-width="{2 * unit:g}" opacity=".8"/>'
-        for number, (x, y) in enumerate(points, start=1):
-            color = FIRST if number == 1 else LAST if number == len(points) else "white"
-            marks += f'<circle cx="{x:g}" cy="{y:g}" r="{8 * unit:g}" fill="{color}" stroke="black" opacity=".85"/>'
-            marks += _label(x, y + 3.5 * unit, str(number), unit, anchor="middle", fill="black")
-        return marks
+    """A path with numbered fixations, or labelled boxes."""
+    line = f'fill="none" stroke="{MARK}" stroke-width="{2 * unit:g}"'
+    text = f'font-size="{10 * unit:g}" font-family="sans-serif"'
     marks = ""
-    if isinstance(answer, ObjectAnswer):
+    if isinstance(answer, ScanpathAnswer):
+        marks = f'<polyline points="{" ".join(f"{x:g},{y:g}" for x, y in answer.fixations)}" {line}/>'
+        for number, (x, y) in enumerate(answer.fixations, start=1):
+            marks += f'<circle cx="{x:g}" cy="{y:g}" r="{8 * unit:g}" fill="{MARK}" stroke="black"/>'
+            marks += f'<text x="{x:g}" y="{y + 3.5 * unit:g}" {text} text-anchor="middle">{number}</text>'
+    elif isinstance(answer, ObjectAnswer):
         for label, (x, y, width, height) in zip(answer.labels, answer.boxes or (), strict=False):
-            place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
-            marks += f'<rect {place} fill="none" stroke="{FIRST}" stroke-width="{2 * unit:g}"/>'
-            marks += _label(x + 4 * unit, y + 12 * unit, label, unit, anchor="start", fill="black", halo=FIRST)
+            marks += f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" {line}/>'
+            marks += f'<text x="{x + 4 * unit:g}" y="{y + 12 * unit:g}" {text} fill="{MARK}">{_esc(label)}</text>'
     return marks
-
-
-def _label(x: float, y: float, text: str, unit: float, *, anchor: str, fill: str, halo: str = "none") -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{10 * unit:g}" font-family="sans-serif" text-anchor="{anchor}" '
-        f'fill="{fill}" stroke="{halo}" stroke-width="{3 * unit:g}" paint-order="stroke">{_esc(text)}</text>'
-    )
 
 
 def _esc(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Paths, Pixel, Plan
@@ -23,8 +23,6 @@ P = TypeVar("P", bound=scanpath.PathSettings)
 
 
 class _Drawn(Agent[P]):
-    """Base of the baselines; a subclass says how a place is drawn."""
-
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     memory = 256 * MIB
     selection: ClassVar[str]
@@ -61,16 +59,11 @@ class RandomAgent(_Drawn["RandomAgent.Settings"]):
 
 
 class CenterAgent(_Drawn["CenterAgent.Settings"]):
-    """A Gaussian about the centre, cut off at the frame's edge.
-
-    Its default width and shape are those that Clarke and Tatler 2014 (Vision Research 102) report for people over many
-    sets of images.
-    """
+    """A Gaussian about the centre, cut off at the frame's edge, by default as wide as Clarke and Tatler 2014 (Vision
+    Research 102) report for people over many sets of images."""
 
     class Settings(scanpath.PathSettings):
         """The Gaussian, and how far a scanpath goes."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         variance: Annotated[float, Field(gt=0, le=100)] = 0.23
         """Horizontal variance; the unit of length is half the frame's width."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.contract import GIB, Draw, Reply
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import AnswerError
 from agents.loading import use_full_float32
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 from agents.stimuli import AttentionStimulus, Stimulus, Task
@@ -38,15 +38,12 @@ Prepared = tuple["torch.Tensor", Plan, dict[str, Any]]
 class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
     """Kümmerer, Bethge and Wallis 2022 (Journal of Vision 22(5):7), by its authors' package.
 
-    The model was trained with 35 pixels per degree. A stimulus with ``pixels_per_degree`` is resized to that; for any
-    other they are assumed to be such that the longer side has 1024 pixels, which ``raw`` says. In search the target
-    plays no part until it is found.
+    The model was trained with 35 pixels per degree. A stimulus with ``pixels_per_degree`` is resized to that; of any
+    other the longer side is brought to 1024 pixels, which ``raw`` says. In search the target plays no part.
     """
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How fixations are chosen from the densities, and which weights."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         choice: Literal["argmax", "sample"] = "argmax"
         """The density's maximum with inhibition of return, or a draw from the density, where nothing is inhibited."""
@@ -58,6 +55,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     extra = "attention"
     packages = ("torch", "cv2")
+    reports = ("torchvision", "torch")
     licence = "no licence given"
     memory = 4 * GIB
     device_memory = 6 * GIB
@@ -110,8 +108,6 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         self._bias = None if bias is None or not bias.is_file() else deepgaze.read_bias(bias)
 
     def load(self, device: str) -> None:
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
         import torch
 
         from agents.attention.models import deepgaze
@@ -194,8 +190,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
     def provenance(self) -> dict[str, Any]:
         from importlib import metadata
 
-        packages = ("deepgaze_pytorch", "torchvision", "torch")
-        return {**super().provenance(), **{name: metadata.version(name) for name in packages}}
+        return {**super().provenance(), "deepgaze_pytorch": metadata.version("deepgaze_pytorch")}
 
     def close(self) -> None:
         self.__dict__.pop("model", None)

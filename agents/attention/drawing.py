@@ -25,22 +25,17 @@ if TYPE_CHECKING:
 
 SHOWN = 15
 RING_RADIUS = 35  # pixels of a frame 1280 wide
-YELLOW = (255, 255, 0)
+YELLOW, YELLOW_INDEX = (255, 255, 0), 255  # in the palette of a frame, where no pixel of the picture has it
 TARGET_MS, FIXATION_MS, GAP_MS = 1000, 300, 1000
 
 
 def judges_clip(
-    image: Pixels,
-    fixations: Points,
-    *,
-    target: Pixels | None = None,
-    max_side: int | None = None,
+    image: Pixels, fixations: Points, *, target: Pixels | None = None, max_side: int | None = None
 ) -> bytes:
     """The judges' clip as a GIF. Raises ValueError where there is no fixation to show.
 
-    ``target`` is the target image (search). ``max_side`` limits the longer side.
-    Colours are those of a palette fitted to the image, with an entry kept for the ring's pure yellow. Where two
-    fixations in a row look the same, the file has a single frame for both, with both their times.
+    ``target`` is the target image (search). ``max_side`` limits the longer side. Where two fixations in a row look the
+    same, the file has a single frame for both, with both their times.
     """
     from PIL import Image as PILImage
     from PIL import ImageDraw
@@ -48,23 +43,19 @@ def judges_clip(
     picture, points = _scaled(image, fixations[:SHOWN], max_side)
     if not points:
         raise ValueError("a clip needs at least one fixation")
-    plain, yellow = _with_yellow(picture)
+    plain = _with_yellow(picture)
     radius = max(2.0, RING_RADIUS * picture.width / 1280)
-    frames: list[PILImage.Image] = []
-    times: list[int] = []
-    if target is not None:
-        frames.append(_with_yellow(_centred(PILImage.fromarray(target), picture.size))[0])
-        times.append(TARGET_MS)
+    frames = [] if target is None else [_with_yellow(_centred(PILImage.fromarray(target), picture.size))]
+    times = [TARGET_MS] * len(frames) + [FIXATION_MS] * len(points) + [GAP_MS]
     for x, y in points:
         frame = plain.copy()
-        if _visible(picture, x, y, radius):
-            box = (x - radius, y - radius, x + radius, y + radius)
-            ImageDraw.Draw(frame).ellipse(box, outline=yellow, width=max(2, round(radius / 5)))
+        box = (x - radius, y - radius, x + radius, y + radius)
+        ImageDraw.Draw(frame).ellipse(box, outline=YELLOW_INDEX, width=max(2, round(radius / 5)))
         frames.append(frame)
-        times.append(FIXATION_MS)
-    frames.append(plain)
-    times.append(GAP_MS)
-    return _gif(frames, times)
+    stream = io.BytesIO()
+    rest = [*frames[1:], plain]
+    frames[0].save(stream, "GIF", save_all=True, append_images=rest, duration=times, loop=0, optimize=False)
+    return stream.getvalue()
 
 
 def _scaled(image: Pixels, fixations: Points, max_side: int | None) -> tuple[PILImage.Image, list[tuple[float, float]]]:
@@ -80,10 +71,6 @@ def _scaled(image: Pixels, fixations: Points, max_side: int | None) -> tuple[PIL
     return picture, [((point[0] + 0.5) * across - 0.5, (point[1] + 0.5) * down - 0.5) for point in fixations]
 
 
-def _visible(picture: PILImage.Image, x: float, y: float, radius: float) -> bool:
-    return -radius <= x <= picture.width + radius and -radius <= y <= picture.height + radius
-
-
 def _centred(picture: PILImage.Image, size: tuple[int, int]) -> PILImage.Image:
     """A picture in the middle of a grey frame, made smaller if it does not fit, never larger."""
     from PIL import Image as PILImage
@@ -95,17 +82,11 @@ def _centred(picture: PILImage.Image, size: tuple[int, int]) -> PILImage.Image:
     return frame
 
 
-def _with_yellow(picture: PILImage.Image) -> tuple[PILImage.Image, int]:
-    """The picture with a palette of its own, and the index in it that is pure yellow and no pixel has."""
+def _with_yellow(picture: PILImage.Image) -> PILImage.Image:
+    """The picture with a palette of its own, whose last entry is pure yellow."""
     from PIL import Image as PILImage
 
-    reduced = picture.convert("RGB").quantize(255, PILImage.Quantize.MEDIANCUT)
-    colours = (reduced.getpalette() or [])[: 3 * 255]
-    reduced.putpalette([*colours, *[0] * (3 * 255 - len(colours)), *YELLOW])
-    return reduced, 255
-
-
-def _gif(frames: list[PILImage.Image], times: list[int]) -> bytes:
-    stream = io.BytesIO()
-    frames[0].save(stream, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False)
-    return stream.getvalue()
+    reduced = picture.convert("RGB").quantize(YELLOW_INDEX, PILImage.Quantize.MEDIANCUT)
+    colours = (reduced.getpalette() or [])[: 3 * YELLOW_INDEX]
+    reduced.putpalette([*colours, *[0] * (3 * YELLOW_INDEX - len(colours)), *YELLOW])
+    return reduced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents.attention import scanpath
 from agents.attention.models.eccentric_pooling import Pooling
@@ -33,17 +33,13 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
     """EccNet; see :mod:`agents.attention.models.eccnet`. The map is made anew for every fixation.
 
     The image is resized so that its longer side has ``long_side`` pixels and the shorter one as many as its aspect
-    gives, rounded up to a multiple of 32: 1280 x 1024 becomes 896 x 736, as in the authors' program. Each map cell
-    stands for 16 x 16 of these pixels, and each pixel for the frame's pixel at its middle. A fixation is the first of
-    the pixels that have the highest value, that are seen (at most ``radius`` away) and that are not inhibited.
-    Inhibition and the test for the target are those of :mod:`agents.attention.scanpath`, in pixels of the frame, or
-    by the authors' own window in pixels of the resized image (``window_resized = 64``).
+    gives, rounded up to a multiple of 32: 1280 x 1024 becomes 896 x 736, as in the authors' program. A fixation is the
+    first of the pixels that have the highest value, are seen (at most ``radius`` away) and are not inhibited, by
+    windows in pixels of the frame, or by the authors' own in pixels of the resized image (``window_resized = 64``).
     """
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the image is shown, how vision fades, and how maps are turned into fixations."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         preprocessing: Preprocessing = "imagenet"
         """What the weights were trained with: torchvision's are "imagenet", those of the authors' program "caffe"."""
@@ -88,8 +84,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
 
     modes: ClassVar[tuple[Mode, ...]] = ("search",)
-    # Measured on CPU, in MiB: 1662 on a frame of 1280 x 1024; to prepare a photograph of 24 million pixels beside it
-    # adds about 220. The device's share is reckoned from that.
+    # Measured on CPU, in MiB: 1662 on a frame of 1280 x 1024, and 220 while a photograph is prepared beside it.
     memory = 2048 * MIB
     device_memory = 4096 * MIB
     batch_size = 1  # a view is work enough for a device, and paths differ in length

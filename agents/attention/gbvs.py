@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -27,10 +27,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     """Harel, Koch and Perona 2006, with the settings of their program; see ``models.graph_saliency``.
 
     What the paper leaves open is ours in ``gbvs`` and the program's in ``gbvs-harel``; whether the grey pictures of the
-    Turing-like tests were files of one channel is not known.
-
-    The map knows nothing of a target: in search it is the same as in free viewing, and only the path ends when the
-    target is found.
+    Turing-like tests were files of one channel is not known. The map knows nothing of a target.
     """
 
     class Settings(scanpath.ScanSettings):
@@ -47,7 +44,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     extra = "attention"
-    packages = ("torch",)
+    packages = reports = ("torch",)
     # Measured on CPU, in MiB: 888 with 16 images of 1280 x 1024, 1949 with 8 photographs of 24 million pixels.
     memory = 2048 * MIB
     device_memory = 1536 * MIB
@@ -84,8 +81,3 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
         alike = [(*pixels.shape, int(without)) for pixels, _, without in batch]
         with torch.inference_mode():
             return [scanpath.reply(path) for path in scanpath.paths_by_size(alike, walk, PIXELS_AT_ONCE)]
-
-    def provenance(self) -> dict[str, Any]:
-        import torch
-
-        return {"torch": torch.__version__}

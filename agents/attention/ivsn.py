@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
@@ -26,20 +26,15 @@ Prepared = tuple["Search", "torch.Tensor | None", Plan]
 
 
 class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
-    """Invariant visual search (Zhang et al. 2018); how its maps are made stands in ``models.similarity``.
+    """Invariant visual search (Zhang et al. 2018), in search alone; see ``models.similarity``.
 
-    The search image is taken before the pool up to which features are compared, and so is the target in ``whole``,
-    where only pool5 is published. Of IVSN-Layer the paper does not say which early layer it has: the authors' program
-    lists sizes for pool1 to pool4, and pool2 is our choice.
-
-    It answers search alone. The weights are torchvision's in both variants, which is the authors' choice in ``whole``;
-    ``tiled`` had those of Caffe's VGG16, trained on the same images: for a file of these set ``preprocessing`` too.
+    Of IVSN-Layer the paper does not say which early layer it has: the authors' program lists sizes for pool1 to pool4,
+    and pool2 is our choice. The weights are torchvision's, which is the authors' choice in ``whole``; ``tiled`` had
+    those of Caffe's VGG16, trained on the same images: for a file of these set ``preprocessing`` too.
     """
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the map is made, and how it is turned into fixations."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         variant: Literal["tiled", "whole"] = "tiled"
         """The search image in tiles of 224 pixels as in the paper, or whole as in the authors' later program."""
@@ -57,8 +52,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         """Side in pixels to which whole brings the search image; tiled takes it as it is."""
 
     modes: ClassVar[tuple[Mode, ...]] = ("search",)
-    # Measured on CPU, in MiB: 1222 (one thread) and 1230 (two) with 8 images of 1280 x 1024; 1279 with one photograph
-    # of 24 million pixels and target_layer pool2; and about 100 more since tiles are floats. On a GPU nothing was.
+    # Measured on CPU, in MiB: 1330 with 8 images of 1280 x 1024, 1380 with one of 24 million pixels and pool2.
     memory = 1536 * MIB
 
     def open(self) -> None:

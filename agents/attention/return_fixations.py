@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
@@ -37,8 +37,6 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
     class Settings(scanpath.PathSettings, WeightsFileSettings):
         """How the maps are made, the three terms of the score, and how fixations are remembered."""
 
-        model_config = ConfigDict(use_attribute_docstrings=True)
-
         parameters: Literal["auto", "natural", "waldo", "array"] = "auto"
         """Which spread and floor, and prior of search; auto: by the data set in search, natural in free viewing."""
         spread: Positive | None = None
@@ -63,9 +61,6 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         """Width of the saliency map's edge that is set to 0, in pixels of a frame of 1280 x 1024."""
         variant: Literal["tiled", "whole"] = "tiled"
         """How the similarity map of search is made, as in ivsn: the image in tiles of 224 pixels, or whole."""
-
-    # The base class' memory holds. Measured on CPU, in MiB: 1566 with eight pictures of 1280 x 1024 and 1519 with two
-    # of 24 million pixels; in search 1198 with eight of 1280 x 1024, 1286 with one of 24 million pixels.
 
     def open(self) -> None:
         from agents.attention.models import return_fixations

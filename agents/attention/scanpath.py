@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from agents.answers import ScanpathAnswer
 from agents.attention.models.fixations import Box, Pixel, Plan
@@ -32,13 +32,8 @@ Fixations = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class PathSettings(Settings):
-    """How far a scanpath goes: the settings of every attention agent.
-
-    A stimulus' own ``window`` and ``max_fixations`` come before all of these. A stimulus belongs to Waldo when its
-    ``dataset`` (or, without it, its ``source``) contains that word.
-    """
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    """How far a scanpath goes. A stimulus' own ``window`` and ``max_fixations`` come first. It belongs to Waldo when
+    its ``dataset`` (or, without it, its ``source``) contains that word."""
 
     window: Annotated[float, Field(gt=0, le=100_000)] = 200.0
     """Side of the window around a fixation, in pixels of a frame 1280 wide; it is scaled with the frame's width."""
@@ -69,18 +64,13 @@ class PathSettings(Settings):
 class ScanSettings(PathSettings):
     """The settings of every agent that takes the maximum of a map with inhibition of return."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     inhibition: Literal["square"] = "square"
     """A fixated place is kept from being chosen again by a hard square window, as in the papers."""
 
 
 def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> Plan:
-    """What ``stimulus`` asks for on a frame of (width, height).
-
-    Raises AnswerError ``bad_target`` where the target's box or mask has no pixel in the frame or the mask has another
-    size, ImageError where the mask cannot be decoded.
-    """
+    """What ``stimulus`` asks for on a frame of (width, height). Raises ImageError, and AnswerError ``bad_target`` where
+    the target's box or mask has no pixel in the frame or the mask has another size."""
     waldo = "waldo" in (stimulus.dataset or stimulus.source or "").lower()
     window = stimulus.window or settings.window_pixels
     if window is None:
@@ -138,24 +128,19 @@ def paths_by_size(
     walk: Callable[[list[int]], Sequence[DevicePaths]],
     pixels_at_once: int | None = None,
 ) -> list[ScanpathAnswer | AnswerError]:
-    """The path of each item of a batch: ``walk`` goes together, and in order, with the items, by index, of a size.
-
-    They come in portions of about ``pixels_at_once`` pixels, or of an item; None: all together. The host hears of all
-    paths in the end.
-    """
+    """The path of each item of a batch: ``walk`` goes together with items of a size, by index, in portions of about
+    ``pixels_at_once`` pixels, or of an item; None: all together."""
     from agents.attention.models.inhibition import hear
 
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, size in enumerate(sizes):
         groups.setdefault(size, []).append(index)
-    order: list[int] = []
     walked: list[DevicePaths] = []
     for size, indices in groups.items():
         portion = len(indices) if pixels_at_once is None else max(1, pixels_at_once // (size[0] * size[1]))
         for start in range(0, len(indices), portion):
-            chosen = indices[start : start + portion]
-            order += chosen
-            walked += walk(chosen)
+            walked += walk(indices[start : start + portion])
     hear(walked)
+    order = [index for indices in groups.values() for index in indices]
     by_index = dict(zip(order, (path for paths in walked for path in paths.results()), strict=True))
     return [by_index[index] for index in range(len(sizes))]

@@ -43,17 +43,13 @@ def read_scanpaths(file: Path) -> list[Scanpath]:
 
 @lru_cache(maxsize=8)
 def read_lengths(path: Path) -> tuple[int, ...]:
-    """How many fixations each scanpath of a file has: those of :func:`read_scanpaths`, COCO-Search18's list, a list of
-    grid cells ({"scanpaths": [{"grid64": [...]}]}), or, in a file that is not called .json or .jsonl, one number a
-    line. Raises UnavailableError."""
-    content = None
+    """How many fixations each scanpath of a file has: those of :func:`read_scanpaths`, COCO-Search18's list, or, in a
+    file that is not called .json or .jsonl, one number a line. Raises UnavailableError."""
     try:
         if path.suffix not in (".json", ".jsonl"):
             lengths = [int(line) for line in path.read_text(encoding="utf-8").split()]
         elif path.suffix == ".json" and isinstance(content := json.loads(path.read_text(encoding="utf-8")), list):
             lengths = [len(entry["X"]) for entry in content]
-        elif content is not None and "scanpaths" in content:
-            lengths = [len(entry["grid64"]) for entry in content["scanpaths"]]
         else:
             lengths = [len(scanpath.fixations) for scanpath in read_scanpaths(path)]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from agents import checkpoints
 from agents.contract import MIB
-from agents.errors import UnavailableError
 from agents.loading import use_full_float32
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
 from agents.stimuli import Task
@@ -17,21 +16,16 @@ if TYPE_CHECKING:
     from torch import nn
 
 FILE = "vgg16-397923af.pth"  # torchvision's IMAGENET1K_V1, named without importing it
-
-
 V = TypeVar("V", bound=WeightsFileSettings)
 
 
 class VGGAgent(WeightsFileAgent[V]):
-    """``features`` is torchvision's ``vgg16().features`` on ``device``, in evaluation mode and fp32.
-
-    The classifier in the file is left out.
-    """
+    """``features`` is torchvision's ``vgg16().features`` on ``device``, in evaluation mode and fp32."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     licence = "BSD-3-Clause"
     extra = "attention"
-    packages = ("torch", "torchvision")
+    packages = reports = ("torch", "torchvision")
     memory = 2048 * MIB
     device_memory = 4096 * MIB
     batch_size = 8
@@ -50,22 +44,14 @@ class VGGAgent(WeightsFileAgent[V]):
 
         from agents.attention.models.vgg import memory_format
 
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
         with torch.device("meta"):
             features = vgg16(weights=None).features
         features.to_empty(device="cpu")
-        self.give_weights(features, _read, ("classifier.",))
+        self.give_weights(features, _read, ("classifier.",))  # which is left out
         self.device = torch.device(device)
         use_full_float32(self.device.type)
         features = features.eval().requires_grad_(False)
         self.features = features.to(self.device, memory_format=memory_format(self.device))
-
-    def provenance(self) -> dict[str, Any]:
-        import torch
-        import torchvision
-
-        return {**super().provenance(), "torchvision": torchvision.__version__, "torch": torch.__version__}
 
     def close(self) -> None:
         self.__dict__.pop("features", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.contract import GIB, Draw, Reply, Settings, Verdict
 from agents.language import person, prompts, pseudo_dialogue
@@ -31,8 +31,6 @@ TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 
 class SentSettings(Settings):
     """What becomes of a message before it is sent, and the temperature of words."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     word_temperature: float = Field(1.0, ge=0, le=2)
     """The temperature of words; the papers' program sends none, and servers then take 1."""
@@ -65,11 +63,7 @@ class ChatPromptSettings(PersonSettings, SentSettings, PromptedSettings):
     parts: prompts.Parts | None = None
     """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
     min_words: int = Field(5, ge=0, le=1000)
-    """A message of fewer words, after it is cut, is drawn again while attempts are left."""
-
-    def counts_before_cut(self) -> bool:
-        """Whether the words are those before a message is cut."""
-        return False
+    """A message of fewer words, once it is cut, is drawn again while attempts are left; by fallback whole, before."""
 
 
 C = TypeVar("C", bound=ChatPromptSettings)
@@ -96,7 +90,7 @@ class BaseChatAgent(TextAgent[C]):
 
     def _fixed_reply(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
         settings = self.settings
-        is_turn = settings.person is None and pseudo_dialogue.options(draw) is None
+        is_turn = settings.person is None and "pseudo" not in draw.options
         return prompts.llama_greeting(stimulus, draw) if is_turn and settings.program == "llama-3.3" else None
 
     def _earlier(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
@@ -128,8 +122,7 @@ class BaseChatAgent(TextAgent[C]):
         # Llama's program cuts from message 3 on.
         is_whole = settings.program == "llama-3.3" and len(stimulus.history) == 1
         truncation = None if is_whole else settings.truncation
-        names = prompts.chat_names(stimulus, draw, settings.program)
-        text = spoken(stimulus, text, *names, *prompts.acted_names(settings.program, settings.parts))
+        text = spoken(stimulus, text, *prompts.chat_names(stimulus, draw, settings.program, settings.parts))
         return sent_message(stimulus, text, draw, truncation, self._lengths, settings.lower_case)
 
     def _cuts(self, stimulus: ConversationStimulus) -> bool:
@@ -139,7 +132,8 @@ class BaseChatAgent(TextAgent[C]):
     def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         settings = self.settings
         least = settings.min_words if settings.person is None else 1
-        return too_short(stimulus, reply, least, settings.attempts, before_cut=settings.counts_before_cut())
+        is_kept_whole = settings.truncation is not None and settings.truncation.fallback == "whole"
+        return too_short(stimulus, reply, least, settings.attempts, before_cut=is_kept_whole)
 
 
 class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Settings"]):
@@ -154,14 +148,8 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
         """The temperature that it rises to, in equal steps."""
         rises_with: Literal["attempt", "turn"] = "attempt"
         """What the temperature rises with: the attempts at a message, or the conversation's messages from the third."""
-        frequency_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token for each time that the message has it."""
-        presence_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token that the message has."""
         max_tokens: int = Field(80, ge=1, le=4096)
         """The most tokens of a message."""
-        min_words: int = Field(5, ge=0, le=1000)
-        """A message of fewer words is drawn again while attempts are left; by fallback whole, before it is cut."""
 
         def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             share = draw.attempt / max(self.attempts - 1, 1)
@@ -173,9 +161,6 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
 
         def dialogue_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             return self.sampling(self.temperature, self.max_tokens)
-
-        def counts_before_cut(self) -> bool:
-            return self.truncation is not None and self.truncation.fallback == "whole"
 
     memory = 36 * GIB  # 8 thousand million weights in fp32
     device_memory = 24 * GIB
@@ -242,10 +227,6 @@ class CompletionAgent(BaseCompletionAgent["CompletionAgent.Settings"], LocalAgen
         """Divides the logits of the first three attempts; 0 takes the likeliest token."""
         retry_temperature: float = Field(1.0, ge=0, le=2)
         """The same from the fourth attempt on, as in the authors' program."""
-        frequency_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token for each time that the message has it."""
-        presence_penalty: float = Field(2.0, ge=-2, le=2)
-        """Taken from the logit of a token that the message has."""
 
         def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
             return self.sampling(self._temperature(draw), self.max_tokens)

@@ -6,13 +6,13 @@ The program asks again without end where a reply has fewer than two words; here 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-from agents.contract import NO_ANSWER, Address
+from agents.contract import Address
 from agents.language import prompts
-from agents.language.engines.clients import ClientSettings, ServerEngine, ServerReply, ServerText
+from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
 from agents.language.engines.text_request import Finish, TextRequest
 from agents.language.openai_chat import ChatServerAgent, ChatServerSettings
 from agents.language.sent_messages import TruncationSettings
@@ -29,7 +29,7 @@ class AnthropicSettings(ClientSettings):
 
     base_url: Address = "https://api.anthropic.com"
     """The server's address, without a version."""
-    key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)] = "ANTHROPIC_API_KEY"
+    key_variable: KeyVariable = "ANTHROPIC_API_KEY"
     """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
     send_temperature: bool = True
     """Whether temperatures are sent; models from Claude Opus 4.7 and Sonnet 5 on refuse them."""
@@ -88,12 +88,6 @@ class ClaudeSettings(AnthropicSettings, ChatServerSettings):
 
     program: prompts.Program = "claude"
     """The program of the papers in whose words and form it is prompted."""
-    turn_temperature: float = Field(0.6, ge=0, le=1)
-    """The temperature of the first attempt at a message."""
-    turn_hottest: float = Field(1.0, ge=0, le=1)
-    """The temperature of the last attempt; it rises in equal steps."""
-    word_temperature: float = Field(1.0, ge=0, le=1)
-    """The temperature of words."""
     truncation: TruncationSettings | None = TruncationSettings(least=7)
     """How a message is cut to a drawn length; none: it is not."""
 

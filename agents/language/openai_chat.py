@@ -45,7 +45,7 @@ class ServerAgent(ServerModel[V], EngineAgent[V]):
         """Between machines servers are sent the stops of the papers' programs."""
         if not isinstance(stimulus, ConversationStimulus) or stimulus.type != "MM":
             return request
-        return replace(request, sampling=replace(request.sampling, sends_label=True))
+        return replace(request, sampling=replace(request.sampling, label=""))
 
 
 class TurnSettings(ClientSettings):

@@ -99,59 +99,42 @@ MARKS = ".!?\u2026"
 PUNCTUATION = ".,;:!?\u2026-\u2013\u2014()\"'\u201c\u201d\u2018\u2019/"
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How somebody writes, in numbers; None where there is nothing to count.
-
-    Words are separated by spaces, letters are all characters. ``ends_with_mark`` and ``begins_with_capital`` are shares
-    of the messages, ``punctuation`` and ``emoji`` counts per message, ``capitals`` the share of capital letters.
-    ``burstiness`` is B = (sd - mean) / (sd + mean) of the seconds between the speaker's messages (Goh and Barabasi
-    2008): -1 is regular, 0 as by chance, 1 in bursts. ``gap_s`` is the median of seconds between a turn's messages.
-    """
-
-    messages: int
-    turns: int
-    words_mean: float | None
-    words_median: float | None
-    letters_mean: float | None
-    letters_median: float | None
-    punctuation: float | None
-    ends_with_mark: float | None
-    begins_with_capital: float | None
-    capitals: float | None
-    emoji: float | None
-    messages_per_turn: float | None
-    burstiness: float | None
-    gap_s: float | None
+Style = dict[str, float | None]
 
 
 def measure(messages: Sequence[HistoryMessage], speaker: Speaker = "person") -> Style:
-    """How ``speaker`` writes in ``messages``."""
+    """How ``speaker`` writes in ``messages``, in numbers by name; None where there is nothing to count.
+
+    Words are separated by spaces, letters are all characters. ``ends_with_mark`` and ``begins_with_capital`` are shares
+    of the messages, ``punctuation`` and ``emoji`` counts per message, ``capitals`` the share of capital letters.
+    ``gap_s`` is the median of seconds between a turn's messages.
+    """
     own_turns = [turn for turn in turns(messages) if turn[0].speaker == speaker]
     own = [message for turn in own_turns for message in turn]
     texts = [message.text for message in own]
     words, letters = [len(text.split()) for text in texts], [len(text) for text in texts]
     cased = [[letter for letter in text if letter.lower() != letter.upper()] for text in texts]
-    return Style(
-        messages=len(own),
-        turns=len(own_turns),
-        words_mean=_mean(words),
-        words_median=_median(words),
-        letters_mean=_mean(letters),
-        letters_median=_median(letters),
-        punctuation=_mean([sum(letter in PUNCTUATION for letter in text) for text in texts]),
-        ends_with_mark=_mean([text.rstrip()[-1:] in MARKS for text in texts]),
-        begins_with_capital=_mean([of_text[0].isupper() for of_text in cased if of_text]),
-        capitals=_mean([letter.isupper() for of_text in cased for letter in of_text]),
-        emoji=_mean([len(EMOJI.findall(text)) for text in texts]),
-        messages_per_turn=len(own) / len(own_turns) if own_turns else None,
-        burstiness=burstiness(_gaps(own)),
-        gap_s=_median([gap for turn in own_turns for gap in _gaps(turn)]),
-    )
+    return {
+        "messages": len(own),
+        "turns": len(own_turns),
+        "words_mean": _mean(words),
+        "words_median": _median(words),
+        "letters_mean": _mean(letters),
+        "letters_median": _median(letters),
+        "punctuation": _mean([sum(letter in PUNCTUATION for letter in text) for text in texts]),
+        "ends_with_mark": _mean([text.rstrip()[-1:] in MARKS for text in texts]),
+        "begins_with_capital": _mean([of_text[0].isupper() for of_text in cased if of_text]),
+        "capitals": _mean([letter.isupper() for of_text in cased for letter in of_text]),
+        "emoji": _mean([len(EMOJI.findall(text)) for text in texts]),
+        "messages_per_turn": len(own) / len(own_turns) if own_turns else None,
+        "burstiness": burstiness(_gaps(own)),
+        "gap_s": _median([gap for turn in own_turns for gap in _gaps(turn)]),
+    }
 
 
 def burstiness(gaps: Sequence[float]) -> float | None:
-    """B of times between events; None of fewer than two, and where all are 0."""
+    """B = (sd - mean) / (sd + mean) of times between events (Goh and Barabasi 2008): -1 is regular, 0 by chance, 1 in
+    bursts; None of fewer than two, and where all are 0."""
     if len(gaps) < 2:
         return None
     mean, spread = statistics.fmean(gaps), statistics.pstdev(gaps)
@@ -181,8 +164,6 @@ def _median(numbers: Sequence[float]) -> float | None:
 
 class PersonSettings(Settings):
     """Whose chat history an agent writes from."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     person: Path | None = None
     """The chat history of the person as whom it writes; `turinglike history` makes it of a messenger's export."""
@@ -225,17 +206,15 @@ class Person:
     def character(self, stimulus: ConversationStimulus, draw: Draw) -> str:
         """Who the model is, and how the person writes."""
         name, _ = prompts.speakers(stimulus, draw.options)
-        style = self.style
         sentences = [
-            instructions(stimulus, draw),
-            f"{name}'s messages have {style.words_mean:.1f} words in the mean, {style.words_median:g} in the median.",
-            f"{name} sends {style.messages_per_turn:.1f} messages in a row in the mean.",
-            f"{style.ends_with_mark:.0%} of them end with a full stop or another mark.",
-            f"{style.emoji:.2f} emoji stand in a message.",
+            "{name}'s messages have {words_mean:.1f} words in the mean, {words_median:g} in the median.",
+            "{name} sends {messages_per_turn:.1f} messages in a row in the mean.",
+            "{ends_with_mark:.0%} of them end with a full stop or another mark.",
+            "{emoji:.2f} emoji stand in a message.",
         ]
-        if style.begins_with_capital is not None:
-            sentences.insert(4, f"{style.begins_with_capital:.0%} begin with a capital letter.")
-        return " ".join(sentences)
+        if self.style["begins_with_capital"] is not None:
+            sentences.insert(3, "{begins_with_capital:.0%} begin with a capital letter.")
+        return " ".join([instructions(stimulus, draw), " ".join(sentences).format(name=name, **self.style)])
 
     def request(
         self, stimulus: ConversationStimulus, draw: Draw, earlier: Sequence[Utterance], sampling: Sampling

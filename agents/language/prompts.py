@@ -150,23 +150,7 @@ def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     return TextRequest(word_examples(stimulus), sampling=replace(sampling, stops=("Cue:",)))
 
 
-# models of dialogues
-
-
-def dialogue_request(
-    stimulus: ConversationStimulus,
-    draw: Draw,
-    history: Sequence[Utterance],
-    sampling: Sampling,
-    greetings: Sequence[str],
-) -> TextRequest:
-    """The next message after ``history``, before which the other greets with a choice of ``greetings``."""
-    name, _ = speakers(stimulus, draw.options)
-    greeting = None
-    if len(history) == len(stimulus.history):
-        chosen = drawn(stimulus, draw.sample, "greeting").choice(greetings)
-        greeting = " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
-    return TextRequest(messages=tuple(chat(stimulus, name, history, greeting)), sampling=sampling)
+# chat models
 
 
 def chat(
@@ -182,9 +166,6 @@ def chat(
     if greeting is not None and (not messages or messages[0].role == "assistant"):
         messages.insert(0, ChatMessage("user", greeting))
     return messages
-
-
-# chat models
 
 
 def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
@@ -208,16 +189,11 @@ def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Progr
     return (f"{system}\n{_TEXTS['burst']}" if stimulus.mode == "burst" else system), begins
 
 
-def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Parts:
-    """What the program calls the next speaker, and the other."""
+def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> list[str]:
+    """What the program calls the next speaker, and the other, and as whom it asks the model to act."""
     names = _names(stimulus, draw, program)
     side = _side(speakers(stimulus, draw.options)[0], stimulus)
-    return names[side], names[1 - side]
-
-
-def acted_names(program: Program, parts: Parts | None) -> list[str]:
-    """The names of those as whom the program asks the model to act."""
-    return re.findall(r"\bact as (\w+)", "\n".join(parts or PARTS[program]))
+    return [names[side], names[1 - side], *re.findall(r"\bact as (\w+)", "\n".join(parts or PARTS[program]))]
 
 
 def llama_greeting(stimulus: Stimulus, draw: Draw) -> Reply | None:

@@ -8,9 +8,9 @@ topics, a line each, or ``{"topic": t, "left": m}`` for the next m turns about t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from agents.contract import Draw
 from agents.language import prompts
@@ -23,11 +23,6 @@ MOST_TOKENS = 4096  # of a reply, as some servers allow no more; what lacks then
 LONGEST_TOPIC = 200  # characters
 _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
 _AROUND = " \t*_`\"'\u201c\u201d"
-
-
-def options(draw: Draw) -> Mapping[str, Any] | None:
-    """The part of a pseudo-dialogue that the draw asks for, if it does."""
-    return draw.options.get("pseudo")
 
 
 def chat_request(
@@ -46,7 +41,7 @@ def completion_request(
 ) -> TextRequest:
     """The request to a model that continues a text: it ends with the first topic's number or the next name."""
     parts = [*_personas(stimulus), *_log(history), _instruction(stimulus, draw)]
-    begins = "1." if "topics" in _pseudo(draw) else f"{next_speaker(stimulus, draw)}:"
+    begins = "1." if "topics" in draw.options["pseudo"] else f"{next_speaker(stimulus, draw)}:"
     return TextRequest("\n\n".join([*parts, begins]), sampling=_sampling(draw, sampling))
 
 
@@ -101,12 +96,6 @@ def read_messages(
     return messages
 
 
-def _pseudo(draw: Draw) -> Mapping[str, Any]:
-    pseudo = options(draw)
-    assert pseudo is not None
-    return pseudo
-
-
 def _personas(stimulus: ConversationStimulus) -> list[str]:
     names = stimulus.names or prompts.SIDES
     return [f"{name} is {persona}." for name, persona in zip(names, stimulus.personas or (), strict=False) if persona]
@@ -118,7 +107,7 @@ def _log(history: Sequence[Utterance]) -> list[str]:
 
 def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:
     name, other = prompts.speakers(stimulus, draw.options)
-    pseudo = _pseudo(draw)
+    pseudo = draw.options["pseudo"]
     if "topics" in pseudo:
         known = pseudo.get("known") or []
         other_than = f", other than these: {'; '.join(known)}" if known else ""
@@ -136,7 +125,7 @@ def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 def _sampling(draw: Draw, sampling: Sampling) -> Sampling:
     """Room for the dialogue. Penalties would be on the names and the ends of lines, which a dialogue repeats."""
-    pseudo = _pseudo(draw)
+    pseudo = draw.options["pseudo"]
     tokens = TOKENS_PER_TOPIC * pseudo["topics"] if "topics" in pseudo else TOKENS_PER_TURN * pseudo["left"]
     return replace(
         sampling,

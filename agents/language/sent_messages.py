@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from agents.answers import TurnAnswer, WordAnswer, is_blank
 from agents.checkpoints import short_text
@@ -115,8 +115,6 @@ def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str,
 
 class TruncationSettings(Settings):
     """How long a reply may be, and how a longer reply is cut."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     shape: float = Field(2.09, ge=0.01, le=10_000)
     """The shape of the Gamma distribution of lengths; 2.09 and a scale of 7.0 have the mean and spread of people's."""

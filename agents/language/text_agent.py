@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from agents import checkpoints
 from agents.answers import TurnAnswer
@@ -79,8 +79,6 @@ class EngineSettings(PretrainedSettings):
 
 class EngineChoice(BaseSettings):
     """What runs a model that either engine can run."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     engine: Literal["transformers", "vllm"] = "transformers"
     """What runs the model."""
@@ -199,8 +197,6 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
 class TextSettings(BaseSettings):
     """Which replies are drawn again."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     min_words: int = Field(1, ge=0, le=1000)
     """A message of fewer words is drawn again while attempts are left."""
     attempts: int = Field(6, ge=1, le=100)
@@ -208,17 +204,15 @@ class TextSettings(BaseSettings):
 
 
 class DrawnSettings(TextSettings):
-    """How text is drawn, in the words of OpenAI and vLLM."""
+    """How text is drawn, in the words of OpenAI and vLLM; the papers' choices."""
 
-    temperature: float = Field(1.0, ge=0, le=2)
-    """Divides the logits; 0 takes the likeliest token."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Only the likeliest tokens that have this mass together."""
     top_k: int = Field(0, ge=0, le=1_000_000)
     """Only the so many likeliest tokens; 0: all."""
-    frequency_penalty: float = Field(0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(2.0, ge=-2, le=2)
     """Taken from the logit of a token for each time that the message has it."""
-    presence_penalty: float = Field(0.0, ge=-2, le=2)
+    presence_penalty: float = Field(2.0, ge=-2, le=2)
     """Taken from the logit of a token that the message has."""
     max_tokens: int = Field(60, ge=1, le=4096)
     """The most tokens of a message."""
@@ -244,8 +238,6 @@ class DrawnSettings(TextSettings):
 
 class WordSettings(BaseSettings):
     """How a model answers cue words."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     word_tokens: int = Field(10, ge=1, le=4096)
     """The most tokens of a reply in word association; models that reason before they answer need many more."""
@@ -298,7 +290,7 @@ class TextAgent(EngineAgent[T]):
             return self._adapted(stimulus, self._word(stimulus, draw))
         assert isinstance(stimulus, ConversationStimulus)
         history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
-        is_dialogue = pseudo_dialogue.options(draw) is not None
+        is_dialogue = "pseudo" in draw.options
 
         def without(left_out: int) -> TextRequest:
             request = (self._dialogue if is_dialogue else self._turn)(stimulus, draw, history[left_out:])
@@ -321,7 +313,7 @@ class TextAgent(EngineAgent[T]):
         """Who hears a message while it is generated: only to a person, and where neither a filter nor a cut may change
         it; in a burst nobody, as a line may begin with a name."""
         say = draw.say
-        is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.options(draw) is not None
+        is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or "pseudo" in draw.options
         if say is None or is_whole or self._cuts(stimulus):
             return None
 
@@ -349,7 +341,7 @@ class TextAgent(EngineAgent[T]):
                 "tokens_cut": request.cut,
             }
         raw["attempt"] = draw.attempt
-        if pseudo_dialogue.options(draw) is None:
+        if "pseudo" not in draw.options:
             message = self._message(stimulus, text.text, draw)
         else:
             message, raw["pseudo"] = pseudo_dialogue.written(request, text.text), True

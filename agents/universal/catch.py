@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
@@ -59,8 +59,6 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
 
     class Settings(BaseSettings):
         """Which kind of catch trial, where there are several."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         repeats: int = Field(4, ge=2, le=100)
         """How often the word of a caption stands there."""

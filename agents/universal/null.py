@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.contract import MIB, Agent, Draw, Filter, Reply, Settings, Verdict
@@ -21,8 +21,6 @@ from agents.vision.colors import WORDS
 
 class NullSettings(Settings):
     """All patterns are regular expressions searched in the stimulus's id; empty means never."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     fail: str = ""
     """Pattern of stimuli that fail alone."""

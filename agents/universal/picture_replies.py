@@ -165,7 +165,6 @@ _ENTRY = re.compile(
 )
 _WITH_UNIT = re.compile(rf"{_SPAN_OF}\s{{0,3}}(milliseconds?|msecs?|ms|seconds?|secs?|s)\b", re.IGNORECASE)
 _AFTER_DURATION = re.compile(rf"duration\w{{0,12}}[^\d\n]{{0,20}}{_SPAN_OF}", re.IGNORECASE)
-_ANY_SPAN = re.compile(_SPAN_OF)
 _MOST_SECONDS = 20  # a larger number without a unit is in milliseconds
 
 
@@ -183,17 +182,17 @@ def read_scanpath(text: str) -> list[Fixation]:
 
     A duration without a unit is in seconds up to 20, in milliseconds beyond; of a span it is the middle.
     """
-    fixations = max(_in_table(text), _in_text(text), key=len)
+    fixations = max(_in_text(_table_as_text(text)), _in_text(text), key=len)
     if len(fixations) < (3 if is_apology(text) else 1):
         raise unparsable(text, "fixation")
     return fixations
 
 
-def duration_ms(text: str, without_unit: re.Pattern[str] = _ANY_SPAN) -> float | None:
-    """The first duration with a unit, or else the match of ``without_unit``, in milliseconds."""
+def duration_ms(text: str) -> float | None:
+    """The first duration with a unit, or else what "duration" stands before, in milliseconds."""
     span = _WITH_UNIT.search(text)
     unit = None if span is None else span[3]
-    span = span or without_unit.search(text)
+    span = span or _AFTER_DURATION.search(text)
     if span is None:
         return None
     value = _float(span[1]) if span[2] is None else (_float(span[1]) + _float(span[2])) / 2
@@ -207,31 +206,25 @@ def _float(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def _in_table(text: str) -> list[Fixation]:
-    """The rows below a line whose cells name x and y, parted by bars or commas."""
-    fixations: list[Fixation] = []
+def _table_as_text(text: str) -> str:
+    """The rows below a line whose cells name x and y, parted by bars or commas, each as "(x, y) duration: …"."""
+    rows: list[str] = []
     columns: list[int] = []
     for line in text.splitlines():
         cells = [cell.strip(' *`"') for cell in line.strip().strip("|").split("|" if "|" in line else ",")]
         columns = _columns(cells) or columns
-        if not columns or max(columns[:2]) >= len(cells):
-            continue
-        x, y = (re.search(_NUMBER, cells[column]) for column in columns[:2])
-        if x is not None and y is not None:
+        if columns and max(columns[:2]) < len(cells):
             duration = "".join(cells[column] for column in columns[2:] if column < len(cells))
-            fixations.append(Fixation(_float(x[0]), _float(y[0]), duration_ms(duration)))
-    return fixations
+            rows.append(f"({cells[columns[0]]}, {cells[columns[1]]}) duration: {duration}")
+    return "\n".join(rows)
 
 
 def _columns(cells: Sequence[str]) -> list[int]:
     """The columns of x, y and the duration, if there is any, in a line of headings."""
-    names = [re.sub(r"[^a-z]", "", re.sub(r"\(.*?\)", "", cell[:60].lower())) for cell in cells]
-    places = [
-        [place for place, name in enumerate(names) if re.fullmatch(rf"{axis}(?:coord(?:inate)?|pos(?:ition)?)?", name)]
-        for axis in "xy"
-    ]
-    spans = [place for place, name in enumerate(names) if "duration" in name or "time" in name]
-    return [places[0][0], places[1][0], *spans[:1]] if all(places) else []
+    names = [re.sub(r"\(.*?\)|[^a-z]", "", cell[:60].lower()) for cell in cells]
+    axes = [[at for at, name in enumerate(names) if re.fullmatch(f"{axis}(coord.*|pos.*)?", name)] for axis in "xy"]
+    spans = [at for at, name in enumerate(names) if "duration" in name or "time" in name]
+    return [axes[0][0], axes[1][0], *spans[:1]] if all(axes) else []
 
 
 def _in_text(text: str) -> list[Fixation]:
@@ -259,4 +252,4 @@ def _first(entry: str) -> Fixation | None:
 
 
 def _fixation(place: re.Match[str], about: str) -> Fixation:
-    return Fixation(_float(place[1]), _float(place[2]), duration_ms(about, _AFTER_DURATION))
+    return Fixation(_float(place[1]), _float(place[2]), duration_ms(about))

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents import checkpoints, hub
 from agents.answers import CaptionAnswer
@@ -58,8 +58,8 @@ class LengthNorm(float):
 
 
 class CaptionAgent(PretrainedAgent[C]):
-    """A family gives :meth:`_encode`, :meth:`_generate` and its model class. ``memory`` and ``device_memory`` are those
-    of its largest published checkpoint; with ``keeps_end`` the token that ends a text is part of it."""
+    """A family gives :meth:`_encode`, :meth:`_generate` and its model class. ``memory`` is that of its largest
+    published checkpoint; with ``keeps_end`` the token that ends a text is part of it."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
     extra = "vision"
@@ -247,19 +247,15 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:
         ends = [index for index, token in enumerate(tokens) if token in self._ends]
-        if ends:
-            tokens = tokens[: ends[0] + 1 if self.keeps_end else ends[0]]
-        else:
-            tokens = [token for token in tokens if token != self._pad]
+        tokens = tokens[: ends[0] + self.keeps_end] if ends else [token for token in tokens if token != self._pad]
         raw = str(self._tokenizer.decode(tokens, skip_special_tokens=False))
         kept = str(self._tokenizer.decode([token for token in tokens if token not in self._special]))
         text = self._clean(" ".join(kept.split()))
         known: list[Flag] = ["special_tokens"] if self._special.intersection(tokens) else []
         if row.limit is not None and len(text.split()) > row.limit:
             known.append("too_many_words")
-        answer = CaptionAnswer(
-            text=text, tokens=len(tokens), score=score, finish="end" if ends else "length", flags=flags(text, known)
-        )
+        finish: Literal["end", "length"] = "end" if ends else "length"
+        answer = CaptionAnswer(text=text, tokens=len(tokens), score=score, finish=finish, flags=flags(text, known))
         if row.limit is None and not self.settings.keep_last:
             return Reply(answer, raw)
         about = {} if row.limit is None else {"max_words": row.limit}
@@ -277,8 +273,7 @@ class CaptionAgent(PretrainedAgent[C]):
         return text[len(prompt) :].lstrip() if prompt and text.lower().startswith(prompt.lower()) else text
 
     def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
+        return self._tokenizer(text, add_special_tokens=False)["input_ids"]  # type: ignore[no-any-return]
 
     def _prompts(self, rows: Sequence[CaptionRow], start: list[int]) -> list[Tensor]:
         """The tokens ``start`` and the prompt's of each text, and the place of its image, on the device."""
@@ -345,12 +340,7 @@ class PartsCaptioner(CaptionAgent[C]):
         return None if wrong is None else f"{path} {wrong}: {how}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        try:  # what no hub has, before anything is downloaded
-            first = hub.fetch(*self._named("checkpoint"))
-        except UnavailableError as error:
-            how = "" if self.source is None else f": {self.source}; then --set {self.name}.checkpoint=PATH"
-            raise UnavailableError(f"{error}{how}") from None
-        return [first, *(hub.fetch(*self._named(part)) for part in self.parts[1:])]
+        return [hub.fetch(*self._named(part)) for part in self.parts]  # first what no hub has
 
     def provenance(self) -> dict[str, Any]:
         is_random = any(map(checkpoints.random_weights, self.weight_paths()))

@@ -74,8 +74,7 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
-        prefix: Tensor = self._model.prefix(self._stack(images))
-        return prefix
+        return self._model.prefix(self._stack(images))  # type: ignore[no-any-return]
 
     def _config(self, returned: int) -> GenerationConfig:
         config = super()._config(returned)

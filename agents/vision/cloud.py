@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, NO_ANSWER, Address, Agent, Draw, Reply, Settings
-from agents.errors import AnswerError, UnavailableError, code_of, quoted
+from agents.errors import AnswerError, code_of, quoted
 from agents.stimuli import Stimulus, Task
 from agents.vision import colors
 from agents.vision.captions import flags
@@ -30,14 +30,10 @@ from agents.vision.captions import flags
 INVALID_ARGUMENT = 3  # of google.rpc.Code: "Bad image data."
 LABELS = 3  # how many of a service's labels the papers take
 PASSING = ("server_busy", "server_unreachable")  # what another try may mend
-Failure = tuple[str, str]  # (code, message)
-Output = tuple[BaseModel, dict[str, Any]]  # the answer, and what else the service says
 
 
 class ServiceSettings(Settings):
     """How patiently a service is asked."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     concurrency: int = Field(8, ge=1, le=1000, json_schema_extra=NO_ANSWER)
     """How many requests a worker has under way at once."""
@@ -47,14 +43,7 @@ class ServiceSettings(Settings):
     """How often a request is tried again, after waits of 0.8 s, 1.6 s and so on to a minute."""
 
 
-class Picture(NamedTuple):
-    """A stimulus's picture as it is sent: ``data`` as it is or as a PNG (``image``: "original" or "png")."""
-
-    task: Task
-    data: bytes
-    image: str
-
-
+Picture = tuple[Task, bytes, str]  # as it is sent: as it is ("original") or as a PNG ("png")
 S = TypeVar("S", bound=ServiceSettings)
 
 
@@ -91,17 +80,14 @@ class PictureService(Agent[S]):
                 )
         return self.missing_packages()
 
-    def load(self, device: str) -> None:
-        if (missing := self.missing()) is not None:
-            raise UnavailableError(missing)
-
     def prepare(self, stimulus: Stimulus) -> Picture:
-        data, image, _ = stimulus.image.sendable(self.formats)  # type: ignore[union-attr]
-        return Picture(stimulus.task, data, image)
+        data, form, _ = stimulus.image.sendable(self.formats)  # type: ignore[union-attr]
+        return stimulus.task, data, form
 
     async def respond_one(self, prepared: Picture, draw: Draw) -> Reply:
-        answer, raw = await asyncio.get_running_loop().run_in_executor(self._threads, self._patiently, prepared)
-        return Reply(answer, {**raw, "image": prepared.image})
+        task, data, form = prepared
+        reply = await asyncio.get_running_loop().run_in_executor(self._threads, self._patiently, task, data)
+        return Reply(reply.answer, {**reply.raw, "image": form})
 
     def provenance(self) -> dict[str, Any]:
         return {self.distribution: version(self.distribution)}
@@ -109,23 +95,22 @@ class PictureService(Agent[S]):
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _patiently(self, picture: Picture) -> Output:
-        for attempt in range(self.settings.retries + 1):
-            try:
-                return self._once(picture)
-            except AnswerError as error:
-                if error.code not in PASSING or attempt == self.settings.retries:
-                    raise
-            time.sleep(min(0.8 * 2**attempt, 60.0))
-        raise AssertionError("the last try returns or raises")
+    def _patiently(self, task: Task, data: bytes, attempt: int = 0) -> Reply:
+        try:
+            return self._once(task, data)
+        except AnswerError as error:
+            if error.code not in PASSING or attempt == self.settings.retries:
+                raise
+        time.sleep(min(0.8 * 2**attempt, 60.0))
+        return self._patiently(task, data, attempt + 1)
 
-    def _once(self, picture: Picture) -> Output:
+    def _once(self, task: Task, data: bytes) -> Reply:
         """Raises AnswerError outside of the handler: an error of a client's may hold the request and its headers."""
         try:
             if not hasattr(self._thread, "client"):
                 with self._connecting:  # clients are not made by two threads at once
                     self._thread.client = self.connect()
-            return self.ask(self._thread.client, picture)
+            return self.ask(self._thread.client, task, data)
         except AnswerError:
             raise
         except Exception as error:  # the clients' errors have no base in common; unknown ones go on
@@ -140,12 +125,17 @@ class PictureService(Agent[S]):
         """A client, made from the settings and the environment, that tries nothing again."""
 
     @abstractmethod
-    def ask(self, client: Any, picture: Picture) -> Output:
+    def ask(self, client: Any, task: Task, data: bytes) -> Reply:
         """Raises errors of the client, and AnswerError."""
 
     @abstractmethod
-    def failure(self, error: Exception) -> Failure | None:
-        """What an error of the client's means; None for any other error."""
+    def failure(self, error: Exception) -> tuple[str, str] | None:
+        """(code, message) of an error of the client's; None for any other error."""
+
+
+def _codes(**names: str) -> dict[str, str]:
+    """Our codes by a service's names for its errors."""
+    return {name: code for code, row in names.items() for name in row.split()}
 
 
 class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
@@ -164,17 +154,12 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
     keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
     optional_keys = ("AWS_SESSION_TOKEN",)  # of keys for a time only
     formats = ("JPEG", "PNG")
-    codes: ClassVar[dict[str, str]] = {  # of errors whose HTTP status is 400, as most of the service's are
-        "InvalidImageFormatException": "bad_image",
-        "ImageTooLargeException": "image_too_large",
-        "InvalidParameterException": "bad_image",  # the picture is the only parameter
-        "UnrecognizedClientException": "server_auth",
-        "InvalidSignatureException": "server_auth",
-        "ExpiredTokenException": "server_auth",
-        "AccessDeniedException": "server_auth",
-        "ThrottlingException": "server_busy",
-        "ProvisionedThroughputExceededException": "server_busy",
-    }
+    codes = _codes(  # of errors whose HTTP status is 400, as most of the service's are; the picture is the parameter
+        bad_image="InvalidImageFormatException InvalidParameterException",
+        image_too_large="ImageTooLargeException",
+        server_auth="UnrecognizedClientException InvalidSignatureException ExpiredTokenException AccessDeniedException",
+        server_busy="ThrottlingException ProvisionedThroughputExceededException",
+    )
 
     def connect(self) -> Any:
         import boto3
@@ -185,13 +170,13 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
         config = Config(connect_timeout=wait, read_timeout=wait, retries={"total_max_attempts": 1})
         return boto3.Session(key, secret, token, self.settings.region).client("rekognition", config=config)
 
-    def ask(self, client: Any, picture: Picture) -> Output:
-        reply = client.detect_labels(Image={"Bytes": picture.data})
+    def ask(self, client: Any, task: Task, data: bytes) -> Reply:
+        reply = client.detect_labels(Image={"Bytes": data})
         labels = [(label["Name"], label["Confidence"]) for label in _present(reply.get("Labels"), "labels")]
-        about = {"labels": labels, "model": reply.get("LabelModelVersion")}
-        return _first_labels([(name, percent / 100) for name, percent in labels]), about
+        answer = _first_labels([(name, percent / 100) for name, percent in labels])
+        return Reply(answer, {"labels": labels, "model": reply.get("LabelModelVersion")})
 
-    def failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> tuple[str, str] | None:
         from botocore.exceptions import BotoCoreError, ClientError
 
         if isinstance(error, ClientError):
@@ -230,21 +215,20 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         # By HTTP, as gRPC does not go through every proxy.
         return vision.ImageAnnotatorClient(client_options={"api_endpoint": self.settings.endpoint}, transport="rest")
 
-    def ask(self, client: Any, picture: Picture) -> Output:
+    def ask(self, client: Any, task: Task, data: bytes) -> Reply:
         from google.cloud.vision import Feature
 
-        is_color = picture.task == "color_estimation"
+        is_color = task == "color_estimation"
         feature = Feature.Type.IMAGE_PROPERTIES if is_color else Feature.Type.LABEL_DETECTION
-        request = {"image": {"content": picture.data}, "features": [{"type_": feature}]}
-        wait = self.settings.timeout_s
-        replies = client.batch_annotate_images(requests=[request], retry=None, timeout=wait).responses
-        annotation = _present(replies[0] if replies else None, "annotation")
+        request = {"image": {"content": data}, "features": [{"type_": feature}]}
+        reply = client.batch_annotate_images(requests=[request], retry=None, timeout=self.settings.timeout_s)
+        annotation = _present(next(iter(reply.responses), None), "annotation")
         if annotation.error.code:
             code = "bad_image" if annotation.error.code == INVALID_ARGUMENT else "server_refused"
             raise AnswerError(code, f"{self.service}: {annotation.error.message}")
         if not is_color:
             labels = [(label.description, label.score) for label in annotation.label_annotations]
-            return _first_labels(labels), {"labels": [(name, round(score, 6)) for name, score in labels]}
+            return Reply(_first_labels(labels), {"labels": [(name, round(score, 6)) for name, score in labels]})
         dominant = [
             ((int(entry.color.red), int(entry.color.green), int(entry.color.blue)), entry.score)
             for entry in annotation.image_properties_annotation.dominant_colors.colors
@@ -254,9 +238,9 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
         rgb, _ = max(dominant, key=lambda entry: entry[1])
         name = colors.nearest_rgb(rgb)
         answer = ColorAnswer(color=colors.word_of(name), css_name=name, rgb=list(rgb))
-        return answer, {"dominant_colors": [(list(rgb), round(score, 6)) for rgb, score in dominant]}
+        return Reply(answer, {"dominant_colors": [(list(rgb), round(score, 6)) for rgb, score in dominant]})
 
-    def failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> tuple[str, str] | None:
         from google.api_core.exceptions import GoogleAPICallError
         from google.auth.exceptions import GoogleAuthError, TransportError
         from google.protobuf.json_format import ParseError
@@ -290,12 +274,9 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
     distribution = "azure-cognitiveservices-vision-computervision"
     keys = ("VISION_KEY",)
     formats = ("JPEG", "PNG", "GIF", "BMP")
-    codes: ClassVar[dict[str, str]] = {  # of errors that are the picture's
-        "InvalidImageFormat": "bad_image",
-        "InvalidImageSize": "image_too_large",
-        "NotSupportedImage": "bad_image",
-        "UnsupportedMediaType": "bad_image",
-    }
+    codes = _codes(  # of errors that are the picture's
+        bad_image="InvalidImageFormat NotSupportedImage UnsupportedMediaType", image_too_large="InvalidImageSize"
+    )
 
     def missing(self) -> str | None:
         if self.settings.endpoint is None:
@@ -313,14 +294,15 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
         client.config.retry_policy.retries = 0
         return client
 
-    def ask(self, client: Any, picture: Picture) -> Output:
+    def ask(self, client: Any, task: Task, data: bytes) -> Reply:
         answer: BaseModel
-        image, options = io.BytesIO(picture.data), {"model_version": self.settings.model_version}
-        if picture.task == "object_detection":
+        image, options = io.BytesIO(data), {"model_version": self.settings.model_version}
+        raw: dict[str, Any]
+        if task == "object_detection":
             reply = client.tag_image_in_stream(image, **options)
             tags = [(tag.name, tag.confidence) for tag in _present(reply.tags, "tags")]
             answer, raw = _first_labels(tags), {"tags": tags}
-        elif picture.task == "color_estimation":
+        elif task == "color_estimation":
             reply = client.analyze_image_in_stream(image, visual_features=["Color"], **options)
             names = list(_present(reply.color, "colours").dominant_colors or ())
             answer, raw = _first_color(names), {"dominant_colors": names}
@@ -331,9 +313,9 @@ class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
             text = reply.captions[0].text
             answer = CaptionAnswer(text=text, finish="end", flags=flags(text))
             raw = {"confidence": reply.captions[0].confidence}
-        return answer, {**raw, "model": reply.model_version, "request": reply.request_id}
+        return Reply(answer, {**raw, "model": reply.model_version, "request": reply.request_id})
 
-    def failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> tuple[str, str] | None:
         from azure.core.exceptions import DeserializationError
         from msrest.exceptions import ClientException, HttpOperationError
 
@@ -360,7 +342,7 @@ def _first_labels(labels: Sequence[tuple[str, float]]) -> ObjectAnswer:
 
 
 def _first_color(names: list[str]) -> ColorAnswer:
-    first = names[0].lower() if names else ""
+    first = "".join(names[:1]).lower()
     word = {"grey": "gray", "teal": "green"}.get(first, first)
     if word not in colors.WORDS:
         raise AnswerError("unparsable", f"the first of the dominant colours {names} is none of the eleven words")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents import checkpoints
 from agents.answers import ObjectAnswer
@@ -37,8 +37,6 @@ NAMELESS = frozenset({"__background__", "N/A"})  # COCO has 80 classes, numbered
 
 class DetectionSettings(BaseSettings):
     """Which boxes count and which of them are named."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     threshold: float = Field(0.05, ge=0, lt=1)
     """A box counts if its score is above this; 0.05 is Detectron2's default."""
@@ -100,7 +98,15 @@ class Detector(Agent[D]):
         if self.device.type == "cuda" and self._reduced is not None:
             self.model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         for head in heads:
-            head.register_forward_hook(lambda head, args, output: self._finite.extend(_finite(output)))
+            head.register_forward_hook(lambda head, args, output: self._note(output))
+
+    def _note(self, output: Any) -> None:
+        """Whether a head's output, or each of its parts, is finite."""
+        if hasattr(output, "isfinite"):
+            self._finite.append(output.isfinite().all())
+        else:
+            for part in output.values() if isinstance(output, Mapping) else output:
+                self._note(part)
 
     @abstractmethod
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
@@ -186,21 +192,9 @@ def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], se
 
 
 def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
-    left, right = (min(max(edge, 0.0), float(width)) for edge in corners[0::2])
-    top, bottom = (min(max(edge, 0.0), float(height)) for edge in corners[1::2])
-    return [round(left, 1), round(top, 1), round(right - left, 1), round(bottom - top, 1)]
-
-
-def _finite(output: Any) -> Iterator[torch.Tensor]:
-    if hasattr(output, "isfinite"):
-        yield output.isfinite().all()
-    elif isinstance(output, Mapping | Sequence):
-        for part in output.values() if isinstance(output, Mapping) else output:
-            yield from _finite(part)
-
-
-class FileSettings(DetectionSettings, WeightsFileSettings):
-    """Which boxes count, and a file of weights."""
+    edges = zip(corners, (width, height, width, height), strict=True)
+    left, top, right, bottom = (min(max(edge, 0.0), float(most)) for edge, most in edges)
+    return [round(value, 1) for value in (left, top, right - left, bottom - top)]
 
 
 class TorchvisionMaskRCNNAgent(
@@ -208,15 +202,15 @@ class TorchvisionMaskRCNNAgent(
 ):
     """He et al. 2017, with a ResNet-50-FPN, trained on COCO; without the masks, which change no box."""
 
-    class Settings(FileSettings):
+    class Settings(DetectionSettings, WeightsFileSettings):
         """Which weights, and which boxes count."""
 
         variant: Literal["v1"] = "v1"
         """torchvision's maskrcnn_resnet50_fpn."""
 
     licence = "BSD-3-Clause"
-    # Measured on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4. On a GPU, by estimate, the
-    # same activations, cuDNN's workspaces and the CUDA context.
+    reports = ("torchvision", "torch")
+    # Measured on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4; on a GPU by estimate.
     memory = 4 * GIB
     device_memory = 6 * GIB
     batch_size = 4
@@ -240,8 +234,6 @@ class TorchvisionMaskRCNNAgent(
         from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
         from torchvision.ops import FrozenBatchNorm2d
 
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
         backbone = resnet_fpn_backbone(backbone_name="resnet50", weights=None)
         model = FasterRCNN(backbone, num_classes=len(self.names), box_score_thresh=self.settings.threshold)
         for module in model.modules():  # as torchvision does where it loads the published weights by itself
@@ -269,12 +261,6 @@ class TorchvisionMaskRCNNAgent(
         boxes = self._transform.postprocess(boxes, shapes, list(sizes))
         return [Detections(image["labels"], image["scores"], image["boxes"]) for image in boxes]
 
-    def provenance(self) -> dict[str, Any]:
-        import torch
-        import torchvision
-
-        return {**super().provenance(), "torchvision": torchvision.__version__, "torch": torch.__version__}
-
 
 class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Settings"]):
     """Carion et al. 2020, by transformers' classes. A box's score is that of its best class, "no object" excluded. The
@@ -287,6 +273,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         """An id on the Hugging Face hub, or a local folder."""
 
     model_types = ("detr",)
+    reports = ("transformers",)
     # Measured on CPU at 800 x 1199, in MiB: 778 loaded, 1355 with one image, 1908 with 4; on a GPU, by estimate, less.
     memory = device_memory = working_memory = 3 * GIB
     batch_size = 4
@@ -294,8 +281,6 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
     def open(self) -> None:
         import transformers
 
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
         self._processor = load_part(transformers.AutoImageProcessor, self.folder(), "image processor", backend="pil")
         chosen = {"shortest_edge": self.settings.short_edge, "longest_edge": self.settings.long_edge}
         edges = {name: edge for name, edge in chosen.items() if edge is not None}
@@ -324,19 +309,15 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
 
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
         import torch
+        from torchvision.ops import box_convert
+
+        from agents.transfer import uploaded
 
         output = self.model(pixel_values=pixels)
         scores, classes = output.logits.float().softmax(-1)[..., :-1].max(-1)
-        x, y, width, height = output.pred_boxes.float().unbind(-1)
-        edges = torch.stack((x - 0.5 * width, y - 0.5 * height, x + 0.5 * width, y + 0.5 * height))
-        corners = [
-            torch.stack((left * wide, top * high, right * wide, bottom * high), -1)
-            for (left, top, right, bottom), (high, wide) in zip(edges.unbind(1), sizes, strict=True)
-        ]
+        [scales] = uploaded([torch.tensor([(wide, high, wide, high) for high, wide in sizes])], self.device)
+        corners = box_convert(output.pred_boxes.float(), "cxcywh", "xyxy") * scales[:, None]
         return [Detections(*boxes) for boxes in zip(classes, scores, corners, strict=True)]
 
     def provenance(self) -> dict[str, Any]:
-        import transformers
-
-        about = {"processor": type(self._processor).__name__, "transformers": transformers.__version__}
-        return {**super().provenance(), **about}
+        return {**super().provenance(), "processor": type(self._processor).__name__}

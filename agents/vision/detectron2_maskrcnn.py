@@ -19,9 +19,9 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
-from agents.pretrained import WeightsFileAgent, download
+from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download
 from agents.stimuli import Stimulus
-from agents.vision.detector import Detections, Detector, FileSettings, PreparedImage, decode
+from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, decode
 
 if TYPE_CHECKING:
     import torch
@@ -54,7 +54,7 @@ ALLOWED = (
 class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["Detectron2Agent.Settings"]):
     """He et al. 2017: the labels, scores and boxes of Detectron2's ``DefaultPredictor``, without the masks."""
 
-    class Settings(FileSettings):
+    class Settings(DetectionSettings, WeightsFileSettings):
         """Which weights, and which boxes count."""
 
         threshold: float = Field(0.5, ge=0, lt=1)
@@ -65,6 +65,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         """The config of Detectron2's model zoo."""
 
     licence = "CC-BY-SA-3.0"
+    reports = ("detectron2", "torch")
     # As torchvision's Mask R-CNN.
     memory = 4 * GIB
     device_memory = 6 * GIB
@@ -94,12 +95,10 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
             os.replace(made, path)
 
     def open(self) -> None:
-        try:
-            import detectron2
-            from detectron2.config import get_cfg
-            from detectron2.data import MetadataCatalog, transforms
-        except ImportError as error:
-            raise UnavailableError(f"{INSTALL} (importing it: {error})") from None
+        import detectron2
+        from detectron2.config import get_cfg
+        from detectron2.data import MetadataCatalog, transforms
+
         config = get_cfg()
         config.merge_from_file(str(Path(detectron2.__file__).parent / "model_zoo" / "configs" / self.settings.config))
         config.MODEL.WEIGHTS, config.MODEL.DEVICE = "", "cpu"
@@ -112,8 +111,6 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         self.names = tuple(MetadataCatalog.get(config.DATASETS.TEST[0]).thing_classes)
 
     def load(self, device: str) -> None:
-        if (lacking := self.missing()) is not None:
-            raise UnavailableError(lacking)
         from detectron2.modeling import build_model
 
         model = build_model(self._config)
@@ -136,12 +133,6 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
         ]
         instances = [output["instances"] for output in self.model(images)]
         return [Detections(image.pred_classes, image.scores, image.pred_boxes.tensor) for image in instances]
-
-    def provenance(self) -> dict[str, Any]:
-        import detectron2
-        import torch
-
-        return {**super().provenance(), "detectron2": detectron2.__version__, "torch": torch.__version__}
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

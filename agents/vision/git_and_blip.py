@@ -53,8 +53,7 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
-        features: Tensor = self._model.git.image_encoder(self._stack(images)).last_hidden_state
-        return features
+        return self._model.git.image_encoder(self._stack(images)).last_hidden_state  # type: ignore[no-any-return]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         from transformers import DynamicCache
@@ -117,8 +116,7 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
-        features: Tensor = self._model.vision_model(pixel_values=self._stack(images))[0]
-        return features
+        return self._model.vision_model(pixel_values=self._stack(images))[0]  # type: ignore[no-any-return]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         from agents.padding import shared_cache, shared_sources
@@ -172,8 +170,7 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
         patches = model.vision_model(self._stack(images)).last_hidden_state
         queries = model.query_tokens.expand(len(images), -1, -1)
         answers = model.qformer(query_embeds=queries, encoder_hidden_states=patches).last_hidden_state
-        features: Tensor = model.language_projection(answers.to(self._dtype))
-        return features
+        return model.language_projection(answers.to(self._dtype))  # type: ignore[no-any-return]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch

@@ -3,20 +3,19 @@
 Leptonica's method (Bloomberg, "Color quantization using modified median cut", 2008) in the form of Color Thief, ties
 included: pixels are counted in 5 bits per channel; the box around them is cut again and again, the most populous box
 first, then the box of the largest population times volume; a colour is the mean of its pixels' bin centres, rounded
-down. A box of a single bin is "cut" into itself and an empty box, so that the number of boxes is not ``n`` in general.
+down. A box of a single bin is "cut" into itself and an empty box.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.answers import ColorAnswer, Swatch
 from agents.contract import MIB, Agent, Draw, Reply
@@ -39,8 +38,6 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
 
     class Settings(BaseSettings):
         """How the palette is made, and how its first colour is named."""
-
-        model_config = ConfigDict(use_attribute_docstrings=True)
 
         quality: int = Field(1, ge=1, le=1_000_000)
         """1 counts every pixel, 2 every second in row order, and so on."""
@@ -78,8 +75,7 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         return replies
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """A box of bins, from ``low`` up to but without ``high`` on each of r, g, b, and its number of pixels."""
 
     low: RGB
@@ -123,8 +119,7 @@ def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
         return []
     r, g, b = ((int(planes[0]), int(planes[-1]) + 1) for planes in used)
     boxes = [Box((r[0], g[0], b[0]), (r[1], g[1], b[1]), int(counts.sum()))]
-    # Ties decide which box is cut. They follow the reference's queue: a stable ascending sort, taken from the end,
-    # and emptied from the end into the second phase's queue.
+    # Ties follow the reference's queue: a stable ascending sort, taken from the end.
     boxes = _cut_repeatedly(counts, boxes, -(-3 * n // 4) - 1, attrgetter("population"))
     # The second phase counts its boxes from 1 up to what is missing, and so makes one cut less, or one too many.
     boxes = _cut_repeatedly(counts, boxes, n - len(boxes) - 1, attrgetter("population_volume"))

@@ -64,8 +64,8 @@ class Inert:
 
 
 def read_pickle(path: Path, allowed: Collection[str] = (), inert: re.Pattern[str] | None = None) -> Any:
-    """What a pickle holds. Of what it names only ``allowed`` is imported, and ``inert`` becomes :class:`Inert`; for
-    anything else it is refused. Raises UnavailableError."""
+    """What a pickle holds. Of what it names only ``allowed`` is imported, and ``inert`` becomes :class:`Inert`. Raises
+    UnavailableError for anything else."""
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
@@ -81,7 +81,7 @@ def read_pickle(path: Path, allowed: Collection[str] = (), inert: re.Pattern[str
             return Unpickler(file, encoding="latin1").load()
     except UnavailableError:
         raise
-    except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
+    except Exception as error:  # a damaged pickle raises a dozen types
         raise UnavailableError(f"{path} cannot be read: {checkpoints.short_text(error)}") from None
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from agents import checkpoints
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
@@ -74,7 +75,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
 
         half = (0.5, 0.5, 0.5)  # as in data/mm_data/caption_dataset.py
         self._pixels = ClipPixels(self.settings.image_size, half, half, squeezed=True)
-        self._tokenizer = load_tokenizer(self._dictionary())
+        self._tokenizer = load_tokenizer(checkpoints.find(*self._named("dictionary")))
 
     def load(self, device: str) -> None:
         from agents.vision.ofa_fairseq import OWN_TOKENS
@@ -87,11 +88,6 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         name, revision = super()._named(part)
         return name or self.settings.checkpoint, revision
 
-    def _dictionary(self) -> Path:
-        from agents.checkpoints import find
-
-        return find(*self._named("dictionary"))
-
     def _load_model(self, folder: Path) -> Any:
         from agents.vision import ofa_fairseq
 
@@ -99,9 +95,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         model.to(self._device, self._dtype)
         config, known = model.config, len(self._tokenizer)
         if known != config.vocab_size:
-            raise UnavailableError(
-                f"the dictionary in {self._dictionary()} has {known} tokens, {folder} {config.vocab_size}"
-            )
+            raise UnavailableError(f"the dictionary has {known} tokens, {folder} {config.vocab_size}")
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
         self._positions = config.max_position_embeddings + len(self._ids(self.settings.prompt)), 2
         heat = self.settings.temperature
@@ -112,8 +106,7 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
     def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
         question = self._tokenizer(self.settings.prompt)["input_ids"]
         [tokens] = self._moved([question] * len(images))
-        encoded: OFAEncoderOutput = self._model.encoder(tokens, self._stack(images))
-        return encoded
+        return self._model.encoder(tokens, self._stack(images))  # type: ignore[no-any-return]
 
     def _generate(
         self, features: OFAEncoderOutput, rows: Sequence[CaptionRow], options: dict[str, Any]

@@ -81,8 +81,7 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
-        keys_values: Tensor = self._model.see(self._stack(images))
-        return keys_values
+        return self._model.see(self._stack(images))  # type: ignore[no-any-return]
 
     def _generate(self, features: Tensor, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
         import torch
@@ -90,17 +89,11 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         from agents.padding import ready_masks
 
         prompts, images = self._prompts(rows, [self._image])
+        texts = {"input_ids": prompts, "attention_mask": torch.ones_like(prompts)}
         with ready_masks(self._model.language, padded=False):
-            generated = self._model.generate(
-                features[images],
-                beams=self.width,
-                input_ids=prompts,
-                attention_mask=torch.ones_like(prompts),
-                **options,
-            )
+            generated = self._model.generate(features[images], beams=self.width, **texts, **options)
         return generated, prompts.shape[1]
 
     def _clean(self, text: str) -> str:
         """What comes after the last "Answer:", without spaces before punctuation, as transformers cleaned then."""
-        tidied: str = self._tokenizer.clean_up_tokenization(text.rpartition(ANSWER)[2].strip())
-        return tidied
+        return self._tokenizer.clean_up_tokenization(text.rpartition(ANSWER)[2].strip())  # type: ignore[no-any-return]

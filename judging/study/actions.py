@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,9 +25,9 @@ from judging.study.pages import read_phrases
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study, hashed, material_of
-from judging.trial_set import MARKER, key_path
+from judging.trial_set import MARKER
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
-from serving.runs.output_paths import refuse_existing
+from serving.runs.output_paths import new_folder, refuse_existing
 from serving.runs.row_problems import count
 from serving.runs.stimulus_set import read_rows
 from serving.timestamps import now
@@ -42,87 +43,68 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 """
 
 
-def new(options: argparse.Namespace) -> None:
-    source, task = options.source, options.task
-    if (options.preset == "online") != (source is None):
+def new_(options: argparse.Namespace) -> None:
+    source, task, preset = options.source, options.task, options.preset
+    if (preset == "online") != (source is None):
         raise InputError("study new: name a trial set or a stimulus set, or give --preset online, which is of neither")
     if source is None:
         _write_study(options.out, presets.study_of_online_tests())
         return
     of_trials = (source / MARKER).is_file()
-    if of_trials and not key_path(source).is_file():
-        raise InputError(f"{source}: its key {key_path(source)} is not there")
     rows = [*read_rows(source / MARKER if of_trials else source, choose=chosen(task))]
     if problems := [problem for row in rows for problem in row.problems]:
         raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
-    there = {getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli}
-    tasks = [name for name in TASKS if name in there]
-    if task is None and len(tasks) == 1:
-        [task] = tasks
-    if task not in tasks:
-        raise InputError(
-            f"{source} is of {', '.join(tasks) or 'no task'}: say with --task which of these the study is of"
-        )
+    there = Counter(getattr(stimulus, "asked", stimulus.task) for stimulus in stimuli)
+    if task is None and len(there) == 1:
+        [task] = there
+    if task not in there:
+        tasks = ", ".join(name for name in TASKS if name in there)
+        raise InputError(f"{source} is of {tasks or 'no task'}: say with --task which of these the study is of")
     relative = os.path.relpath(source, options.out)
-    if of_trials:
-        of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
-        if of_pairs and options.preset != "plain":
-            raise InputError(f"--preset {options.preset}: the papers have no pairs of conversations")
-
-        def text(changed: Mapping[str, Any]) -> str:
-            return presets.study_of_judges(relative, task, options.preset, of_pairs=of_pairs, changed=changed)
-
-        _write_study(options.out, text(_fitting(source, text({}))))
-    else:
-        number = sum(stimulus.task == task for stimulus in stimuli)
-        _write_study(options.out, presets.study_of_participants(relative, task, number))
-
-
-def _fitting(source: Path, text: str) -> Mapping[str, Any]:
-    """What the trial set does not allow of the preset, which is printed."""
+    if not of_trials:
+        _write_study(options.out, presets.study_of_participants(relative, task, there[task]))
+        return
+    of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
+    if of_pairs and preset != "plain":
+        raise InputError(f"--preset {preset}: the papers have no pairs of conversations")
+    text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs)
     pool = TrialPool(source, JudgesSettings.model_validate(tomllib.loads(text)))
     changed = pool.fit()
     for name, value in changed.items():
         why = f"there are no catch trials; {HOW_TO_CATCH}" if name == "catch" else "there are no more stimuli"
         _say(f"trials.{name} = {value}: {why}")
-    return changed
+    _write_study(options.out, presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed))
 
 
 def _write_study(out: Path, text: str) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} is there already; give a new folder")
-    try:
-        out.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise StorageError(f"cannot write {out}: {error.strerror}") from None
-    for name, content in (("README.md", README), (FILE, text)):
-        with replacing(out / name) as file:
-            file.write(content.encode())
+    with new_folder(out, marker=FILE, force=False) as made:
+        made.chmod(0o700)
+        (made / "README.md").write_text(README, "utf-8")
+        (made / FILE).write_text(text, "utf-8")
     _say(f"{out / FILE}: write your consent text there, then")
     _say(f"  turinglike study check {out}")
 
 
-def check(options: argparse.Namespace) -> None:
+def check_(options: argparse.Namespace) -> None:
     material = material_of(options.study)
     problems = material.problems()
     try:
         read_phrases(options.study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
-    _refuse(options.study, problems + material.served_problems())
+    problems += material.served_problems()
+    for problem in problems:
+        print(printable(problem), file=sys.stderr)
+    if problems:
+        raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
     _say(material.about())
     _say(f"no problems; now: turinglike study serve {options.study}")
 
 
-def _refuse(study: Path, problems: Sequence[str]) -> None:
-    for problem in problems:
-        print(printable(problem), file=sys.stderr)
-    if problems:
-        raise InputError(f"{study}: {count(len(problems), 'problem')}")
-
-
-def links(options: argparse.Namespace) -> None:
+def links_(options: argparse.Namespace) -> None:
     settings = read_settings(options.study)
     if settings.judges.entry != "links":
         raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
@@ -144,7 +126,7 @@ def _append(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}") from None
 
 
-def serve(options: argparse.Namespace) -> None:
+def serve_(options: argparse.Namespace) -> None:
     try:
         import uvloop
 
@@ -164,7 +146,7 @@ def serve(options: argparse.Namespace) -> None:
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
-    rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024, all_bytes=64 * 1024 * 1024)
+    rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024)
     log = ServerLog(options.quiet)
     log.start()
     for problem in material.served_problems():
@@ -173,14 +155,11 @@ def serve(options: argparse.Namespace) -> None:
         check = held.enter_context(lock(options.study))
         study = Study(options.study, material, check)
         sockets = held.enter_context(bound_sockets(options.host, options.port))
-        app = create_app(
-            study, phrases, rules, admin_key=key, joins_per_minute=options.joins_per_minute,
-            behind_proxy=options.behind_proxy, on_end=log.request,
-        )  # fmt: skip
+        app = create_app(study, phrases, rules, admin_key=key, on_end=log.request)
         interrupts.run(lambda take_signals: run(study, app, sockets, log), uvloop.new_event_loop)
 
 
-def status(options: argparse.Namespace) -> None:
+def status_(options: argparse.Namespace) -> None:
     material = material_of(options.study)
     study = study_status.status_of(read_state(options.study), material, read_personal(options.study))
     if options.json:
@@ -189,20 +168,18 @@ def status(options: argparse.Namespace) -> None:
         study_status.print_study(study)
 
 
-def plan(options: argparse.Namespace) -> None:
-    from judging.study import planning
+def plan_(options: argparse.Namespace) -> None:
+    from judging.study.planning import plan
 
     measure = options.measure
-    judges, width = planning.plan(
-        options.half_width, options.agents, options.per_judge, options.stimuli, measure=measure
-    )
+    judges, width = plan(options.half_width, options.agents, options.per_judge, options.stimuli, measure=measure)
     if judges is None:
         _say(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
     else:
         _say(f"{count(judges, 'judge')}: {measure} of each agent ± {width:.3f} (95 %)")
 
 
-def export(options: argparse.Namespace) -> None:
+def export_(options: argparse.Namespace) -> None:
     from judging.study.study_export import export as write
 
     material, out = material_of(options.study), options.out
@@ -215,7 +192,7 @@ def export(options: argparse.Namespace) -> None:
     _say(f"{count(number, what)}: {out}; next: turinglike {following}")
 
 
-def kit(options: argparse.Namespace) -> None:
+def kit_(options: argparse.Namespace) -> None:
     from judging.study.kit import write_kit
 
     refuse_existing([options.out], force=False)
@@ -225,7 +202,7 @@ def kit(options: argparse.Namespace) -> None:
     _say(f"{options.out}: {count(options.number, 'judge')}; then turinglike study import {options.study} FILE.json")
 
 
-def take(options: argparse.Namespace) -> None:
+def import_(options: argparse.Namespace) -> None:
     from judging.study.kit import import_answers
 
     material = material_of(options.study)
@@ -252,14 +229,14 @@ def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutin
         return asyncio.run(inside(held))
 
 
-def close(options: argparse.Namespace) -> None:
+def close_(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
         _append(options.study / EVENTS, [{"event": "closed", "at": now()}])
     _say(f"{options.study} is closed; next: turinglike study export {options.study} -o verdicts")
 
 
-def forget(options: argparse.Namespace) -> None:
+def forget_(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
         is_known = options.judge in read_personal(options.study) or options.judge in read_state(options.study).judges
@@ -278,18 +255,3 @@ def forget(options: argparse.Namespace) -> None:
 
 def _say(text: str) -> None:
     print(printable(text), flush=True)
-
-
-ACTIONS: Mapping[str, Callable[[argparse.Namespace], int | None]] = {
-    "new": new,
-    "check": check,
-    "links": links,
-    "serve": serve,
-    "status": status,
-    "plan": plan,
-    "export": export,
-    "kit": kit,
-    "import": take,
-    "close": close,
-    "forget": forget,
-}

@@ -37,11 +37,8 @@ def register(commands: Commands) -> None:
     new.add_argument("--preset", choices=("plain", "2022", "2025", "online"), default="plain",
                      help="plain, or as in a paper; online: a judge asks a person and a machine, live")  # fmt: skip
 
-    for name, summary in (
-        ("check", "whether all that study.toml asks for can be done"),
-        ("close", "end a study: nobody may answer any more"),
-    ):
-        add(name, summary).add_argument("study", type=path, metavar="STUDY")
+    add("check", "whether all that study.toml asks for can be done").add_argument("study", type=path, metavar="STUDY")
+    add("close", "end a study: nobody may answer any more").add_argument("study", type=path, metavar="STUDY")
 
     links = add("links", "so many new links, each for a judge; they are printed and kept nowhere")
     links.add_argument("study", type=path, metavar="STUDY")
@@ -55,8 +52,6 @@ def register(commands: Commands) -> None:
     serve.add_argument("--port", type=port, default=8000)
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--key-file", type=path, metavar="FILE", help="the key of /admin; or TURINGLIKE_API_KEY")
-    serve.add_argument("--behind-proxy", action="store_true", help="X-Real-IP tells who asks")
-    serve.add_argument("--joins-per-minute", type=positive, default=60, metavar="N", help="from an address (60)")
     serve.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and where it is")
 
     status = add("status", "judges, verdicts, exclusions by rule, and how often each agent passes for a person")
@@ -97,7 +92,8 @@ def _action(name: str) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         from judging.study import actions
 
-        return actions.ACTIONS[name](options) or 0
+        action = getattr(actions, f"{name}_")  # the actions' functions have their names and an underscore
+        return action(options) or 0
 
     return run
 

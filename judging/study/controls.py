@@ -71,33 +71,35 @@ def _named(lacking: Collection[str], stimuli: Mapping[str, Any]) -> str:
 
 def _of_objects(stimuli: Rows, chance: random.Random) -> dict[str, Control]:
     present = {name: _words(row["objects"].get("present")) for name, row in stimuli.items()}
-    every = {word for words in present.values() for word in words}
-    absent, lacking = dict[str, list[str]](), {"present": set[str](), "absent": set[str]()}
-    clips = {name for name, row in stimuli.items() if row["asked"] == "attention_prediction"}
-    for name, row in stimuli.items():
-        absent[name] = [word for word in _words(row["objects"].get("absent")) if word not in present[name]]
-        if name in clips and len(absent[name]) < CLIP_OPTIONS - 1:
-            absent[name] = sorted(every - set(present[name]))
-        if not present[name]:
-            lacking["present"].add(name)
-        if len(absent[name]) < (CLIP_OPTIONS - 1 if name in clips else 1):
-            lacking["absent"].add(name)
-    if problems := [f"{_named(names, stimuli)} lack `{field}`" for field, names in lacking.items() if names]:
-        raise InputError(
-            f"trials.control: {OBJECT}: {' and '.join(problems)}: give them in the stimulus set before `turinglike "
-            'generate` and `trials`, or name a table of your own, or set it to "" (and exclude.controls to 0)'
-        )
+    every = sorted({word for words in present.values() for word in words})
     order = sorted(stimuli)
     chance.shuffle(order)
-    controls = {}
+    controls, lacking = dict[str, Control](), dict[str, list[str]]()
     for at, name in enumerate(order):
-        there, not_there = (chance.choice(words[name]) for words in (present, absent))
-        if name in clips:
-            options = [there, *chance.sample(absent[name], CLIP_OPTIONS - 1)]
+        is_clip = stimuli[name]["asked"] == "attention_prediction"
+        number = CLIP_OPTIONS - 1 if is_clip else 1
+        absent = [word for word in _words(stimuli[name]["objects"].get("absent")) if word not in present[name]]
+        if is_clip and len(absent) < number:
+            absent = [word for word in every if word not in present[name]]
+        lacks = [] if present[name] else ["present"]
+        lacks += ["absent"] if len(absent) < number else []
+        for field in lacks:
+            lacking.setdefault(field, []).append(name)
+        if lacks:
+            continue
+        there, not_there = chance.choice(present[name]), chance.choice(absent)
+        if is_clip:
+            options = [there, *chance.sample(absent, CLIP_OPTIONS - 1)]
             controls[name] = Control("", sorted(options), there, phrase="clip_shows")
         else:
             right, word = ("yes", there) if at % 2 == 0 else ("no", not_there)
             controls[name] = Control("", ("yes", "no"), right, phrase="is_there", object=word)
+    if lacking:
+        problems = [f"{_named(names, stimuli)} lack `{field}`" for field, names in lacking.items()]
+        raise InputError(
+            f"trials.control: {OBJECT}: {' and '.join(problems)}: give them in the stimulus set before `turinglike "
+            'generate` and `trials`, or name a table of your own, or set it to "" (and exclude.controls to 0)'
+        )
     return controls
 
 
@@ -125,13 +127,9 @@ def _of_table(path: Path) -> dict[str, Control]:
     for line, cells in table.rows:
         stimulus, question, right = (cells[name].strip() for name in ("stimulus", "question", "right"))
         options = [option.strip() for option in cells["options"].split("|") if option.strip()]
-        faults = {
-            "options": (len(set(options)) < max(2, len(options)), "must be two or more, each once, parted by |"),
-            "right": (right not in options, f"{right!r} is not among the options"),
-            "question": (not question, "is empty"),
-            "stimulus": (stimulus in controls, f"{stimulus!r} stands in two rows"),
-        }
-        problems += [Problem(str(path), line, field, why) for field, (is_bad, why) in faults.items() if is_bad]
+        if not question or stimulus in controls or right not in options or len(set(options)) < max(2, len(options)):
+            why = "must have a question, a stimulus of its own, options parted by | and among them what is right"
+            problems.append(Problem(str(path), line, None, why))
         controls[stimulus] = Control(question, options, right)
     if problems:
         raise InputError(f"{path} cannot be used", by_line(problems))

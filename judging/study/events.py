@@ -8,7 +8,7 @@ instructions, trials, closing questions. Each step is answered once, in order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,6 @@ from judging.study.meetings import OF_TALKS, OF_TESTS, Meeting, OnlineTest, Talk
 ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
 EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
 Step = dict[str, Any]
-Attempt = tuple[list[Step], list[dict[str, Any]]]
 M = TypeVar("M", bound=Meeting)
 
 
@@ -29,7 +28,7 @@ M = TypeVar("M", bound=Meeting)
 class Judge:
     """A judge or participant, with the ``answers`` to their steps so far.
 
-    ``former`` are (steps, answers) of attempts that were begun anew, ``told`` answers that were to be replaced;
+    ``told`` are answers that were to be replaced;
     ``ended``: finished, declined or blocked.
     """
 
@@ -43,16 +42,9 @@ class Judge:
     link: str | None = None
     kit: str | None = None
     answers: list[dict[str, Any]] = field(default_factory=list)
-    former: list[Attempt] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
-    loads: int = 0
     ended: str | None = None
     at: str = ""
-
-    @property
-    def list(self) -> str:
-        """The name of the list of steps, which differs between attempts."""
-        return f"{self.code}-{len(self.former)}"
 
     @property
     def step(self) -> int:
@@ -62,13 +54,6 @@ class Judge:
     @property
     def current(self) -> Step | None:
         return None if self.ended or self.step >= len(self.steps) else self.steps[self.step]
-
-    def attempts(self) -> Sequence[Attempt]:
-        """(steps, answers) of all attempts, the present as the last."""
-        return [*self.former, (self.steps, self.answers)]
-
-    def has_judged(self) -> bool:
-        return self.counted(self.step) > 0
 
     def counted(self, end: int | None = None) -> int:
         """The number of trials, practice apart, in the list or before a step of it."""
@@ -88,7 +73,6 @@ class State:
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
-    by_link: dict[str, Judge] = field(default_factory=dict)
     meetings: dict[str, Meeting] = field(default_factory=dict)
     present: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
@@ -109,8 +93,6 @@ class State:
                 about = {name: event[name] for name in names}
                 judge = Judge(event["judge"], joined=event["at"], at=event["at"], **about)
                 self.judges[judge.code] = self.by_session[judge.session] = judge
-                if judge.link is not None:
-                    self.by_link[judge.link] = judge
             case "paired":
                 self._begin(Talk(event["talk"], event["at"], event["speakers"], event["stimulus"]))
             case "test":
@@ -134,12 +116,9 @@ class State:
                 self.by_session[event["session"]] = judge
             case "told":
                 judge.told.append(event)
-            case "loaded":
-                judge.loads += 1
             case "blocked":
                 judge.ended = "blocked"
-            case "restarted":
-                judge.former.append((judge.steps, judge.answers))
+            case "restarted":  # of earlier versions
                 judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
             case "step" if event["step"] == judge.step:
                 judge.answers.append(event)
@@ -149,6 +128,8 @@ class State:
                     judge.ended = "declined"
                 elif judge.step == len(judge.steps):
                     judge.ended = "finished"
+            case "loaded":
+                pass
             case kind:
                 raise KeyError(kind)
 
@@ -230,10 +211,11 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, event
 
 
-def count_pages(judges: Iterable[Judge], released: set[str]) -> Counter[tuple[str, ...]]:
-    """By page, the judges who have judged it or have it before them; ``released`` judges have nothing before them."""
+def count_pages(judges: Iterable[Judge], away: set[str]) -> Counter[tuple[str, ...]]:
+    """By page, the judges who have judged it or have it before them; those who are ``away`` have nothing before
+    them."""
     counts: Counter[tuple[str, ...]] = Counter()
     for judge in judges:
-        left = set(judge.pages(judge.step)) if judge.code in released or judge.ended else set()
+        left = set(judge.pages(judge.step)) if judge.code in away or judge.ended else set()
         counts.update(page for page in judge.pages() if page not in left)
     return counts

@@ -18,8 +18,7 @@ ENOUGH = 4  # verdicts of a judge that are all alike before that is a rule's mat
 def verdict_rows(
     state: State, settings: JudgesSettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Row]:
-    """A row per verdict, judge by judge, also of practice and of attempts that were begun anew; ``rules`` exclude
-    it."""
+    """A row per verdict, judge by judge, also of practice; ``rules`` exclude it."""
     for judge in state.judges.values():
         rows = list(_rows(judge, settings.exclude, pool))
         rules = _rules_of_judge(judge, rows, settings.exclude, personal.get(judge.code, {}))
@@ -28,52 +27,49 @@ def verdict_rows(
 
 
 def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[Row]:
-    began = datetime.fromisoformat(judge.joined)
-    for attempt, (steps, answers) in enumerate(judge.attempts()):
-        before, index = began, 0
-        for step, answer in zip(steps, answers, strict=False):
-            at = datetime.fromisoformat(answer["at"])
-            since, before = 1000 * (at - before).total_seconds(), at
-            if step["kind"] != "trial":
-                continue
-            rules = {
-                "begun_anew": attempt < len(judge.former),
-                "fastest": fastest_of(answer["rt"], since) < 1000 * exclude.fastest,
-                "wrong_control": exclude.wrong_control and answer.get("right") is False,
+    began = before = datetime.fromisoformat(judge.joined)
+    index = 0
+    for step, answer in zip(judge.steps, judge.answers, strict=False):
+        at = datetime.fromisoformat(answer["at"])
+        since, before = 1000 * (at - before).total_seconds(), at
+        if step["kind"] != "trial":
+            continue
+        rules = {
+            "fastest": fastest_of(answer["rt"], since) < 1000 * exclude.fastest,
+            "wrong_control": exclude.wrong_control and answer.get("right") is False,
+        }
+        for name, verdict in zip(step["trials"], answer["verdicts"], strict=True):
+            key = pool.key.get(name)
+            if key is None:
+                continue  # of another task
+            phase = step["phase"]
+            if phase == "test" and key["catch"]:
+                phase = "swapped" if key["swapped"] else "catch"
+            yield {
+                "judge": judge.code,
+                "trial_index": index,
+                "phase": phase,
+                "again": step["again"],
+                "trial": name,
+                **{column: key[column] for column in ("asked", "stimulus", "speaker")},
+                "verdict": verdict,
+                **{column: key[column] for column in ("truth", "agent", "catch", "swapped")},
+                "correct": verdict == key["truth"],
+                "rt": answer["rt"],
+                "time_elapsed": round((at - began).total_seconds() * 1000),
+                "at": answer["at"],
+                **{part: answer.get(part) for part in ("confidence", "reason", "control")},
+                "control_right": answer.get("right"),
+                "away": answer["away"],
+                "by_key": answer["key"],
+                "key_for_human": judge.keys[0],
+                "rules": [rule for rule, is_broken in rules.items() if is_broken],
             }
-            for name, verdict in zip(step["trials"], answer["verdicts"], strict=True):
-                key = pool.key.get(name)
-                if key is None:
-                    continue  # of another task
-                phase = step["phase"]
-                if phase == "test" and key["catch"]:
-                    phase = "swapped" if key["swapped"] else "catch"
-                yield {
-                    "judge": judge.code,
-                    "attempt": attempt,
-                    "trial_index": index,
-                    "phase": phase,
-                    "again": step["again"],
-                    "trial": name,
-                    **{column: key[column] for column in ("asked", "stimulus", "speaker")},
-                    "verdict": verdict,
-                    **{column: key[column] for column in ("truth", "agent", "catch", "swapped")},
-                    "correct": verdict == key["truth"],
-                    "rt": answer["rt"],
-                    "time_elapsed": round((at - began).total_seconds() * 1000),
-                    "at": answer["at"],
-                    **{part: answer.get(part) for part in ("confidence", "reason", "control")},
-                    "control_right": answer.get("right"),
-                    "away": answer["away"],
-                    "by_key": answer["key"],
-                    "key_for_human": judge.keys[0],
-                    "rules": [rule for rule, is_broken in rules.items() if is_broken],
-                }
-            index += 1
+        index += 1
 
 
 def _rules_of_judge(judge: Judge, rows: list[Row], exclude: Exclude, personal: Mapping[str, Any]) -> list[str]:
-    counted = [row for row in rows if row["attempt"] == len(judge.former) and row["phase"] != "practice"]
+    counted = [row for row in rows if row["phase"] != "practice"]
     pages = {row["trial_index"]: row for row in counted}.values()  # both speakers share a control question
     controls = [row["control_right"] for row in pages if row["control_right"] is not None]
     caught = [row["correct"] for row in counted if row["catch"] and not row["swapped"]]

@@ -40,7 +40,7 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     if study.material.kind != "trial":
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     kit = secrets.token_hex(8)
-    judges = [await study.enlist(kit) for _ in range(number)]
+    judges = [await study.enlist(secrets.token_urlsafe(24), kit=kit) for _ in range(number)]
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
     about = {
         "kit": kit,
@@ -123,15 +123,14 @@ def _read(path: Path) -> tuple[str, dict[str, Answers]]:
         saved = orjson.loads(path.read_bytes())
         body = saved["body"]
         if saved["schema"] != SCHEMA or hashlib.sha256(body.encode()).hexdigest() != saved["sha256"]:
-            raise InputError(f"{path}: is damaged: its checksum is another")
+            raise ValueError("it is damaged: its checksum is another")
         content = orjson.loads(body)
         judges: dict[str, Answers] = {str(judge["judge"]): judge["answers"] for judge in content["judges"]}
         for answers in judges.values():
             for number, answer in enumerate(answers):
-                if datetime.fromisoformat(answer["at"]).tzinfo is None:
-                    raise ValueError(f"step {number}: its time has no zone")
-                if type(answer["step"]) is not int or answer["step"] != number or type(answer["answer"]) is not dict:
-                    raise ValueError(f"step {number} lacks")
+                has_zone = datetime.fromisoformat(answer["at"]).tzinfo is not None
+                if answer["step"] != number or type(answer["answer"]) is not dict or not has_zone:
+                    raise ValueError(f"step {number} lacks, or its time has no zone")
         return str(content["kit"]), judges
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None

@@ -15,20 +15,23 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from agents.answers import is_blank
 from judging.study.agent_server import LONGEST, NoAnswerError, text_of, tidy
-from judging.study.events import Judge, State
-from judging.study.lobby import Lobby, Note, View
+from judging.study.events import Judge
+from judging.study.lobby import Lobby, View
 from judging.study.meetings import PARTS, SIDES, Move, OnlineTest, next_cell, people_of, shares, shortened
 from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
+
+if TYPE_CHECKING:
+    from judging.study.study import Study
 
 
 class OnlineLobby(Lobby[OnlineTest]):
@@ -37,10 +40,8 @@ class OnlineLobby(Lobby[OnlineTest]):
 
     kind, voids, meeting = "test", "test_void", OnlineTest
 
-    def __init__(
-        self, settings: OnlineSettings, state: State, note: Note, written: Callable[[], Awaitable[None]]
-    ) -> None:
-        super().__init__(state, note, written, settings.tests)
+    def __init__(self, study: Study, settings: OnlineSettings) -> None:
+        super().__init__(study, settings.tests)
         self.settings = settings
         self.began: dict[str, float] = {}
         self.awaited: dict[str, tuple[list[Move], float]] = {}
@@ -162,13 +163,13 @@ class OnlineLobby(Lobby[OnlineTest]):
             return None
         if not isinstance(text, str) or len(text) > (LONGEST_REASON if act == "judge" else LONGEST):
             return "incomplete"
-        text = tidy(text)
-        clock = self.clock(test)
+        text, clock = tidy(text), self.clock(test)
         if act == "judge":
             if type(body.get("human")) is not int or body["human"] not in SIDES:
                 return "incomplete"
-            about = {"verdict": "human" if body["human"] == 1 else "machine", "reason": text[:LONGEST_REASON] or None}
-            await self.note({"event": "test_judged", **event, **about, "clock": round(clock, 3)})
+            verdict = "human" if body["human"] == 1 else "machine"
+            about = {"verdict": verdict, "reason": text[:LONGEST_REASON] or None, "clock": round(clock, 3)}
+            await self.note({"event": "test_judged", **event, **about})
         elif is_blank(text):
             return "incomplete"
         elif act == "ask":

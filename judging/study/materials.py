@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,63 +18,50 @@ from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import Row, verdict_rows
-from judging.study.page_answers import (
-    VERDICTS,
-    BadAnswer,
-    check_parts,
-    fastest_of,
-    read_flag,
-    read_ms,
-    read_verdict,
-    writable,
-)
-from judging.study.pool import Page, Seen, TrialPool
+from judging.study.page_answers import VERDICTS, BadAnswer, StimulusAnswer, fastest_of, read, read_verdict
+from judging.study.pool import Seen, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.trial_set import MARKER, key_path
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
 from serving.runs.row_problems import count
 from serving.runs.set_rows import Choose
 from serving.runs.set_rows import Row as SetRow
+from serving.runs.stimulus_set import read_rows
 
 LONGEST = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
 OBJECTS = 3
 FASTEST = 4000.0  # ms; a caption that took less was not written for this picture
 FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
 TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
+SENT = {"choices", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
 SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
 
 
 class ToldError(Exception):
-    """The answer ``said`` is to be replaced; ``flags`` are the names of phrases that say why."""
+    """The answer ``text`` is to be replaced; ``flags`` are the names of phrases that say why."""
 
-    def __init__(self, flags: list[str], said: str) -> None:
+    def __init__(self, flags: list[str], text: str) -> None:
         super().__init__(", ".join(flags))
         self.flags = flags
-        self.said = said
+        self.text = text
 
 
 class Material:
-    """What a study shows; this class is of ``number`` steps of a ``kind`` in which participants meet in a lobby.
+    """What a study shows, in ``number`` steps of a ``kind``. ``sha256`` is of what must not change while people take
+    part, ``page`` what a browser gets of a step, ``source`` the set that answers are about."""
 
-    ``sha256`` is of what must not change while people take part. ``page`` is what a browser gets of a step, ``source``
-    the set that answers are about.
-    """
+    kind: str
+    number: int
+    sha256: str
+    source: Path
+    page: Mapping[str, Any] = {}
 
-    def __init__(
-        self, settings: StudySettings, sha256: str, kind: str, number: int, page: Mapping[str, Any], source: Path
-    ) -> None:
-        self.settings, self.sha256, self.kind, self.number = settings, sha256, kind, number
-        self.page, self.source = page, source
-        self.stimuli: dict[str, Stimulus] = {}
+    def __init__(self, settings: StudySettings) -> None:
+        self.settings = settings
 
     def problems(self) -> list[str]:
         """What the settings want and cannot be had, in sentences."""
-        return [
-            f"{name}: people are not shown what came before (history, opener, pseudo)"
-            for name, stimulus in self.stimuli.items()
-            if isinstance(stimulus, ConversationStimulus)
-            and (stimulus.history or stimulus.opener is not None or stimulus.pseudo)
-        ]
+        return []
 
     def served_problems(self) -> list[str]:
         """The agents that their server lacks."""
@@ -81,23 +69,23 @@ class Material:
 
     def about(self) -> str:
         """What `study check` says."""
-        of_set = f" of {count(len(self.stimuli), 'stimulus', 'stimuli')}" if self.stimuli else ""
-        return f"{self.settings.task}: {self.number:,} for each participant{of_set}"
+        return f"{self.settings.task}: {self.number:,} for each participant"
 
-    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
-        """A person's steps; ``seen`` counts how many had each page, ``known`` are stimuli that this person has seen."""
-        return [{"kind": self.kind, "trials": [], "phase": "test", "again": False} for _ in range(self.number)]
+    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        """A person's steps; ``seen`` counts how many had each page."""
+        return [self.step() for _ in range(self.number)]
+
+    def step(self, *trials: str, phase: str = "test", again: bool = False) -> Step:
+        return {"kind": self.kind, "trials": list(trials), "phase": phase, "again": again}
 
     def stimulus_of(self, step: Step) -> str:
         return ""
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         """What is kept of an answer. Raises BadAnswer, and ToldError."""
-        guesses = "guess" in self.page
-        check_parts(answer, {"guess"} if guesses else ())
-        if answer.get("guess") not in (None, *VERDICTS):
-            raise BadAnswer("guess: must be human or machine")
-        return {"guess": answer.get("guess")} if guesses else {}
+        if answer:
+            raise BadAnswer("has parts that no page sends")
+        return {}
 
     def instructions(self, judge: Judge) -> dict[str, Any]:
         about = {"practice": 0, "feedback": 0, "samples": [], "four": True}
@@ -123,37 +111,41 @@ class TrialMaterial(Material):
     """The trials of judges."""
 
     settings: JudgesSettings
+    kind = "trial"
 
     def __init__(self, pool: TrialPool, study: Path) -> None:
-        digest = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
-        super().__init__(pool.settings, digest, "trial", pool.settings.trials.number, {}, pool.folder / MARKER)
-        self.pool = pool
-        self._controls: dict[str, Control] = {}
-        self._lacking: list[str] = []
-        try:
-            self._controls = read_controls(pool.settings.trials.control, study, pool.key, self.sha256)
-        except InputError as error:
-            self._lacking = [*map(str, error.problems), str(error)]
+        super().__init__(pool.settings)
+        self.pool, self.study, self.number = pool, study, pool.settings.trials.number
+        self.source = pool.folder / MARKER
+        self.sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
+
+    @cached_property
+    def controls(self) -> dict[str, Control]:
+        """The control question of each stimulus. Raises InputError."""
+        return read_controls(self.settings.trials.control, self.study, self.pool.key, self.sha256)
 
     def problems(self) -> list[str]:
-        return [*self.pool.problems(), *self._lacking]
+        problems = self.pool.problems()
+        try:
+            self.controls  # noqa: B018
+        except InputError as error:
+            problems += [*map(str, error.problems), str(error)]
+        return problems
 
     def about(self) -> str:
         cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))
         return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
 
-    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
-        return [
-            {"kind": "trial", "trials": list(turn.page.trials), "phase": turn.phase, "again": turn.again}
-            for turn in self.pool.draw(seen, chance, known)
-        ]
+    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        turns = self.pool.draw(seen, chance)
+        return [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
 
     def stimulus_of(self, step: Step) -> str:
         return str(self.pool.key[step["trials"][0]]["stimulus"])
 
     def control(self, step: Step) -> Control | None:
         """The control question of a trial's page."""
-        return self._controls.get(self.stimulus_of(step))
+        return self.controls.get(self.stimulus_of(step))
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         return read_verdict(answer, self.settings.trials, len(step["trials"]), self.control(step))
@@ -162,17 +154,12 @@ class TrialMaterial(Material):
         trials = self.settings.trials
         return {
             "trials": judge.counted(),
-            "practice": trials.practice,
-            "feedback": trials.feedback,
+            **trials.model_dump(include={"practice", "feedback", "prior_told"}),
             "keys": judge.keys,
             "four": trials.choices == "four" and not self.pool.of_pairs,
             "pairs": self.pool.of_pairs,
-            "prior_told": trials.prior_told,
-            "samples": [self._sample(page) for page in self.pool.sample],
+            "samples": [{**self._trial(page.trials), "truth": self._truth(page.trials)} for page in self.pool.sample],
         }
-
-    def _sample(self, page: Page) -> dict[str, Any]:
-        return {**self._trial(page.trials), "truth": self._truth(page.trials)}
 
     def _truth(self, names: Sequence[str]) -> list[str]:
         return [self.pool.key[name]["truth"] for name in names]
@@ -185,11 +172,7 @@ class TrialMaterial(Material):
             "practice": step["phase"] == "practice",
             # in the order of the keys, which differs from judge to judge
             "options": sorted(pairs, key=lambda pair: pair[1] != trials.keys[0]),
-            "choices": trials.choices,
-            "confidence": trials.confidence,
-            "reason": trials.reason,
-            "seconds_before": trials.seconds_before,
-            "play_once": trials.play_once,
+            **trials.model_dump(include=SENT),
             "control": None if control is None else control.sent,
         }
 
@@ -242,7 +225,7 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
             stimuli[row.id] = parse_row(row.canonical, root=root)
             digest.update(row.canonical)
 
-    report = check_set(source, choose=chosen(task), on_row=keep)
+    report = check_rows(read_rows(source, choose=chosen(task)), on_row=keep)
     if report.problems:
         raise InputError(f"{source} cannot be shown", report.problems)
     if not stimuli:
@@ -255,64 +238,52 @@ class AskMaterial(Material):
     the 2025 paper's six checks: Methods, L731-747), a word, free or after example pairs."""
 
     settings: AnswersSettings
+    kind = "ask"
 
-    def __init__(self, settings: AnswersSettings, source: Path, stimuli: dict[str, Stimulus], sha256: str) -> None:
-        super().__init__(settings, sha256, "ask", settings.answers.number, {}, source)
-        self.stimuli = stimuli
-        self._files: dict[str, tuple[str, Path]] = {}
-        self._bad_pictures: list[str] = []
-        for number, (name, stimulus) in enumerate(stimuli.items(), start=1):
-            image = stimulus.images_by_field().get("image")
-            if image is None or image.path is None:
-                continue
-            try:
-                form = image.header().format
-            except ImageError as error:
-                self._bad_pictures.append(f"{name}: {error}")
-                continue
-            if form not in SHOWABLE:
-                self._bad_pictures.append(f"{name}: browsers do not show {form}")
-            self._files[name] = f"p{number:05}.{form.lower()}", image.path
+    def __init__(self, settings: AnswersSettings, source: Path, stimuli: Mapping[str, Stimulus], sha256: str) -> None:
+        super().__init__(settings)
+        self.source, self.stimuli, self.sha256, self.number = source, stimuli, sha256, settings.answers.number
+        self._numbers = {name: number for number, name in enumerate(stimuli, start=1)}
+
+    def about(self) -> str:
+        return f"{super().about()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}"
 
     def problems(self) -> list[str]:
-        problems = [*self._bad_pictures]
+        problems = []
         if len(self.stimuli) < self.number:
             problems.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
-        for name in self._files:  # for a damaged picture a browser would wait for ever
-            try:
-                self.stimuli[name].images_by_field()["image"].decode()
-            except ImageError as error:
-                problems.append(f"{name}: {error}")
+        for name, stimulus in self.stimuli.items():
+            if (image := stimulus.images_by_field().get("image")) is not None:
+                try:
+                    image.decode()  # for a damaged picture a browser would wait for ever
+                    if (form := image.header().format) not in SHOWABLE:
+                        problems.append(f"{name}: browsers do not show {form}")
+                except ImageError as error:
+                    problems.append(f"{name}: {error}")
         return problems
 
-    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
-        # Stimuli that fewer people have answered come first.
-        new = [name for name in self.stimuli if name not in known]
-        ranked = sorted(new, key=lambda name: (seen.get((name,), 0), chance.random()))
-        drawn = ranked[: self.number]
-        return [
-            {"kind": "ask", "trials": [name], "phase": "test", "again": False}
-            for name in chance.sample(drawn, len(drawn))
-        ]
+    def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
+        # Those come first that fewer have answered.
+        drawn = sorted(self.stimuli, key=lambda name: (seen.get((name,), 0), chance.random()))[: self.number]
+        return [self.step(name) for name in chance.sample(drawn, len(drawn))]
 
     def stimulus_of(self, step: Step) -> str:
         return str(step["trials"][0])
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        check_parts(answer, {"answer", "rt", "away"})
-        texts, rt, away = self._texts(answer.get("answer")), read_ms(answer), read_flag(answer, "away")
+        sent = read(StimulusAnswer, answer)
+        texts, rt = self._texts(sent.answer), None if sent.rt is None else round(sent.rt, 3)
         flags = self._flags(judge, step, texts, rt)
         if flags and self.settings.answers.checks == "tell":
             raise ToldError(flags, ", ".join(texts))
-        return {"answer": texts, "rt": rt, "away": away, "flags": flags}
+        return {"answer": texts, "rt": rt, "away": sent.away, "flags": flags}
 
-    def _texts(self, value: Any) -> list[str]:
+    def _texts(self, sent: str | list[str]) -> list[str]:
         task = self.settings.task
-        values = value if task == "object_detection" else [value]
         number = OBJECTS if task == "object_detection" else 1
-        if not isinstance(values, list) or len(values) != number or not all(isinstance(text, str) for text in values):
+        texts = [" ".join(text.split()) for text in ([sent] if isinstance(sent, str) else sent)]
+        if len(texts) != number:
             raise BadAnswer(f"answer: must be {count(number, 'text')}")
-        texts = [writable(" ".join(text.split())) for text in values]
         if not all(texts) or max(map(len, texts)) > LONGEST.get(task, 40):
             raise BadAnswer("answer: is empty or too long")
         if task == "color_estimation" and texts[0] not in WORDS:
@@ -351,19 +322,50 @@ class AskMaterial(Material):
         return page
 
     def files(self, step: Step | None) -> dict[str, Path]:
-        file = None if step is None else self._files.get(self.stimulus_of(step))
-        return {} if file is None else {file[0]: file[1]}
+        stimulus = None if step is None else self.stimuli[self.stimulus_of(step)]
+        image = None if stimulus is None else stimulus.images_by_field().get("image")
+        if stimulus is None or image is None or image.path is None:
+            return {}
+        return {f"p{self._numbers[stimulus.id]:05}.{image.header().format.lower()}": image.path}
+
+
+class TalkMaterial(Material):
+    """Conversations of participants who meet in a lobby."""
+
+    settings: AnswersSettings
+    kind = "talk"
+
+    def __init__(self, settings: AnswersSettings, source: Path, stimuli: Mapping[str, Stimulus], sha256: str) -> None:
+        super().__init__(settings)
+        self.source, self.sha256, self.number = source, sha256, settings.answers.number
+        self.talks = {name: each for name, each in stimuli.items() if isinstance(each, ConversationStimulus)}
+        self.page = {"asked": "conversation", "guess": settings.talk.guess}
+
+    def problems(self) -> list[str]:
+        return [
+            f"{name}: people are not shown what came before (history, opener, pseudo)"
+            for name, stimulus in self.talks.items()
+            if stimulus.history or stimulus.opener is not None or stimulus.pseudo
+        ]
+
+    def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
+        guess, guesses = answer.get("guess"), self.settings.talk.guess
+        if not answer.keys() <= ({"guess"} if guesses else set()) or guess not in (None, *VERDICTS):
+            raise BadAnswer("guess: must be human or machine")
+        return {"guess": guess} if guesses else {}
 
 
 class OnlineMaterial(Material):
     """Online tests: participants see what the others write."""
 
     settings: OnlineSettings
+    kind = "test"
+    sha256 = hashlib.sha256(b"online").hexdigest()
 
     def __init__(self, settings: OnlineSettings, study: Path) -> None:
-        digest = hashlib.sha256(b"online").hexdigest()
-        page = {"words_below": settings.tests.words_below}
-        super().__init__(settings, digest, "test", settings.tests.each, page, study)
+        super().__init__(settings)
+        self.source, self.number = study, settings.tests.each
+        self.page = {"words_below": settings.tests.words_below}
 
     def _machines(self) -> dict[str, str]:
         """The agents that the tests have, by their place in ``study.toml``."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from judging.study.controls import Control
 from judging.study.settings import Trials
+from serving.runs.row_problems import field_problems
 
-VERDICTS = ("human", "machine")
+Verdict = Literal["human", "machine"]
+VERDICTS = get_args(Verdict)
 LONGEST_REASON = 2000
 LONGEST_RT = 86_400_000.0  # milliseconds
 OPTIONS: Mapping[str, Sequence[str]] = {
@@ -31,42 +35,68 @@ class BadAnswer(Exception):
     """An answer that no page of ours sends; nothing was kept."""
 
 
-def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, control: Control | None) -> dict[str, Any]:
-    """What is kept of a trial's answer. Raises BadAnswer.
-
-    ``verdicts`` has a verdict on each trial of the page; ``rt`` is in ms from when all was on the screen, or None;
-    ``away``: the page was hidden meanwhile; ``key``: by the keyboard; also ``confidence`` from 0 to 1, ``reason``,
-    ``control`` and whether it is ``right``.
-    """
-    check_parts(answer, {"verdicts", "rt", "away", "key", "confidence", "reason", "control"})
-    verdicts, reason = answer.get("verdicts"), answer.get("reason", "")
-    is_list = isinstance(verdicts, list) and len(verdicts) == speakers
-    if not is_list or any(verdict not in VERDICTS for verdict in verdicts or ()):
-        raise BadAnswer(f"verdicts: must be {speakers} of human and machine")
-    kept = {"verdicts": verdicts, "rt": read_ms(answer), "away": read_flag(answer, "away")}
-    kept["key"] = read_flag(answer, "key")
-    if settings.confidence:
-        kept["confidence"] = _number(answer.get("confidence"), 1.0, "confidence")
-    if settings.reason:
-        if not isinstance(reason, str) or len(reason) > LONGEST_REASON:
-            raise BadAnswer(f"reason: must be text of at most {LONGEST_REASON:,} letters")
-        kept["reason"] = writable(reason)
-    if control is not None:
-        if answer.get("control") not in control.options:
-            raise BadAnswer("control: must be an option")
-        kept |= {"control": answer["control"], "right": answer["control"] == control.right}
-    return kept
-
-
-def check_parts(answer: Mapping[str, Any], known: Sequence[str] | set[str]) -> None:
-    """Raises BadAnswer for an answer with other parts."""
-    if not answer.keys() <= set(known):
-        raise BadAnswer("has parts that no page sends")
-
-
-def writable(text: str) -> str:
+def writable(text: Any) -> Any:
     """The text without halves of surrogate pairs, which cannot be written."""
-    return text.encode("utf-8", "replace").decode()
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
+
+
+Written = Annotated[str, BeforeValidator(writable)]
+
+
+class _Timed(BaseModel):
+    """``rt`` is in ms from when all was on the screen, or None; ``away``: the page was hidden meanwhile."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    rt: Annotated[float, Field(ge=0, le=LONGEST_RT)] | None = None
+    away: bool = False
+
+
+class TrialAnswer(_Timed):
+    """A verdict on each trial of the page; ``key``: by the keyboard."""
+
+    verdicts: list[Verdict]
+    key: bool = False
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
+    control: str | None = None
+
+
+class StimulusAnswer(_Timed):
+    """A participant's text, or three objects."""
+
+    answer: Written | list[Written]
+
+
+A = TypeVar("A", bound=_Timed)
+
+
+def read(kind: type[A], answer: Mapping[str, Any]) -> A:
+    """The answer as its model. Raises BadAnswer."""
+    try:
+        return kind.model_validate(answer)
+    except ValidationError as error:
+        raise BadAnswer("; ".join(f"{field}: {why}" for field, why in field_problems(error))) from None
+
+
+def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, control: Control | None) -> dict[str, Any]:
+    """What is kept of a trial's answer; of a control question also whether it is ``right``. Raises BadAnswer."""
+    sent = read(TrialAnswer, answer)
+    if len(sent.verdicts) != speakers:
+        raise BadAnswer(f"verdicts: must be {speakers} of human and machine")
+    rt = None if sent.rt is None else round(sent.rt, 3)
+    kept: dict[str, Any] = {"verdicts": sent.verdicts, "rt": rt, "away": sent.away, "key": sent.key}
+    if settings.confidence:
+        if sent.confidence is None:
+            raise BadAnswer("confidence: is missing")
+        kept["confidence"] = round(sent.confidence, 3)
+    if settings.reason:
+        kept["reason"] = sent.reason
+    if control is not None:
+        if sent.control not in control.options:
+            raise BadAnswer("control: must be an option")
+        kept |= {"control": sent.control, "right": sent.control == control.right}
+    return kept
 
 
 def fastest_of(rt: float | None, since: float) -> float:
@@ -75,35 +105,13 @@ def fastest_of(rt: float | None, since: float) -> float:
     return min((ms for ms in (rt, since) if ms is not None and ms >= 0), default=inf)
 
 
-def read_ms(answer: Mapping[str, Any]) -> float | None:
-    """The answer's ``rt`` in ms, None where it is unknown. Raises BadAnswer."""
-    value = answer.get("rt")
-    return None if value is None else _number(value, LONGEST_RT, "rt")
-
-
-def read_flag(answer: Mapping[str, Any], name: str) -> bool:
-    """A truth that may lack. Raises BadAnswer."""
-    value = answer.get(name, False)
-    if not isinstance(value, bool):
-        raise BadAnswer(f"{name}: must be true or false")
-    return value
-
-
-def _number(value: Any, most: float, name: str) -> float:
-    # No number is nan, which is not between the two.
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
-        raise BadAnswer(f"{name}: must be a number from 0 to {most:g}")
-    return round(float(value), 3)
-
-
 def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str, str]:
     """The answers to ``fields``, without what was left out; nobody must answer. Raises BadAnswer."""
-    check_parts(answer, fields)
     kept = {}
     for name, value in answer.items():
         if value in (None, ""):
             continue
-        if not isinstance(value, str) or value not in OPTIONS.get(name, (value,)):
+        if name not in fields or not isinstance(value, str) or value not in OPTIONS.get(name, (value,)):
             raise BadAnswer(f"{name}: no such answer")
         if len(value) > LONGEST.get(name, 100):
             raise BadAnswer(f"{name}: too long")

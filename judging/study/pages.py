@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from agents.errors import InputError, Problem
+from agents.errors import InputError
 from judging.study.events import ASKED, Judge
 from judging.study.page_answers import OPTIONS
 from judging.study.settings import StudySettings
@@ -29,12 +29,10 @@ def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
         phrases = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
-    faults = [(name, "lacks") for name in english.keys() - phrases.keys()]
-    faults += [(name, "no page uses this") for name in phrases.keys() - english.keys()]
-    faults += [(name, "must be text") for name, text in phrases.items() if not isinstance(text, str)]
-    if faults:
-        problems = [Problem(str(path), None, name, why) for name, why in sorted(faults)]
-        raise InputError(f"{path}: the phrases are not those that the pages use", problems)
+    wrong = sorted(english.keys() ^ phrases.keys())
+    wrong += [name for name, text in phrases.items() if not isinstance(text, str)]
+    if wrong:
+        raise InputError(f"{path}: a page's phrase lacks, or none is called so, or it is no text: {', '.join(wrong)}")
     return phrases
 
 
@@ -50,7 +48,7 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
     if step is None or study.state.closed:
         return {"step": judge.step, **_end(study, judge)}
     at = judge.step if at is None else at
-    page: dict[str, Any] = {"step": at, "list": judge.list, "kind": step["kind"]}
+    page: dict[str, Any] = {"step": at, "list": judge.code, "kind": step["kind"]}
     settings = study.settings
     match step["kind"]:
         case "consent":

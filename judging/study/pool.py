@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ import orjson
 from agents.errors import InputError
 from agents.stimuli import JudgementStimulus, canonical, parse_row
 from judging.candidates import PEOPLE_OF_PAIR
-from judging.drawing import FIRST, shares
+from judging.drawing import arrange, shares
 from judging.study.settings import JudgesSettings
 from judging.trial_set import MARKER, key_path
 from judging.verdicts import check_trials, read_key
@@ -33,11 +33,8 @@ CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is shown at once.
-
-    ``cell`` is what quotas are of: human, an agent, "human machine" of four pairs, "catch", "swapped" (scanpaths).
-    ``agents`` are the machines on the page, ``people`` is a pair's conversation of people.
-    """
+    """What is shown at once. ``cell`` is what quotas are of: human, an agent, "human machine" of four pairs, "catch",
+    "swapped" (scanpaths). ``agents`` are the machines on the page, ``people`` is a pair's conversation of people."""
 
     trials: tuple[str, ...]
     cell: str
@@ -48,7 +45,7 @@ class Page:
 
     def known_by(self) -> set[str]:
         """What a judge would know again."""
-        return {self.stimulus, *([self.people] if self.people is not None else [])}
+        return {self.stimulus} if self.people is None else {self.stimulus, self.people}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +64,17 @@ class TrialPool:
         source, key = folder / MARKER, key_path(folder)
         if not source.is_file():
             raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")
-        self.folder = folder
-        self.settings = settings
+        self.folder, self.settings = folder, settings
         rows = read_key(key)
         self.trials: dict[str, JudgementStimulus] = {}
         lines: list[tuple[int, str, bytes]] = []
-        with source.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                trial = parse_row(line, root=folder)
-                if not isinstance(trial, JudgementStimulus):
-                    raise InputError(f"{source}:{number}: is no trial")
-                lines.append((number, trial.id, canonical(trial)))
-                if trial.asked == settings.task and rows.get(trial.id, {}).get("repeat_of") is None:
-                    self.trials[trial.id] = trial
+        for number, line in enumerate(source.read_bytes().splitlines(), start=1):
+            trial = parse_row(line, root=folder)
+            if not isinstance(trial, JudgementStimulus):
+                raise InputError(f"{source}:{number}: is no trial")
+            lines.append((number, trial.id, canonical(trial)))
+            if trial.asked == settings.task and rows.get(trial.id, {}).get("repeat_of") is None:
+                self.trials[trial.id] = trial
         check_trials(source, lines, rows, key)
         if not self.trials:
             raise InputError(f"{source} has no trials of {settings.task}")
@@ -125,26 +120,23 @@ class TrialPool:
         sample: list[Page] = []
         for is_machine in (False, True) if self.settings.trials.sample else ():
             stimuli = {page.stimulus for page in sample}
-            fit = [
-                page
-                for page in pages
-                if not page.catch and bool(page.agents) == is_machine and page.stimulus not in stimuli
-            ]
-            if fit:
+            fit = [page for page in pages if bool(page.agents) == is_machine and page.stimulus not in stimuli]
+            if fit := [page for page in fit if not page.catch]:
                 sample.append(chance.choice(fit))
         return sample
 
     def problems(self) -> list[str]:
         """Why judges cannot get what the settings ask for, in sentences."""
-        wanted, problems = self.settings.trials, []
-        plain = [page for page in self.drawable if not page.catch]
-        kinds = {"human": any(not page.agents for page in plain), "machine": any(page.agents for page in plain)}
-        if wanted.choices == "one" and not self.of_pairs:
-            problems += [f"trials: there are none of {kind}s" for kind, is_there in kinds.items() if not is_there]
-        if wanted.choices == "four" and not self.of_pairs:
-            pairs = [f"{first} {second}" for first in kinds for second in kinds]
-            if lacking := [pair for pair in pairs if pair not in self.cells]:
-                problems.append(f"trials: there are no pairs of {', '.join(lacking)}")
+        wanted, problems = self.settings.trials, list[str]()
+        kinds = {"machine" if page.agents else "human" for page in self.drawable if not page.catch}
+        if self.of_pairs or wanted.choices == "both":
+            lacking = []
+        elif wanted.choices == "one":
+            lacking = sorted({"human", "machine"} - kinds)
+        else:
+            lacking = sorted({"human human", "human machine", "machine human", "machine machine"} - self.cells.keys())
+        if lacking:
+            problems.append(f"trials: there are none of {', '.join(lacking)}")
         pictures = {image.name for trial in self.trials.values() for image in trial.images_by_field().values()}
         if gone := sorted(name for name in pictures if not (self.folder / name).is_file()):
             problems.append(f"trials: {count(len(gone), 'picture')} gone, such as {gone[0]}")
@@ -175,27 +167,23 @@ class TrialPool:
     def has_catch(self) -> bool:
         return any(name in self.cells for name in CATCH)
 
-    def draw(self, seen: Seen, chance: random.Random, known: Collection[str] = ()) -> list[Turn]:
-        """A judge's list. ``seen`` counts the judges who had a page; the judge has seen ``known``."""
+    def draw(self, seen: Seen, chance: random.Random) -> list[Turn]:
+        """A judge's list. ``seen`` counts the judges who had a page."""
         wanted = self.settings.trials
         used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
         for page in self.drawable:
             for agent in page.agents:
                 used[agent] += seen.get(page.trials, 0)
-        stimuli = set(known)
+        stimuli = set[str]()
         kinds = [name for name in CATCH if name in self.cells]
         quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
         caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others
         practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
         chosen = self._take(self._quota(wanted.number, used, chance), seen, used, stimuli, chance)
-        order = chance.sample(chosen, len(chosen))
-        turns = [Turn(page, "feedback" if at < wanted.feedback else "test") for at, page in enumerate(order)]
-        for turn in chance.sample(turns, min(round(wanted.repeats * wanted.number), len(turns))):
-            first = next(at for at, other in enumerate(turns) if other is turn)
-            turns.insert(chance.randint(max(first + 1, wanted.feedback), len(turns)), Turn(turn.page, "test", True))
-        for page in caught:
-            place = chance.randint(min(max(FIRST, wanted.feedback), len(turns)), len(turns))
-            turns.insert(place, Turn(page, "test"))
+        order = arrange(chosen, caught, round(wanted.repeats * wanted.number), chance, feedback=wanted.feedback)
+        turns = [
+            Turn(page, "feedback" if at < wanted.feedback else "test", again) for at, (page, again) in enumerate(order)
+        ]
         return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns]
 
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
@@ -205,25 +193,23 @@ class TrialPool:
         if self.of_pairs or self.settings.trials.choices != "one" or "human" not in cells or not agents:
             return shares(number, sorted(cells), chance)
         people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
-        each, remainder = divmod(number - people, len(agents))
         ranked = sorted(agents, key=lambda name: (used[name], chance.random()))
-        return {"human": people, **{name: each + (at < remainder) for at, name in enumerate(ranked)}}
+        each, rest = divmod(number - people, len(agents))
+        return {"human": people, **{name: each + (at < rest) for at, name in enumerate(ranked)}}
 
     def _take(
         self, quota: Mapping[str, int], seen: Seen, used: Counter[str], stimuli: set[str], chance: random.Random
     ) -> list[Page]:
-        """Pages by quota, about stimuli that the judge has not seen, those first that fewer judges had.
-
-        The rarest cells choose first, as others could take what they need.
-        """
+        """Pages by quota, about stimuli that the judge has not seen, those first that fewer judges had. The rarest
+        cells choose first, as others could take what they need."""
         taken: list[Page] = []
         for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
             left = quota[cell]
-            ranked = sorted(
-                self.cells.get(cell, ()),
-                key=lambda page: (seen.get(page.trials, 0), sum(used[agent] for agent in page.agents), chance.random()),
-            )
-            for page in ranked:
+
+            def rank(page: Page) -> tuple[int, int, float]:
+                return seen.get(page.trials, 0), sum(used[agent] for agent in page.agents), chance.random()
+
+            for page in sorted(self.cells.get(cell, ()), key=rank):
                 if left and stimuli.isdisjoint(page.known_by()):
                     stimuli |= page.known_by()
                     used.update(page.agents)

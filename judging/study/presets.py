@@ -13,25 +13,6 @@ from agents.stimuli import Asked
 from judging.study.settings import Exclude, Trials
 from judging.trials import PRESETS
 
-PICTURED: Mapping[Asked, str] = {
-    "color_estimation": "a picture, and a word for its dominant colour",
-    "object_detection": "a picture, and three objects in it",
-    "attention_prediction": "eye movements: a yellow ring that goes over a picture as somebody's gaze did",
-    "image_captioning": "a picture, and a sentence that describes it",
-    "word_association": "a word, and the word that came to somebody's mind",
-    "conversation": "a part of a conversation of two speakers, A and B",
-}
-QUESTION = "Some were given by people, others by machines. Your task is to tell which."
-PAIR = "two conversations beside each other, or their beginnings"
-QUESTION_OF_PAIR = "In one of them a machine speaks, in the other one people alone. Your task is to tell in which."
-FORMS: Mapping[Asked, tuple[str, int]] = {
-    "color_estimation": ("Name the color", 25),
-    "object_detection": ("Name what you see", 25),
-    "image_captioning": ("Describe what you see", 10),
-    "word_association": ("Tell us what comes to your mind", 50),
-    "conversation": ("A conversation", 1),
-}
-"""Title and stimuli of a participant: 25 pictures, 50 cues (2022 paper); captions: 2,290 of 229 people (2025 paper)."""
 Tables = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -78,9 +59,7 @@ def study_of_judges(
         preset=name,
         trial_set=_toml(trial_set),
         task=task,
-        title=_toml("Human or machine?"),
-        what=PAIR if of_pairs else PICTURED[task],
-        which=QUESTION_OF_PAIR if of_pairs else QUESTION,
+        of_pairs=of_pairs,
         people="judges",
         wanted=50,
         most=60,
@@ -91,17 +70,8 @@ def study_of_judges(
 
 def study_of_participants(stimulus_set: str, task: Asked, most: int) -> str:
     """The text of ``study.toml`` where people answer a stimulus set, each at ``most`` so many stimuli."""
-    title, number = FORMS.get(task, ("", 0))
-    return _render(
-        "participants.toml",
-        stimulus_set=_toml(stimulus_set),
-        task=task,
-        title=_toml(title),
-        number=min(number, most),
-        people="participants",
-        wanted=50,
-        most=60,
-    )
+    values = {"people": "participants", "wanted": 50, "most": 60}
+    return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=most, **values)
 
 
 def study_of_online_tests() -> str:

@@ -1,10 +1,11 @@
-"""``study.toml``: the choices of a study, checked before anybody takes part."""
+"""``study.toml``: the choices of a study, checked before anybody takes part. What each means stands in the
+``templates`` of that file."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -50,16 +51,12 @@ class Texts(_Table):
 
 
 class People(_Table):
-    """Who may take part: ``wanted`` are to finish, ``most`` may have finished or be at it.
-
-    After ``hours`` the trials of an absent judge go to others. ``reload``: who loads the page again goes on, begins
-    anew, or is shut out. ``worker``: a panel's parameter.
-    """
+    """Who may take part."""
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     most: Annotated[int, Field(ge=1, le=100_000)]
     entry: Literal["open", "links"] = "open"
-    reload: Literal["resume", "restart", "block"] = "resume"
+    reload: Literal["resume", "block"] = "resume"
     hours: Annotated[float, Field(gt=0, le=10_000)] = 2.0
     worker: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,40}$")] = ""
 
@@ -72,11 +69,7 @@ class Questions(_Table):
 
 
 class Trials(_Table):
-    """The trials of a judge: ``number`` are drawn, after ``practice`` that does not count.
-
-    The first ``feedback`` reveal what was right. ``catch`` and ``repeats`` are added, as shares of ``number``.
-    ``choices`` of conversations: a speaker a page, both, or which of four pairs.
-    """
+    """The trials of a judge."""
 
     number: Number
     practice: Count = 0
@@ -108,12 +101,8 @@ class End(_Table):
 
 
 class Exclude(_Table):
-    """Rules that mark verdicts; none is removed, and no rule looks at whether a scored verdict is right.
-
-    Of a judge: a smaller share of ``controls`` right or of ``catch`` trials caught, not ``finished``, the same verdict
-    always (``one_sided``), another first language (``native``). Of a trial: under ``fastest`` seconds, its control
-    question wrong. ``right`` was a rule of version 0.1 and must be 0.
-    """
+    """Rules that mark verdicts; none is removed, and no rule looks at whether a scored verdict is right. ``right`` was
+    a rule of version 0.1 and must be 0."""
 
     finished: bool = True
     controls: Share = 0.0
@@ -126,15 +115,14 @@ class Exclude(_Table):
 
 
 class Answers(_Table):
-    """``number`` stimuli for each participant. ``checks``: what the papers' form rejects is to be answered anew
-    (``tell``), or kept with a flag (``note``)."""
+    """The stimuli of a participant."""
 
     number: Number
     checks: Literal["tell", "note"] = "tell"
 
 
 class Talk(_Table):
-    """Conversations: ``machines`` is the probability with which two who wait get ``agent`` each, of ``server``."""
+    """Conversations."""
 
     agent: Name = ""
     server: Server = "http://127.0.0.1:8001/"
@@ -210,11 +198,7 @@ class Roles(_Table):
 
 
 class Tests(_Table):
-    """Online tests: ``wanted`` are to be held to their end, a participant may take part in ``each`` of them.
-
-    ``person_deceives`` is the share in which the person poses as a machine; in the others the machine poses as a
-    person. In ``two_machines`` and ``two_people`` both agents are of the same kind.
-    """
+    """Online tests."""
 
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     each: Exchanges = 1
@@ -256,12 +240,6 @@ class OnlineSettings(_Study):
     delays: DelaySettings = Field(default_factory=DelaySettings)
     source: ClassVar[str] = "."
 
-    @model_validator(mode="after")
-    def _goes_on(self) -> OnlineSettings:
-        is_restart = self.judges.reload == "restart"
-        _refuse(is_restart, "participants.reload: what others have seen of a test cannot begin anew")
-        return self
-
 
 StudySettings = JudgesSettings | AnswersSettings | OnlineSettings
 
@@ -287,13 +265,3 @@ def read_settings(folder: Path) -> StudySettings:
             line = names.index(name) + 1 if name in names else None
             problems.append(Problem(problem.where, line, problem.field, problem.message))
         raise InputError(f"{path} cannot be used", problems) from None
-
-
-def source_of(folder: Path, settings: StudySettings) -> Path:
-    """The trial set or stimulus set, which may be relative to the study's folder; of online tests the folder."""
-    return (folder / settings.source).resolve()
-
-
-def kept_settings(settings: StudySettings) -> dict[str, Any]:
-    """The settings as the events have them, without the texts of pages."""
-    return settings.model_dump(mode="json", by_alias=True, exclude={"texts"})

@@ -10,8 +10,7 @@ import asyncio
 import hashlib
 import random
 import secrets
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,7 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
-from agents.stimuli import ConversationStimulus
 from judging.study.events import (
-    ASKED,
     EVENTS,
     PERSONAL,
     Judge,
@@ -34,24 +31,23 @@ from judging.study.events import (
 )
 from judging.study.lobby import Lobby, TalkLobby
 from judging.study.lobby_of_tests import OnlineLobby
-from judging.study.materials import AskMaterial, Material, OnlineMaterial, ToldError, TrialMaterial, read_stimuli
+from judging.study.materials import (
+    AskMaterial,
+    Material,
+    OnlineMaterial,
+    TalkMaterial,
+    ToldError,
+    TrialMaterial,
+    read_stimuli,
+)
 from judging.study.page_answers import BadAnswer, panel_id, read_questions
 from judging.study.pool import TrialPool
-from judging.study.settings import (
-    AnswersSettings,
-    JudgesSettings,
-    OnlineSettings,
-    kept_settings,
-    read_settings,
-    source_of,
-)
+from judging.study.settings import JudgesSettings, OnlineSettings, read_settings
 from serving.runs.store import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 INTERVAL = 0.01  # seconds in which verdicts are collected into a single write
-EARLY = 0.1  # seconds by which a browser's clock may be ahead in a trial
-CHECKED_EVERY = 60.0  # seconds between two looks at who has stayed away
 
 
 class Refused(Exception):
@@ -65,7 +61,7 @@ class Refused(Exception):
 def material_of(folder: Path) -> Material:
     """What the study in ``folder`` shows. Raises InputError."""
     settings = read_settings(folder)
-    source = source_of(folder, settings)
+    source = (folder / settings.source).resolve()
     if isinstance(settings, OnlineSettings):
         return OnlineMaterial(settings, source)
     if isinstance(settings, JudgesSettings):
@@ -73,10 +69,7 @@ def material_of(folder: Path) -> Material:
     stimuli, digest = read_stimuli(source, settings.task)
     if settings.task != "conversation":
         return AskMaterial(settings, source, stimuli, digest)
-    page = {"asked": "conversation", "guess": settings.talk.guess}
-    material = Material(settings, digest, "talk", settings.answers.number, page, source)
-    material.stimuli = stimuli
-    return material
+    return TalkMaterial(settings, source, stimuli, digest)
 
 
 class Study:
@@ -90,23 +83,14 @@ class Study:
         self.state: State = read_state(folder)
         self.store = Store(check, INTERVAL)
         self._writer: asyncio.Task[None] | None = None
-        self._links = read_links(folder)
-        known = read_personal(folder).items()
-        self._workers: dict[str, str] = {code: about["worker"] for code, about in known if "worker" in about}
-        self._by_worker = {worker: code for code, worker in self._workers.items() if code in self.state.judges}
-        self._released: set[str] = set()
-        self._seen = count_pages(self.state.judges.values(), self._released)
-        self._checked: float | None = None
-        self._turned: dict[str, float] = {}  # when each judge's step became the next, as far as this server knows
+        self.personal = read_personal(folder)
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
-            raise InputError(
-                f"{folder}: the people of this study began with {began_with}, not with {self.settings.task}"
-            )
+            raise InputError(f"{folder}: the people of this study began with {began_with}")
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
         self.lobby = self._lobby()
-        kept = kept_settings(self.settings)
+        kept = self.settings.model_dump(mode="json", by_alias=True, exclude={"texts"})
         self._begin = {"event": "settings", "at": now(), "settings": kept, "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
@@ -114,11 +98,9 @@ class Study:
     def _lobby(self) -> Lobby[Any] | None:
         """Where participants meet, in studies in which they do."""
         if isinstance(self.settings, OnlineSettings):
-            return OnlineLobby(self.settings, self.state, self._happened, self._written)
-        if isinstance(self.settings, AnswersSettings) and self.material.kind == "talk":
-            stimuli = self.material.stimuli.items()
-            talks = {name: stimulus for name, stimulus in stimuli if isinstance(stimulus, ConversationStimulus)}
-            return TalkLobby(self.settings, talks, self.state, self._happened, self._written)
+            return OnlineLobby(self, self.settings)
+        if isinstance(self.material, TalkMaterial):
+            return TalkLobby(self, self.material)
         return None
 
     def start(self) -> asyncio.Task[None]:
@@ -126,7 +108,7 @@ class Study:
         for name in (EVENTS, PERSONAL):
             self.store.open(self.folder / name)
         if self._begin["settings"] != self.state.settings:
-            self._note(self._begin)
+            self._put(self._begin)
         self._writer = asyncio.create_task(self.store.run())
         return self._writer
 
@@ -157,70 +139,46 @@ class Study:
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
         worker = panel_id(worker, settings.worker)
         personal = hashed(link) if link and settings.entry == "links" else None
-        if personal is not None and personal not in self._links:
-            self._links = read_links(self.folder)  # more may have been made
-        if settings.entry == "links" and (personal is None or personal not in self._links):
+        if settings.entry == "links" and personal not in read_links(self.folder):
             raise Refused("no_link")
-        judge = self.state.by_link.get(personal or "") or self.state.judges.get(self._by_worker.get(worker, ""))
-        if judge is not None:
-            self._note({"event": "session", "judge": judge.code, "at": now(), "session": hashed(token)})
-            await self.loaded(judge)
-            return judge, token
-        self._release()
+        for code, judge in self.state.judges.items():
+            if (personal and judge.link == personal) or (worker and self.worker(code) == worker):
+                await self.note({"event": "session", "judge": code, "session": hashed(token)})
+                await self.loaded(judge)
+                return judge, token
         finished = sum(map(self.state.has_finished, self.state.judges.values()))
         is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
         if self.state.closed or is_enough:
             raise Refused("closed")
-        at_it = [judge for judge in self.state.judges.values() if judge.ended is None]
-        if finished + sum(judge.code not in self._released for judge in at_it) >= settings.most:
+        away = self.away()
+        at_it = sum(judge.ended is None and code not in away for code, judge in self.state.judges.items())
+        if finished + at_it >= settings.most:
             raise Refused("full")
-        judge = self._enlist(hashed(token), link=personal)
-        if worker:
-            self._workers[judge.code], self._by_worker[worker] = worker, judge.code
-            self._personal(judge.code, {"worker": worker})
-        await self._written()
-        return judge, token
+        return await self.enlist(token, link=personal, worker=worker), token
 
-    async def enlist(self, kit: str) -> Judge:
-        """A new judge of an offline kit."""
-        judge = self._enlist(hashed(secrets.token_urlsafe(24)), kit=kit)
-        await self._written()
-        return judge
-
-    def _enlist(self, session: str, *, link: str | None = None, kit: str | None = None) -> Judge:
-        number = len(self.state.judges) + 1
-        code = "".join(secrets.choice(ALPHABET) for _ in range(8))
+    async def enlist(self, token: str, *, link: str | None = None, kit: str | None = None, worker: str = "") -> Judge:
+        """A new judge, in a browser or of an offline ``kit``."""
+        number, code = len(self.state.judges) + 1, "".join(secrets.choice(ALPHABET) for _ in range(8))
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
-        event = {
-            "event": "joined", "judge": code, "at": now(), "session": session, "number": number,
-            "link": link, "kit": kit,
-            # Counterbalanced: the first is for "human". Of pairs the left key is the first conversation's, "machine".
-            "keys": keys if number % 2 and not of_pairs else keys[::-1],
-            "steps": self._steps(),
-            "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
-        }  # fmt: skip
-        self._note(event)
+        self._keep(code, {"worker": worker} if worker else {})
+        await self.note(
+            {
+                "event": "joined", "judge": code, "session": hashed(token), "number": number, "link": link, "kit": kit,
+                # Counterbalanced: the first is for "human". Of pairs the left is the first conversation's, "machine".
+                "keys": keys if number % 2 and not of_pairs else keys[::-1],
+                "steps": self._steps(),
+                "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
+            }
+        )  # fmt: skip
         return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
-        """The judge's page was loaded again: they go on, begin anew or are shut out, as the settings say.
-
-        Who has seen too much for a new list goes on.
-        """
-        policy = self.settings.judges.reload
-        at_it = judge.current is not None and judge.has_judged()
-        self._note({"event": "loaded", "judge": judge.code, "at": now()})
-        if policy == "block" and at_it:
-            self._note({"event": "blocked", "judge": judge.code, "at": now()})
-        elif policy == "restart" and at_it:
-            had = [step for steps, answers in judge.attempts() for step in steps[: len(answers) + 1]]
-            steps = self._steps({self.material.stimulus_of(step) for step in had if step["kind"] in ASKED})
-            kinds = [step["kind"] for step in judge.steps]
-            if [step["kind"] for step in steps] == kinds:
-                first = next(at for at, kind in enumerate(kinds) if kind in ASKED)
-                self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
-        await self._written()
+        """The judge's page was loaded again: they go on, or are shut out, as the settings say."""
+        events = ["loaded"]
+        if self.settings.judges.reload == "block" and judge.current is not None and judge.counted(judge.step):
+            events.append("blocked")
+        await self.note(*({"event": event, "judge": judge.code} for event in events))
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
         """Keep the answer to a step, now or as of ``at``; returns whether it is new. On return it is on disk.
@@ -229,28 +187,21 @@ class Study:
         answered anew.
         """
         if step < judge.step:
-            await self._written()
+            await self.written()
             return False
         current = judge.current
         if current is None or step > judge.step:
             raise Refused("not_yet")
         if self.state.closed:
             raise Refused("closed")
-        if current["kind"] == "trial" and at is None and isinstance(self.settings, JudgesSettings):
-            least = self.settings.trials.seconds_before - EARLY
-            if time.monotonic() - self._turned.get(judge.code, float("-inf")) < least:
-                raise BadAnswer("came sooner than a page lets anybody answer")
         event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
         try:
             kept, personal = self.checked(judge, current, answer)
         except ToldError as error:
-            self._note(event | {"event": "told", "said": error.said, "flags": error.flags})
-            await self._written()
+            await self.note(event | {"event": "told", "said": error.text, "flags": error.flags})
             raise
-        self._personal(judge.code, personal)
-        self._note(event | kept)
-        self._turned[judge.code] = time.monotonic()
-        await self._written()
+        self._keep(judge.code, personal)
+        await self.note(event | kept)
         return True
 
     def checked(self, judge: Judge, step: Step, answer: Any) -> tuple[dict[str, Any], dict[str, str]]:
@@ -279,49 +230,45 @@ class Study:
 
     def worker(self, code: str) -> str:
         """A panel's id of the judge; "" without any."""
-        return self._workers.get(code, "")
+        return str(self.personal.get(code, {}).get("worker", ""))
 
     # what is written
 
-    def _note(self, event: dict[str, Any]) -> None:
+    async def note(self, *events: dict[str, Any]) -> None:
+        """Take events in, now; on return they are on disk."""
+        for event in events:
+            self._put({**event, "at": event.get("at") or now()})
+        await self.written()
+
+    def _put(self, event: dict[str, Any]) -> None:
         line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)  # what cannot be written never happened
         self.state.apply(event)
-        if event["event"] in ("joined", "restarted"):
-            self._seen.update(self.state.judges[event["judge"]].pages())
         self.store.put(self.folder / EVENTS, line)
 
-    async def _happened(self, *events: dict[str, Any]) -> None:
-        for event in events:
-            self._note({**event, "at": now()})
-        await self._written()
-
-    def _personal(self, code: str, about: dict[str, str]) -> None:
+    def _keep(self, code: str, about: dict[str, str]) -> None:
         if about:
+            self.personal.setdefault(code, {}).update(about)
             line = {"judge": code, "at": now(), "said": about}
             self.store.put(self.folder / PERSONAL, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
-    async def _written(self) -> None:
+    async def written(self) -> None:
         await self.store.written([self.folder / EVENTS, self.folder / PERSONAL])
 
     # lists
 
-    def _steps(self, known: Collection[str] = ()) -> list[Step]:
+    def _steps(self) -> list[Step]:
         settings, chance = self.settings, random.Random(secrets.token_bytes(16))
         before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
         before += [{"kind": "questions"}] if settings.questions.before else []
         after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
-        return [*before, {"kind": "instructions"}, *self.material.steps(self._seen, chance, known), *after]
+        seen = count_pages(self.state.judges.values(), self.away())
+        return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance), *after]
 
-    def _release(self) -> None:
-        # The trials of judges who have stayed away go to others.
-        if self._checked is not None and time.monotonic() - self._checked < CHECKED_EVERY:
-            return
-        self._checked = time.monotonic()
+    def away(self) -> set[str]:
+        """Judges who have stayed away: their trials go to others."""
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
-        judges = self.state.judges.values()
-        away = [judge for judge in judges if judge.ended is None and judge.kit is None]
-        self._released = {judge.code for judge in away if datetime.fromisoformat(judge.at) < oldest}
-        self._seen = count_pages(judges, self._released)
+        at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
+        return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}
 
 
 def hashed(token: str) -> str:

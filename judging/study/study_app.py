@@ -10,10 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import socket
-import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -46,39 +43,18 @@ REFUSALS = {
 }
 
 
-class Joins:
-    """Limits the judges who begin from an address to ``most`` in a minute."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._since = most, float("-inf")
-        self._begun: Counter[str] = Counter()
-
-    def check(self, address: str) -> None:
-        """Raises ApiError 429."""
-        if time.monotonic() - self._since > 60:
-            self._since = time.monotonic()
-            self._begun.clear()
-        self._begun[address] += 1
-        if self._begun[address] > self._most:
-            raise ApiError(429, "too_many", "too many judges begin from this address", headers={"retry-after": "60"})
-
-
 def create_app(
     study: Study,
     phrases: dict[str, str],
     rules: Rules,
     *,
     admin_key: str | None,
-    joins_per_minute: int,
-    behind_proxy: bool,
     on_end: Callable[[FinishedRequest], None] = lambda request: None,
 ) -> Guard:
     """The application for a study, which its caller starts and closes."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
                   dependencies=[Depends(check_type)])  # fmt: skip
     files, shared = PageFiles(directory=STUDY_STATIC), PageFiles(directory=STATIC)
-    joins = Joins(joins_per_minute)
-    media: dict[str, dict[str, Path]] = {}
 
     @app.api_route("/", methods=["GET", "HEAD"])
     @app.api_route("/admin", methods=["GET", "HEAD"])
@@ -117,9 +93,6 @@ def create_app(
         judge = study.find(request.cookies.get(study.cookie), link)
         if judge is not None:
             return _json(view(study, judge))
-        # The address is kept in memory alone, for as long as it is counted.
-        forwarded = request.headers.get("x-real-ip") if behind_proxy else None
-        joins.check(forwarded or (request.client.host if request.client else ""))
         judge, token = await study.join(link, worker)
         response = _json(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
@@ -132,7 +105,7 @@ def create_app(
         judge = _judge(study, request)
         body = await _body(request)
         number = _number(body, "step", least=0)
-        if body.get("list", judge.list) != judge.list:  # of a tab that was left open
+        if body.get("list", judge.code) != judge.code:  # of a tab that was left open
             raise Refused("not_yet")
         step = judge.steps[number] if number < len(judge.steps) else None
         try:
@@ -143,36 +116,26 @@ def create_app(
         return _json({"new": is_new, "told": [], "truth": truth, "next": view(study, judge)})
 
     @app.post("/talk")
-    async def talk(request: Request) -> Response:
-        """Wait for what is new in a participant's conversation, or in the lobby."""
-        judge, lobby, body = await _in_lobby(study, request, "talk")
-        return _json(await unless_gone(request, lobby.at(judge, _number(body, "after"))))
+    @app.post("/test")
+    async def news(request: Request) -> Response:
+        """Wait for more messages of a conversation than ``after``, or another view of a test than ``version``."""
+        judge, lobby, body = await _in_lobby(study, request)
+        known = _number(body, "after") if lobby.kind == "talk" else _text(body.get("version")) or ""
+        return _json(await unless_gone(request, lobby.at(judge, known)))
 
     @app.post("/say")
-    async def say(request: Request) -> Response:
-        """Keep a message; by its number it is kept once."""
-        judge, lobby, body = await _in_lobby(study, request, "talk")
-        _number(body, "turn", least=0)
-        return _json({"why": await lobby.move(judge, body)})
-
-    @app.post("/test")
-    async def test(request: Request) -> Response:
-        """Wait until a participant of online tests sees something else than ``version``."""
-        judge, lobby, body = await _in_lobby(study, request, "test")
-        return _json(await unless_gone(request, lobby.at(judge, _text(body.get("version")) or "")))
-
     @app.post("/act")
-    async def act(request: Request) -> Response:
-        """Keep an act of a participant of a test: ready, a question, an answer, a verdict."""
-        judge, lobby, body = await _in_lobby(study, request, "test")
+    async def move(request: Request) -> Response:
+        """Keep a message, by its number once; or an act in a test: ready, a question, an answer, a verdict."""
+        judge, lobby, body = await _in_lobby(study, request)
+        if lobby.kind == "talk":
+            _number(body, "turn", least=0)
         return _json({"why": await lobby.move(judge, body)})
 
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
         judge = _judge(study, request)
-        if judge.list not in media:
-            media[judge.list] = media_of(study, judge)
-        path = media[judge.list].get(name)
+        path = media_of(study, judge).get(name)
         if path is None:
             raise ApiError(404, "not_found", "there is no such file")
         kind = TYPES.get(name.rpartition(".")[2], "octet-stream")
@@ -200,12 +163,13 @@ def create_app(
 
 
 async def _on_known(request: Request, error: Exception) -> Response:
-    status, code, message = 503, "unavailable", "nothing can be written"  # the page keeps its answer and tries again
+    known = ApiError(503, "unavailable", "nothing can be written")  # the page keeps its answer and tries again
     if isinstance(error, Refused):
-        (status, message), code = REFUSALS[error.why], error.why
+        status, message = REFUSALS[error.why]
+        known = ApiError(status, error.why, message)
     elif isinstance(error, BadAnswer):
-        status, code, message = 422, "invalid_request", str(error)
-    return ApiError(status, code, message).response(request_id(request))
+        known = ApiError(422, "invalid_request", str(error))
+    return known.response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:
@@ -215,9 +179,9 @@ def _judge(study: Study, request: Request) -> Judge:
     return judge
 
 
-async def _in_lobby(study: Study, request: Request, kind: str) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
+async def _in_lobby(study: Study, request: Request) -> tuple[Judge, Lobby[Any], dict[str, Any]]:
     judge = _judge(study, request)
-    if study.lobby is None or judge.current is None or judge.current["kind"] != kind:
+    if study.lobby is None or judge.current is None or judge.current["kind"] != study.lobby.kind:
         raise Refused("not_yet")
     return judge, study.lobby, await _body(request)
 

@@ -17,17 +17,7 @@ from typing import Any
 
 import orjson
 
-from agents.answers import (
-    CaptionAnswer,
-    ColorAnswer,
-    ConversationAnswer,
-    Message,
-    ObjectAnswer,
-    VerdictAnswer,
-    Withdrawn,
-    WordAnswer,
-    plain,
-)
+from agents.answers import BY_TASK, ConversationAnswer, Message, VerdictAnswer, Withdrawn, plain
 from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
 from judging.candidates import Candidate, Letter, Shown, Truth
@@ -150,14 +140,8 @@ def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
 
 
 def _typed(task: Asked, texts: Sequence[str]) -> dict[str, Any]:
-    match task:
-        case "color_estimation":
-            return plain(ColorAnswer(color=texts[0]))
-        case "object_detection":
-            return plain(ObjectAnswer(labels=list(texts)))
-        case "image_captioning":
-            return plain(CaptionAnswer(text=texts[0]))
-    return plain(WordAnswer(word=texts[0]))
+    field = {"color_estimation": "color", "object_detection": "labels", "image_captioning": "text"}.get(task, "word")
+    return plain(BY_TASK[task].model_validate({field: texts if field == "labels" else texts[0]}))
 
 
 def _name(who: str, state: State) -> str:
@@ -256,12 +240,8 @@ def _conversations_of_test(test: OnlineTest, state: State) -> Iterator[Record]:
         messages: list[Message] = []
         for question, answers in zip(test.questions, test.answers, strict=True):
             for speaker, who, part in (("A", judge, question), ("B", agent, answers[side])):
-                messages.append(
-                    Message(
-                        turn=len(messages), speaker=speaker, agent=who, text=part.text, raw=part.raw, at=part.clock,
-                        delay_s=part.delay_s,
-                    )
-                )  # fmt: skip
+                about = {"turn": len(messages), "speaker": speaker, "agent": who, "raw": part.raw}
+                messages.append(Message(text=part.text, at=part.clock, delay_s=part.delay_s, **about))
         yield {
             "task": "conversation",
             "stimulus": test.id,

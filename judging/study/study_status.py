@@ -14,17 +14,10 @@ from serving.terminal import plain_table, print_table
 
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The status as JSON values, with truths in it: for the lab alone.
-
-    ``judges`` by where they are. Of trials ``verdicts``, ``excluded`` by rule, and ``agents``: the share of verdicts
-    that are human. Of participants ``answers``; of online tests ``tests`` by where they are, and ``void`` by reason.
-    """
-    judges = Counter(judge.ended or ("at it" if judge.has_judged() else "begun") for judge in state.judges.values())
-    wanted = material.settings.judges.wanted
-    status: dict[str, Any] = {
-        "closed": state.closed,
-        "judges": {"wanted": wanted, "joined": len(state.judges), **judges},
-    }
+    """The status as JSON values, with truths in it: for the lab alone."""
+    people, wanted = state.judges.values(), material.settings.judges.wanted
+    judges = Counter(judge.ended or ("at it" if judge.counted(judge.step) else "begun") for judge in people)
+    status = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
     if isinstance(material.settings, OnlineSettings):
         counted = state.counted(OnlineTest)
         void = [test for test in state.meetings.values() if test.void is not None]
@@ -33,28 +26,25 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
         reasons = Counter(_void_reason(test, state) for test in void)
         return status | {"tests": {**tests, "void": len(void)}, "void": dict(reasons)}
     if material.kind != "trial":
-        answers = [event for judge in state.judges.values() for event in judge.answers if event["kind"] == "ask"]
-        again = sum(len(judge.told) for judge in state.judges.values())
+        answers = [event for judge in people for event in judge.answers if event["kind"] == "ask"]
+        again = sum(len(judge.told) for judge in people)
         flagged = sum(bool(event["flags"]) for event in answers)
         return status | {"answers": {"all": len(answers), "told": again, "flagged": flagged}}
-    excluded: dict[str, list[str]] = defaultdict(list)  # the judges of each verdict, by rule
-    verdicts: dict[str, list[str]] = defaultdict(list)  # by whose the answer is
+    excluded: dict[str, list[str]] = defaultdict(list)
+    verdicts: dict[str, list[str]] = defaultdict(list)
     rows = [row for row in material.rows(state, personal) if row["phase"] != "practice"]
     for row in rows:
         for rule in row["rules"]:
             excluded[rule].append(row["judge"])
         if not row["rules"] and not row["catch"] and not row["again"]:
             verdicts["people" if row["truth"] == "human" else row["agent"]].append(row["verdict"])
-    return status | {
-        "verdicts": {"all": len(rows), "counted": sum(not row["rules"] for row in rows)},
-        "excluded": {
-            rule: {"verdicts": len(codes), "judges": len(set(codes))} for rule, codes in sorted(excluded.items())
-        },
-        "agents": {
-            name: {"verdicts": len(group), "said_human": round(group.count("human") / len(group), 4)}
-            for name, group in sorted(verdicts.items())
-        },
+    rules = {rule: {"verdicts": len(codes), "judges": len(set(codes))} for rule, codes in sorted(excluded.items())}
+    agents = {
+        name: {"verdicts": len(group), "said_human": round(group.count("human") / len(group), 4)}
+        for name, group in sorted(verdicts.items())
     }
+    counts = {"all": len(rows), "counted": sum(not row["rules"] for row in rows)}
+    return status | {"verdicts": counts, "excluded": rules, "agents": agents}
 
 
 def _void_reason(test: Meeting, state: State) -> str:

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from multiprocessing.connection import Connection
@@ -23,8 +23,9 @@ import orjson
 
 from agents.contract import Agent, Entry, derive_seed
 from agents.errors import AgentStoppedError, TuringlikeError
-from agents.stimuli import Mode, Task
+from agents.stimuli import ConversationStimulus, Mode, Task
 from serving.bench import made_stimuli
+from serving.conversations.scenario import next_turn
 from serving.scheduling import machine
 from serving.scheduling.recovery import describe
 from serving.scheduling.worker import NO_ROOM, BatchReply, PackedRequest, Worker, WorkerSpec
@@ -40,8 +41,8 @@ class DiedError(AgentStoppedError):
 
     def __init__(self, code: int) -> None:
         self.killed = code == -signal.SIGKILL
-        ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code} and no result"
-        super().__init__(f"its process {ended}" + ", as the system does where memory runs out" * self.killed)
+        hint = ", as the system does where memory runs out" if self.killed else ""
+        super().__init__(f"its process ended with code {code}{hint}")
 
 
 def in_child(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
@@ -161,17 +162,17 @@ class Tally:
         return sorted(self.latencies)[max(0, math.ceil(share * len(self.latencies)) - 1)]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Setup:
-    """One agent as it is measured: with the stimuli in ``source``, on ``device`` ("cpu" or "cuda:0")."""
+    """One agent as it is measured: on ``device`` ("cpu" or "cuda:0"), with the stimuli in ``source``."""
 
     entry: Entry
     settings: Mapping[str, Any]
     device: str
     task: Task
     mode: Mode | None
-    source: Path
     seconds: float
+    source: Path = Path()
 
     def agent(self) -> Agent[Any]:
         return self.entry.make(self.settings)
@@ -195,30 +196,18 @@ class BareAgent:
         self._worker.load()
         self.load_s = time.perf_counter() - began
         machine.freeze()
-        rows = setup.source.read_bytes().splitlines()
-        stimuli = made_stimuli.read(setup.source)
-        self.requests: list[PackedRequest] = [
-            (row, None, derive_seed(0, self.agent.name, stimulus.id, 0, None, 0), 0, 0, made_stimuli.options(stimulus))
-            for row, stimulus in zip(rows, stimuli, strict=True)
-        ]
+        self.requests: list[PackedRequest] = []
+        for row, stimulus in zip(setup.source.read_bytes().splitlines(), made_stimuli.read(setup.source), strict=True):
+            seed = derive_seed(0, self.agent.name, stimulus.id, 0, None, 0)
+            options = next_turn(stimulus)[1] if isinstance(stimulus, ConversationStimulus) else {}
+            self.requests.append((row, None, seed, 0, 0, options))
         self._runner = asyncio.Runner()  # an engine that batches by itself knows a single event loop
-        self.answer(self.requests[:1])
+        self._runner.run(self._worker.answer(self.requests[:1]))
         self.first_answer_s = time.perf_counter() - began
 
     def close(self) -> None:
         self._runner.close()
         self._worker.close()
-
-    def answer(self, batch: Sequence[PackedRequest]) -> list[bytes | str]:
-        """The answers to a batch (or to as many calls at once) as JSON, or codes of errors."""
-        size = 1 if self.agent.continuous() else len(batch)
-        parts = [batch[at : at + size] for at in range(0, len(batch), size)]
-
-        async def answers() -> list[BatchReply]:
-            return await asyncio.gather(*map(self._worker.answer, parts))
-
-        replies = [packed for reply in self._runner.run(answers()) for packed in reply.replies]
-        return [content if code is None else code for code, content, *_ in replies]
 
     def measure(self, size: int, seconds: float) -> Tally:
         """Answer batches of ``size``, or keep so many calls under way, for about ``seconds`` in the steady state.

@@ -7,14 +7,13 @@ their usual work. Of a conversation with two to ten messages the next turn is wa
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from agents.language.words import vocabulary
-from agents.stimuli import ConversationStimulus, Mode, Stimulus, Task, parse_row
+from agents.stimuli import Mode, Stimulus, Task, parse_row
 from serving.conversations.scenario import NAMES, PERSONAS, SIDES, TOPICS
 
 if TYPE_CHECKING:
@@ -35,37 +34,28 @@ MESSAGES = (
 ) * 2
 
 
-def write(path: Path, counts: Mapping[tuple[Task, Mode | None], int]) -> Path:
-    """Write a set with so many stimuli of each kind, and the pictures that it shows, unless they are there, in the
-    folder "images" beside it. Returns ``path``."""
+def write(path: Path, task: Task, mode: Mode | None, count: int) -> Path:
+    """Write a set of so many stimuli, and the pictures that it shows in the folder "images" beside it. Returns
+    ``path``."""
+    if task == "word_association":
+        words = vocabulary.most_frequent(COMMONEST + 2 * CUES)[COMMONEST:]
+        rows = [{"cue": word} for word in words if len(word) > 3][:CUES]
+    elif task == "conversation":
+        rows = [_conversation(number) for number in range(min(count, CUES))]
+    else:
+        (path.parent / "images").mkdir(exist_ok=True)
+        rows = [_picture(path.parent, number, mode) for number in range(min(count, PICTURES))]
+    kind = task if mode is None else f"{task}-{mode}"
     with path.open("wb") as file:
-        for (task, mode), count in counts.items():
-            kind = task if mode is None else f"{task}-{mode}"
-            rows = _rows(path.parent, task, mode, count)
-            for number in range(count):
-                row = {"id": f"bench/{kind}/{number:06d}", "task": task, **rows[number % len(rows)]}
-                file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        for number in range(count):
+            row = {"id": f"bench/{kind}/{number:06d}", "task": task, **rows[number % len(rows)]}
+            file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
     return path
 
 
 def read(path: Path) -> list[Stimulus]:
     """The stimuli of a set that :func:`write` wrote."""
     return [parse_row(row, root=path.parent) for row in path.read_bytes().splitlines()]
-
-
-def options(stimulus: Stimulus) -> Mapping[str, Any]:
-    """A draw's options: of a conversation whose turn it is."""
-    return {"speaker": stimulus.who_starts, "turn": 0} if isinstance(stimulus, ConversationStimulus) else {}
-
-
-def _rows(folder: Path, task: Task, mode: Mode | None, count: int) -> list[dict[str, Any]]:
-    if task == "word_association":
-        words = vocabulary.most_frequent(COMMONEST + 2 * CUES)[COMMONEST:]
-        return [{"cue": word} for word in words if len(word) > 3][:CUES]
-    if task == "conversation":
-        return [_conversation(number) for number in range(min(count, CUES))]
-    (folder / "images").mkdir(exist_ok=True)
-    return [_picture(folder, number, mode) for number in range(min(count, PICTURES))]
 
 
 def _conversation(number: int) -> dict[str, Any]:
@@ -87,10 +77,9 @@ def _picture(folder: Path, number: int, mode: Mode | None) -> dict[str, Any]:
     name, target = f"images/{number:04d}.jpg", f"images/{number:04d}-target.jpg"
     drawn = random.Random(number)
     left, top = drawn.randrange(width - TARGET), drawn.randrange(height - TARGET)
-    if not (folder / target).exists():
-        picture = _paint(width, height, drawn)
-        picture.save(folder / name, quality=90)
-        picture.crop((left, top, left + TARGET, top + TARGET)).save(folder / target, quality=90)
+    picture = _paint(width, height, drawn)
+    picture.save(folder / name, quality=90)
+    picture.crop((left, top, left + TARGET, top + TARGET)).save(folder / target, quality=90)
     row: dict[str, Any] = {"image": name} if mode is None else {"image": name, "mode": mode}
     if mode == "search":
         row |= {"target_image": target, "target_box": [left, top, TARGET, TARGET], "target_present": True}

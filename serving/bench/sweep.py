@@ -16,7 +16,7 @@ import orjson
 from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, DiedError, Setup, in_child
-from serving.bench.results import EndToEnd, Measured, Size, Stopped, StopReason, rate
+from serving.bench.results import EndToEnd, Measured, Size, rate
 from serving.runs.run_json import digest
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, release_memory
@@ -53,41 +53,39 @@ def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None])
             for size in measured.sizes[logged:]:
                 log(f"{name}: {_unit(measured)} {size.batch_size}: {rate(size.stimuli_s)} stimuli/s")
             logged = len(measured.sizes)
-            if measured.sizes:
-                yield measured
+            yield measured
     except DiedError as error:
         # Killed while it tried a size, it had too little memory for that.
-        if not error.killed or not measured.sizes or measured.stopped is not None:
+        if not error.killed or not measured.sizes:
             raise
-        last = measured.sizes[-1].batch_size
-        measured.stopped = Stopped(last, "out_of_memory", f"more than {_unit(measured)} {last}: {error}")
+        measured.stopped = f"more than {_unit(measured)} {measured.sizes[-1].batch_size}: {error}"
         yield measured
     if measured.stopped is not None:
-        if measured.stopped.why == "error" or not measured.sizes:
-            raise AgentStoppedError(measured.stopped.message)
-        log(f"{name}: {measured.stopped.message}")
+        log(f"{name}: {measured.stopped}")
 
 
 def measure_sizes(
     send: Callable[[Measured], None], setup: Setup, measured: Measured, sizes: Sequence[int] | None
 ) -> None:
     """Measure the sizes in turn; sends ``measured`` each time that there is more in it. Raises what the agent raises
-    while it is loaded or makes its first answer."""
+    while it is loaded or makes its first answer, and AgentStoppedError if it answers nothing."""
     with closing(BareAgent(setup)) as bare:
         measured.load_s, measured.first_answer_s = bare.load_s, bare.first_answer_s
         measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
         for size in _doubling(bare) if sizes is None else sizes:
-            measured.stopped = _measure(setup, bare, size, measured)
-            if measured.stopped is None and sizes is None and gained_nothing(measured.sizes):
-                message = f"{_unit(measured)} {size}: nothing gained by two doublings"
-                measured.stopped = Stopped(size, "no_gain", message)
+            try:
+                measured.sizes.append(_measure(setup, bare, size))
+            except MemoryError as error:
+                measured.stopped = f"{_unit(measured)} {size}: out of memory ({error})"
+                if not measured.sizes:
+                    raise AgentStoppedError(measured.stopped) from None
+            else:
+                measured.best = best(measured.sizes)
+                if sizes is None and gained_nothing(measured.sizes):
+                    measured.stopped = f"{_unit(measured)} {size}: nothing gained by two doublings"
             send(measured)
             if measured.stopped is not None:
                 break
-        else:
-            if sizes is None:
-                measured.stopped = Stopped(size, "largest", f"{_unit(measured)} {size}: the largest tried")
-        send(measured)
 
 
 def best(sizes: Sequence[Size]) -> Size:
@@ -115,12 +113,8 @@ def _unit(measured: Measured) -> str:
     return "calls at once" if measured.continuous else "batch size"
 
 
-def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> Stopped | None:
-    """Add a size in the steady state to ``measured``; returns why it cannot be measured."""
-
-    def stop(why: StopReason, message: str) -> Stopped:
-        return Stopped(size, why, f"{_unit(measured)} {size}: {message}")
-
+def _measure(setup: Setup, bare: BareAgent, size: int) -> Size:
+    """A size in the steady state. Raises MemoryError, and AgentStoppedError if nothing is answered."""
     release_memory()
     torch: Any = sys.modules.get("torch")
     cuda = torch.cuda if torch is not None and setup.device.startswith("cuda") else None
@@ -128,55 +122,35 @@ def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> St
         cuda.reset_peak_memory_stats()
     try:
         tally = bare.measure(size, setup.seconds)
-    except MemoryError as error:
-        return stop("out_of_memory", f"out of memory ({error})")
     except FatalDeviceError as error:
-        return stop("out_of_memory" if error.of_memory else "error", str(error))
+        raise (MemoryError if error.of_memory else AgentStoppedError)(str(error)) from error
     if not tally.answered:
-        return stop("error", f"no stimulus is answered: {tally.failure}")
+        raise AgentStoppedError(f"batch size {size}: no stimulus is answered: {tally.failure}")
     seconds = tally.seconds
-    measured.sizes.append(
-        Size(
-            batch_size=size,
-            stimuli_s=tally.answered / seconds,
-            p50_s=tally.percentile(0.5),
-            p95_s=tally.percentile(0.95),
-            peak_host_bytes=machine.peak(),
-            seconds=seconds,
-            stimuli=tally.answered,
-            failed=tally.failed,
-            tokens_s=None if tally.tokens is None else tally.tokens / seconds,
-            fixations_s=None if tally.fixations is None else tally.fixations / seconds,
-            peak_device_bytes=None if cuda is None else int(cuda.max_memory_reserved()),
-            busy=None if measured.continuous else min(1.0, tally.responding / seconds),
-        )
+    return Size(
+        batch_size=size,
+        stimuli_s=tally.answered / seconds,
+        p50_s=tally.percentile(0.5),
+        p95_s=tally.percentile(0.95),
+        peak_host_bytes=machine.peak(),
+        seconds=seconds,
+        stimuli=tally.answered,
+        failed=tally.failed,
+        tokens_s=None if tally.tokens is None else tally.tokens / seconds,
+        fixations_s=None if tally.fixations is None else tally.fixations / seconds,
+        peak_device_bytes=None if cuda is None else int(cuda.max_memory_reserved()),
+        busy=None if bare.agent.continuous() else min(1.0, tally.responding / seconds),
     )
-    measured.best = best(measured.sizes)
-    return None
 
 
 def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
     """An agent behind all of ``generate`` at its best batch size (or with its own limit of calls at once), with 1, 2
-    and 4 workers, as far as there are cores or GPUs.
-
-    The ratio is to the mean of the bare agent right before and right after: no machine is as fast all the time. Raises
-    AgentStoppedError.
-    """
-    size = setup.agent().max_in_flight if measured.continuous else measured.at_best().batch_size
-    [after] = in_child(measure_bare, setup, size)
+    and 4 workers, as far as there are cores or GPUs. Raises AgentStoppedError."""
+    bare = measured.at_best()
+    size = setup.agent().max_in_flight if measured.continuous else bare.batch_size
     for replicas in replica_counts(measured):
-        before = after
         [stimuli_s] = in_child(_measure_generate, measured, setup, size, replicas, folder)
-        [after] = in_child(measure_bare, setup, size)
-        mean = (before + after) / 2
-        yield EndToEnd(replicas, size, stimuli_s, mean, stimuli_s / mean, (before, after))
-
-
-def measure_bare(send: Callable[[object], None], setup: Setup, size: int) -> None:
-    """Sends the stimuli per second at a size."""
-    with closing(BareAgent(setup)) as bare:
-        tally = bare.measure(size, setup.seconds)
-        send(tally.answered / tally.seconds)
+        yield EndToEnd(replicas, size, stimuli_s, stimuli_s / bare.stimuli_s)
 
 
 def replica_counts(measured: Measured) -> list[int]:
@@ -200,7 +174,7 @@ def _measure_generate(
     name = f"{agent}~{agent}" if is_pair else agent
     count = round(replicas * measured.at_best().stimuli_s * (2 * setup.seconds + STARTING))
     count = max(min(count, MOST), ROUNDS * replicas * size)
-    source = made_stimuli.write(folder / "end-to-end.jsonl", {(measured.task, measured.mode): count})
+    source = made_stimuli.write(folder / "end-to-end.jsonl", measured.task, measured.mode, count)
     messages: list[str] = []
     with TemporaryDirectory(dir=folder) as out:
         options = GenerateOptions(

@@ -1,18 +1,15 @@
-"""Tables: JSONL, the records as they are, in one file; CSV and Parquet, one row per record, flattened.
+"""Tables: JSONL, the records as they are; CSV and Parquet, one row per record, flattened.
 
-Columns, in this order: the record's own (``schema`` to ``status``), ``answer.*`` for every task in the export, the rest
-of the record (``raw``, ``attempts``, ``rejected_attempts``, ``error.*``, ``provenance.*``, ``timing.*``, ``worker.*``,
-``created``), the stimulus's own fields as ``stimulus.*``, and its ``meta`` as ``meta.*``. Types are those of
-:class:`Record` and the answers; nested values are JSON text in CSV, and typed in Parquet. What may be anything
-(``raw``, a field of stimuli with values of several types) is text as it stands, and JSON text if it is anything else.
-An imported answer finds its stimulus by ``benchmark_id`` where no stimulus has its name for an id.
+Columns and types are those of :class:`Record`, of the answers (``answer.*``), of stimuli (``stimulus.*``) and of their
+``meta``. Nested values are JSON text in CSV, and typed in Parquet. What may be anything (``raw``, a field of stimuli
+with values of several types) is text as it stands, and JSON text if it is anything else.
 """
 
 from __future__ import annotations
 
 import io
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -40,11 +37,21 @@ FIRST = ("benchmark_id", "source", "source_id", "image")  # of a stimulus's fiel
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, the type of its values, and its value in a record and that record's stimulus."""
+    """A column: its name, the type of its values, and where they are in a record, or in its stimulus."""
 
     name: str
     type: Any  # int, float, bool, str, datetime, list[...], a model; Any for text or JSON text
-    value: Callable[[exporting.Record, Row], Any]
+    path: tuple[str, ...]
+    of_stimulus: bool = False
+
+    def value(self, record: exporting.Record, stimulus: Row) -> Any:
+        """The value in a record."""
+        if self.name == "rejected_attempts":
+            return sum(any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in record["attempts"])
+        part: Any = stimulus if self.of_stimulus else record
+        for key in self.path:
+            part = part.get(key) if isinstance(part, dict) else None
+        return part
 
 
 def write_jsonl(chosen: Export) -> dict[str, Any]:
@@ -107,58 +114,26 @@ def _about(columns: Iterable[Column]) -> dict[str, Any]:
 def columns_of(tasks: Collection[Task], stimuli: Iterable[Row]) -> list[Column]:
     """The columns for answers to these tasks, of which these are the stimuli."""
     columns = []
+    answers = [BY_TASK[task].model_fields for task in ALL_TASKS if task in tasks]
     for name, field in Record.model_fields.items():
         kind, key = _bare(field.annotation), field.alias or name
-        if name == "answer":
-            columns += [column for task in ALL_TASKS if task in tasks for column in _answer_columns(task)]
-        elif isinstance(kind, type) and issubclass(kind, BaseModel):
-            for part, inner in kind.model_fields.items():
-                columns.append(Column(f"{key}.{part}", _bare(inner.annotation), _part(key, part)))
-        else:
-            columns.append(Column(key, datetime if name == "created" else kind, _part(key)))
+        is_group = isinstance(kind, type) and issubclass(kind, BaseModel)
+        for parts in answers if name == "answer" else [kind.model_fields] if is_group else []:
+            columns += [Column(f"{key}.{part}", _bare(inner.annotation), (key, part)) for part, inner in parts.items()]
+        if name != "answer" and not is_group:
+            columns.append(Column(key, datetime if name == "created" else kind, (key,)))
         if name == "attempts":
-            columns.append(Column("rejected_attempts", int, _rejected))
+            columns.append(Column("rejected_attempts", int, ()))
     fields: dict[str, Any] = {}
     meta: dict[str, Any] = {}
     for row in stimuli:
         _note_types(fields, row, ("id", "task", "meta"))
-        _note_types(meta, _meta(row), ())
+        if isinstance(row.get("meta"), dict):  # an invalid row may have anything there
+            _note_types(meta, row["meta"], ())
     order = {name: number for number, name in enumerate(FIRST)}
     for name in sorted(fields, key=lambda name: (order.get(name, len(order)), name)):
-        columns.append(Column(f"stimulus.{name}", fields[name], _of_stimulus(name)))
-    return columns + [Column(f"meta.{name}", meta[name], _of_meta(name)) for name in sorted(meta)]
-
-
-def _answer_columns(task: Task) -> Iterator[Column]:
-    for name, field in BY_TASK[task].model_fields.items():
-
-        def value(record: exporting.Record, _: Row, name: str = name) -> Any:
-            return record["answer"].get(name) if record["answer"] and record["task"] == task else None
-
-        yield Column(f"answer.{name}", _bare(field.annotation), value)
-
-
-def _part(key: str, part: str | None = None) -> Callable[[exporting.Record, Row], Any]:
-    if part is None:
-        return lambda record, _: record[key]
-    return lambda record, _: None if record[key] is None else record[key][part]
-
-
-def _rejected(record: exporting.Record, _: Row) -> int:
-    return sum(any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in record["attempts"])
-
-
-def _of_stimulus(name: str) -> Callable[[exporting.Record, Row], Any]:
-    return lambda _, stimulus: stimulus.get(name)
-
-
-def _of_meta(name: str) -> Callable[[exporting.Record, Row], Any]:
-    return lambda _, stimulus: _meta(stimulus).get(name)
-
-
-def _meta(stimulus: Row) -> Row:
-    meta = stimulus.get("meta")
-    return meta if isinstance(meta, dict) else {}  # an invalid row may have anything there
+        columns.append(Column(f"stimulus.{name}", fields[name], (name,), of_stimulus=True))
+    return columns + [Column(f"meta.{name}", meta[name], ("meta", name), of_stimulus=True) for name in sorted(meta)]
 
 
 # types

@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, fields
 from pathlib import Path
 
 import orjson
@@ -61,7 +60,7 @@ def history(options: argparse.Namespace) -> int:
     others = {message.author for chat in chats for message in chat.messages} - person
     styles = {speaker: measure(messages, speaker) for speaker in ("person", "other")}
     if options.json:
-        row = {**{speaker: asdict(style) for speaker, style in styles.items()}, "others": len(others)}
+        row = {**styles, "others": len(others)}
         print(orjson.dumps({**row, "dropped": dropped}, option=orjson.OPT_INDENT_2).decode())
     else:
         _print(styles, len(others), dropped, options.out)
@@ -125,9 +124,9 @@ def _print(styles: dict[str, Style], others: int, dropped: Counter[str], out: Pa
     from serving.terminal import plain_table, print_table  # imports rich, which other commands need not wait for
 
     table = plain_table("", *styles)
-    for field in fields(Style):
-        values = [getattr(style, field.name) for style in styles.values()]
-        table.add_row(field.name.replace("_", " "), *("-" if value is None else f"{value:,.4g}" for value in values))
+    for name in styles["person"]:
+        values = [style[name] for style in styles.values()]
+        table.add_row(name.replace("_", " "), *("-" if value is None else f"{value:,.4g}" for value in values))
     print_table(table)
     left = ", ".join(f"{number:,} {kind}" for kind, number in sorted(dropped.items())) or "nothing"
     print(printable(f"left out: {left}; the other: {others} {'name' if others == 1 else 'names'}"))

@@ -19,7 +19,7 @@ from agents.errors import ImageError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
 from serving.runs.row_problems import count
-from serving.runs.set_rows import PICTURE_TASKS, Choose, Row
+from serving.runs.set_rows import PICTURE_TASKS, Row
 from serving.runs.stimulus_set import read_rows
 
 NO_TASK_YET = "of no task yet"
@@ -43,79 +43,54 @@ class CheckResult:
     problems: list[Problem] = field(default_factory=list)
     tasks: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: Row, first_line: int | None) -> None:
-        """Count a row, and its problems; ``first_line`` has its id already."""
-        problems = [*row.problems]
-        if first_line is not None:
-            self.duplicates += 1
-            message = f"a duplicate: it stands at line {first_line} already"
-            problems.append(Problem(row.where, row.line, "id", message))
-        self.count += 1
-        self.invalid += bool(problems)
-        self.total_problems += len(problems)
-        self.problems += problems[: KEPT - len(self.problems)]
-        if row.task is not None:
-            self.tasks[row.task] += 1
-
-
-def check_set(
-    path: Path | str,
-    *,
-    task: str | None = None,
-    choose: Choose | None = None,
-    root: Path | str | None = None,
-    deep: bool = False,
-    hash_images: bool = False,
-    on_row: OnRow | None = None,
-    known: KnownContent | None = None,
-) -> CheckResult:
-    """Read and check the set at ``path`` (``task``, ``choose`` and ``root`` as for :func:`read_rows`).
-
-    Threads read the headers of images, or with ``deep`` all pixels. ``on_row(row, content, signature)`` gets every row
-    in file order, with the problems of its images. Of a row without problems ``content`` is a 16-byte digest of its
-    canonical JSON and, with ``hash_images``, of its images' bytes (else None for a row with images); ``signature`` is
-    a 64-bit hash of the JSON and of each image's name, size, mtime and inode, 0 without images. If
-    ``known(task, id, signature)`` returns a content digest, the bytes are not read; threads call it.
-
-    Raises InputError if there is no set to read.
-    """
-    rows = read_rows(path, task, choose=choose, root=root)
-    return check_rows(rows, deep=deep, hash_images=hash_images, on_row=on_row, known=known)
-
-
-def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
-    """As :func:`check_set`; pictures that name no task are checked for any task of pictures."""
-    chosen = set[str]()
-
-    def choose(tasks: Sequence[str]) -> Sequence[str]:
-        chosen.update(PICTURE_TASKS.intersection(tasks[:1]))
-        return tasks[:1]
-
-    result = check_set(path, task=task, choose=choose, deep=deep)
-    if chosen and len(result.tasks) == 1:
-        result.tasks = Counter({NO_TASK_YET: result.tasks.total()})
-    return result
-
 
 def check_rows(
     rows: Iterator[Row],
     *,
     deep: bool = False,
     hash_images: bool = False,
-    on_row: OnRow | None = None,
-    known: KnownContent | None = None,
+    on_row: OnRow = lambda row, content, signature: None,
+    known: KnownContent = lambda task, id, signature: None,
 ) -> CheckResult:
-    """As :func:`check_set`, of rows that are read already."""
+    """Check the rows of a set, as :func:`serving.runs.stimulus_set.read_rows` yields them.
+
+    Threads read the headers of images, or with ``deep`` all pixels. ``on_row(row, content, signature)`` gets every row
+    in file order, but no duplicate, with the problems of its images. Of a row without problems ``content`` is a 16-byte
+    digest of its canonical JSON and, with ``hash_images``, of its images' bytes (else None for a row with images);
+    ``signature`` is a 64-bit hash of the JSON and of each image's name, size, mtime and inode, 0 without images. If
+    ``known(task, id, signature)`` returns a content digest, the bytes are not read; threads call it.
+    """
     result = CheckResult()
     lines: dict[str, int] = {}  # the first of each id; a line of several tasks has an id once
     with closing(_inspected(rows, _Inspector(deep, hash_images, known))) as inspected:
         for row, content, signature in inspected:
-            first = None
+            problems = [*row.problems]
             if row.id is not None and row.line is not None and lines.setdefault(row.id, row.line) != row.line:
-                first = lines[row.id]
-            result.add(row, first)
-            if on_row is not None:
+                result.duplicates += 1
+                message = f"a duplicate of line {lines[row.id]}; give each row an id of its own"
+                problems.append(Problem(row.where, row.line, "id", message))
+            else:
                 on_row(row, content, signature)
+            result.count += 1
+            result.invalid += bool(problems)
+            result.total_problems += len(problems)
+            result.problems += problems[: KEPT - len(result.problems)]
+            if row.task is not None:
+                result.tasks[row.task] += 1
+    return result
+
+
+def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
+    """Check a set that nobody is asked yet: pictures that name no task are checked for any task of pictures."""
+    chosen = set[str]()
+
+    def choose(tasks: Sequence[str]) -> Sequence[str]:
+        chosen.update(PICTURE_TASKS.intersection(tasks[:1]))
+        return tasks[:1]
+
+    result = check_rows(read_rows(path, task, choose=choose), deep=deep)
+    if chosen and len(result.tasks) == 1:
+        result.tasks = Counter({NO_TASK_YET: result.tasks.total()})
     return result
 
 
@@ -126,28 +101,25 @@ def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[Inspecte
     with ThreadPoolExecutor(threads, thread_name_prefix="check") as pool:
         while block := list(islice(rows, BLOCK)):
             if not under_way and not any(row.task in PICTURE_TASKS for row in block):
-                yield from inspector.block(block)  # nothing to wait for: a thread would take as long as the rows
+                yield from map(inspector.look_at, block)  # nothing to wait for: a thread would take as long as the rows
                 continue
-            under_way.append(pool.submit(inspector.block, block))
+            under_way.append(pool.submit(lambda block: [*map(inspector.look_at, block)], block))
             if len(under_way) > 2 * threads:
                 yield from under_way.popleft().result()
         while under_way:
             yield from under_way.popleft().result()
 
 
+@dataclass(frozen=True, slots=True)
 class _Inspector:
     """Looks at the images of rows, from several threads."""
 
-    def __init__(self, deep: bool, hash_images: bool, known: KnownContent | None) -> None:
-        self._deep = deep
-        self._hash = hash_images
-        self._known = known
+    deep: bool
+    hash: bool
+    known: KnownContent
 
-    def block(self, rows: list[Row]) -> list[Inspected]:
-        """Each row with the problems of its images, its content digest and its signature."""
-        return [self._row(row) for row in rows]
-
-    def _row(self, row: Row) -> Inspected:
+    def look_at(self, row: Row) -> Inspected:
+        """The row with the problems of its images, its content digest and its signature."""
         if row.stimulus is None or row.canonical is None:
             return row, None, 0
         if row.task not in PICTURE_TASKS:
@@ -157,14 +129,12 @@ class _Inspector:
         # what was noted, and be read again the next time.
         states = [_state(image) for image in images.values()]
         signature = int.from_bytes(_digest(row.canonical, *states)[:8], "big") or 1
-        content = None
-        if self._hash and self._known is not None:
-            content = self._known(row.stimulus.task, row.stimulus.id, signature)
+        content = self.known(row.stimulus.task, row.stimulus.id, signature) if self.hash else None
         hashes: list[bytes] = []
         sizes: dict[str, tuple[int, int]] = {}
         for name, image in images.items():
             try:
-                sizes[name], sha256 = self._look(image, read=self._hash and content is None)
+                sizes[name], sha256 = self._look(image, read=self.hash and content is None)
             except ImageError as error:
                 # A row of a folder is named after its image already.
                 message = str(error) if row.line is not None else str(error).removeprefix(f"{image.name}: ")
@@ -182,7 +152,7 @@ class _Inspector:
 
     def _look(self, image: Image, read: bool) -> tuple[tuple[int, int], bytes | None]:
         """Width and height, and with ``read`` the SHA-256 of the bytes. Raises ImageError."""
-        if self._deep:
+        if self.deep:
             height, width, _ = image.decode().shape
         else:
             header = Image(image.name, data=image.read()).header() if read else image.header()

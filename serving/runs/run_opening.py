@@ -1,16 +1,14 @@
 """Making and continuing run folders: the set is checked and kept, and everything must be as it was before.
 
-``stimuli.index`` holds three 64-bit numbers a stimulus: hashes of the id, of the content (canonical row and image
-bytes), and of the image files' size and time. With it a resumed run sees what has changed and reads no image again.
+``stimuli.index`` holds, of each stimulus, a hash of its content (canonical row and image bytes) and one of its image
+files' sizes and times. With it a resumed run sees what has changed and reads no image again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-import struct
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,18 +17,20 @@ import orjson
 
 from agents.errors import IdentityError, InputError, Problem, StorageError
 from serving.runs.atomic_files import lock, replacing
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.row_problems import count
 from serving.runs.run import PERSON, Run
 from serving.runs.run_json import difference, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
+from serving.runs.stimulus_set import read_rows
 
-INDEX = b"turinglike.index/3\n"
+INDEX = b"turinglike.index/4"
+UNREAD = "0" * 16  # in place of a hash of content
 NAMED = 10  # changed stimuli that a message names
 
 Key = tuple[str, str]  # task and id
-Entry = tuple[int, int]  # hashes of content (0 if it cannot be read) and of the files' size and time (0 without images)
+Entry = tuple[str, int]  # the content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)
 Entries = dict[Key, Entry]
 
 
@@ -58,23 +58,27 @@ def open_run(
             raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
         _same_seed_and_agents(folder, meta, seed, described)
         old = _load_index(folder)
-    tasks = _TasksOfPictures(meta, described, choose)
-    if task is not None and source.is_dir():
-        tasks.task, task = task, None
+    of_folder = [] if task is None or not source.is_dir() else [task]
+    if of_folder:
+        task, choose = None, lambda tasks: of_folder
+    before, agents = (meta["set"].get("tasks", []), meta["agents"]) if meta is not None else ([], {})
+    tasks = _TasksOfPictures(before, {**agents, **described}, choose)
     checked = _Checked(known=old or {})
     try:
-        _check_into(folder / "stimuli.new", source, task, tasks, checked, skip_invalid)
-        if meta is not None:
-            if old is None and checked.sha256() != meta["set"].get("sha256"):
-                old = _rebuild_index(folder, Path(meta["set"].get("root") or source.parent))
-            _carry_over(folder, old or {}, checked.entries)
+        with replacing(folder / "stimuli.new") as checked.rows:
+            checked.add_all(read_rows(source, task, choose=tasks), str(source), skip_invalid)
+        if old is not None:
+            _carry_over(folder, old, checked.entries)
+        elif meta is not None and checked.sha256() != meta["set"].get("sha256"):
+            raise IdentityError(f"{folder} was made from another set, and has no index of it; give the set as it was")
         try:
             (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
         except OSError as error:
             raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
     finally:
         (folder / "stimuli.new").unlink(missing_ok=True)
-    _save_index(folder, checked)
+    with replacing(folder / "stimuli.index") as file:
+        file.write(INDEX + b"\n" + orjson.dumps([*checked.entries.items()]))
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed or 0, samples)
     meta["set"] = {
@@ -84,19 +88,20 @@ def open_run(
         "sha256": checked.sha256(),
         **({"tasks": tasks.all} if tasks.all else {}),
     }
-    _note_agents(folder, meta, described, samples)
+    for name, entry in described.items():
+        kept = meta["agents"].get(name)
+        if kept is None or not _has_begun(folder, name):
+            kept = meta["agents"][name] = {**entry, "samples": samples}
+        kept["samples"] = max(samples, kept.get("samples", 1))
+    meta["samples"] = max(samples, meta["samples"])
     run = Run(folder, meta)
-    run.kinds = dict(zip(checked.entries, checked.kinds, strict=True))
-    run.invalid, run.skipped = checked.invalid, checked.skipped
+    run.kinds, run.invalid, run.skipped = checked.kinds, checked.invalid, checked.skipped
     run.save()
     return run
 
 
 def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Run:
-    """Make or continue the folder of a server that keeps records, which the caller has locked.
-
-    Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
-    """
+    """Make or continue the folder of a server that keeps records. Raises InputError and IdentityError."""
     meta = _load_meta(folder)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed, 0)
@@ -121,25 +126,17 @@ def new_people_run(folder: Path, source: Path) -> Run:
 
 
 class _TasksOfPictures:
-    """The tasks of stimuli that name none: those that the run had before, and ``task`` or what ``choose`` says.
-    ``all`` are those of all stimuli."""
+    """The tasks of pictures that name none: those of the run before, and ``task`` or what ``choose`` says."""
 
-    def __init__(
-        self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None
-    ) -> None:
-        self.task: str | None = None
+    def __init__(self, before: Sequence[str], agents: Mapping[str, dict[str, Any]], choose: Choose | None) -> None:
         self.all: list[str] = []
-        self._before: list[str] = [] if meta is None else meta["set"].get("tasks", [])
-        self._agents = {**({} if meta is None else meta["agents"]), **described}
-        self._choose = choose
+        self._before, self._agents, self._choose = before, agents, choose
         self._chosen: dict[Sequence[str], list[str]] = {}
 
     def __call__(self, tasks: Sequence[str]) -> list[str]:
         if tasks not in self._chosen:
             before = [task for task in self._before if task in tasks]
-            more: Sequence[str] = [self.task] if self.task is not None else ()
-            if self.task is None and self._choose is not None:
-                more = self._choose(tasks)
+            more = () if self._choose is None else self._choose(tasks)
             self._chosen[tasks] = [*dict.fromkeys([*before, *more])]
             self.all = [*dict.fromkeys([*self.all, *self._chosen[tasks]])]
             self._refuse_two_tasks()
@@ -147,14 +144,12 @@ class _TasksOfPictures:
 
     def _refuse_two_tasks(self) -> None:
         """Raise InputError for an agent that would answer a picture in two tasks, which an id does not keep apart."""
-        problems = []
         for name, entry in self._agents.items():
             tasks = [task for task in self.all if task in entry["task"]]
             if len(tasks) > 1:
                 message = f"answers {' and '.join(tasks)}; each task needs a run of its own (--task)"
-                problems.append(Problem("--agents", None, name, message))
-        if problems:
-            raise InputError("in a run an agent has a single task about the same pictures", problems)
+                problems = [Problem("--agents", None, name, message)]
+                raise InputError("in a run an agent has a single task about the same pictures", problems)
 
 
 @dataclass(slots=True)
@@ -163,52 +158,15 @@ class _Checked:
 
     known: Entries
     entries: Entries = field(default_factory=dict)
-    kinds: list[Kind] = field(default_factory=list)
+    kinds: dict[Key, Kind] = field(default_factory=dict)
     invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
     skipped: int = 0  # rows without a readable id or task, or with an id that stands earlier
-    rows: BinaryIO | None = None
-    _lines: dict[str, int | None] = field(default_factory=dict)
+    rows: BinaryIO = field(init=False)
 
-    def add(self, row: Row, content: bytes | None, signature: int) -> None:
-        if row.id is None or row.task is None or self._lines.setdefault(row.id, row.line) != row.line:
-            self.skipped += 1
-            return
-        position = len(self.entries)
-        if row.problems:
-            reasons = "; ".join(str(problem) for problem in row.problems[:3])
-            self.invalid[position] = ("invalid_stimulus", reasons)
-        hash_of_content = 0 if content is None else int.from_bytes(content[:8], "big") or 1
-        self.entries[row.task, row.id] = hash_of_content, signature
-        fields = orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus)
-        self.kinds.append(kind_of(fields))
-        if self.rows is not None:
-            self.rows.write((row.canonical or row.raw) + b"\n")
-
-    def known_content(self, task: str, id: str, signature: int) -> bytes | None:
-        """The content of a row whose files have the size and time that they had when they were read."""
-        content, before = self.known.get((task, id), (0, 0))
-        return content.to_bytes(8, "big") if signature and content and before == signature else None
-
-    def sha256(self) -> str:
-        """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
-        digest = hashlib.sha256()
-        for pair in sorted((_id_hash(id), content) for (_, id), (content, _) in self.entries.items()):
-            digest.update(struct.pack(">QQ", *pair))
-        return digest.hexdigest()
-
-
-def _id_hash(id: str) -> int:
-    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
-
-
-def _check_into(
-    path: Path, source: Path, task: str | None, choose: Choose, checked: _Checked, skip_invalid: bool
-) -> None:
-    """Check the set and write its rows to ``path``. Raises InputError for problems that may not be skipped."""
-    with replacing(path) as checked.rows:
-        result = check_set(
-            source, task=task, choose=choose, hash_images=True, on_row=checked.add, known=checked.known_content
-        )
+    def add_all(self, rows: Iterator[Row], source: str, skip_invalid: bool) -> None:
+        """Check and add the rows of a set. Raises InputError for problems that may not be skipped."""
+        result = check_rows(rows, hash_images=True, on_row=self._add, known=self._known_content)
+        self.skipped += result.duplicates
         if result.total_problems and not skip_invalid:
             problems = [*dict.fromkeys(result.problems)]  # a picture's are the same in every task
             total = result.total_problems - len(result.problems) + len(problems)
@@ -217,50 +175,41 @@ def _check_into(
                 problems,
             )
 
+    def _add(self, row: Row, content: bytes | None, signature: int) -> None:
+        if row.id is None or row.task is None:
+            self.skipped += 1
+            return
+        if row.problems:
+            reasons = "; ".join(str(problem) for problem in row.problems[:3])
+            self.invalid[len(self.entries)] = ("invalid_stimulus", reasons)
+        key = row.task, row.id
+        self.entries[key] = UNREAD if content is None else content[:8].hex(), signature
+        self.kinds[key] = kind_of(orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus))
+        self.rows.write((row.canonical or row.raw) + b"\n")
 
-def _save_index(folder: Path, checked: _Checked) -> None:
-    """Write the index, with the size of ``stimuli.jsonl``, which tells whether the two belong together."""
-    kinds = {kind: number for number, kind in enumerate(dict.fromkeys(checked.kinds))}
-    size = (folder / "stimuli.jsonl").stat().st_size
-    with replacing(folder / "stimuli.index") as file:
-        file.write(INDEX + orjson.dumps([len(checked.entries), size, list(kinds)]) + b"\n")
-        file.write(array("Q", (_id_hash(id) for _, id in checked.entries)).tobytes())
-        file.write(array("Q", (content for content, _ in checked.entries.values())).tobytes())
-        file.write(array("Q", (signature for _, signature in checked.entries.values())).tobytes())
-        file.write(bytes(kinds[kind] for kind in checked.kinds))
+    def _known_content(self, task: str, id: str, signature: int) -> bytes | None:
+        """The content of a row whose files have the size and time that they had when they were read."""
+        content, before = self.known.get((task, id), (UNREAD, 0))
+        return bytes.fromhex(content) if content != UNREAD and before == signature else None
+
+    def sha256(self) -> str:
+        """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
+        pairs = (
+            hashlib.sha256(id.encode()).digest()[:8] + bytes.fromhex(content)
+            for (_, id), (content, _) in self.entries.items()
+        )
+        return hashlib.sha256(b"".join(sorted(pairs))).hexdigest()
 
 
 def _load_index(folder: Path) -> Entries | None:
-    """The entries of a run's set by its index; None if there is none that belongs to ``stimuli.jsonl``."""
+    """The entries of a run's set; None if there is no index that can be read."""
     try:
-        with (folder / "stimuli.index").open("rb") as file:
-            if file.readline() != INDEX:
-                return None
-            number, size, _ = orjson.loads(file.readline())
-            if size != (folder / "stimuli.jsonl").stat().st_size:
-                return None
-            numbers = array("Q")
-            numbers.fromfile(file, 3 * number)
-        hashes, contents, signatures = numbers[:number], numbers[number : 2 * number], numbers[2 * number :]
-        keys = [(row["task"], row["id"]) for row in Run(folder).stimuli()]
-    except (OSError, EOFError, ValueError, TypeError, KeyError, InputError):
+        form, _, entries = (folder / "stimuli.index").read_bytes().partition(b"\n")
+        if form != INDEX:
+            return None
+        return {(task, id): (content, signature) for (task, id), (content, signature) in orjson.loads(entries)}
+    except (OSError, ValueError, TypeError):
         return None
-    if [_id_hash(id) for _, id in keys] != hashes.tolist():
-        return None
-    return dict(zip(keys, zip(contents, signatures, strict=True), strict=True))
-
-
-def _rebuild_index(folder: Path, root: Path) -> Entries:
-    """The entries of a folder without an index, from its rows and the images where they were. Raises InputError."""
-    source, checked = folder / "stimuli.jsonl", _Checked(known={})
-    result = check_set(source, root=root, hash_images=True, on_row=checked.add)
-    if checked.skipped:
-        raise InputError(
-            f"{source} is damaged, and this is not the set that the run was made from: give that set, or choose "
-            "another --out",
-            result.problems,
-        )
-    return checked.entries
 
 
 def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
@@ -270,10 +219,10 @@ def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
     path = str(folder / "stimuli.jsonl")
     for line, (key, (content, signature)) in enumerate(old.items(), start=1):
         now = new.get(key)
-        if now is None or (content and now[0] and content != now[0]):
+        if now is None or (UNREAD not in (content, now[0]) and content != now[0]):
             what = "is missing from the set" if now is None else "has changed since the run began"
             problems.append(Problem(path, line, key[1], what))
-        elif not now[0]:
+        elif now[0] == UNREAD:
             new[key] = content, signature
     if problems:
         changed = count(len(problems), "stimulus", "stimuli")
@@ -313,12 +262,3 @@ def _same_seed_and_agents(
             problems.append(Problem(where, None, f"agents.{name}", difference(before, entry)))
     if problems:
         raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
-
-
-def _note_agents(folder: Path, meta: dict[str, Any], described: Mapping[str, dict[str, Any]], samples: int) -> None:
-    for name, entry in described.items():
-        kept = meta["agents"].get(name)
-        if kept is None or not _has_begun(folder, name):
-            kept = meta["agents"][name] = {**entry, "samples": samples}
-        kept["samples"] = max(samples, kept.get("samples", 1))
-    meta["samples"] = max(samples, meta["samples"])

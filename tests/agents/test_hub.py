@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fake_hub
 import pytest
-from huggingface_hub import constants, file_download, scan_cache_dir, try_to_load_from_cache
+from huggingface_hub import constants, file_download
 from huggingface_hub.utils import close_session
 
 from agents import catalogue, checkpoints
@@ -81,18 +81,6 @@ def test_the_files_that_are_read_are_brought_and_no_others(hub: fake_hub.Hub, ca
     assert checkpoints.identity(NAME) == (NAME, commit)
 
 
-def test_what_was_fetched_is_in_the_cache_as_the_hubs_own_library_sees_it(hub: fake_hub.Hub) -> None:
-    commit = hub.add(NAME, FILES)
-    fetch(NAME)
-    [repository] = scan_cache_dir(constants.HF_HUB_CACHE).repos
-    [revision] = repository.revisions
-    assert (repository.repo_id, revision.commit_hash, set(revision.refs)) == (NAME, commit, {"main"})
-    assert {file.file_name for file in revision.files} == READ
-    found = try_to_load_from_cache(NAME, "config.json", cache_dir=constants.HF_HUB_CACHE)
-    assert isinstance(found, str)
-    assert Path(found) == checkpoints.find(NAME) / "config.json"
-
-
 def test_a_second_fetch_downloads_nothing(hub: fake_hub.Hub, caplog: pytest.LogCaptureFixture) -> None:
     hub.add(NAME, FILES)
     first = fetch(NAME)
@@ -146,18 +134,6 @@ def test_an_agent_of_three_checkpoints_has_them_all_fetched(hub: fake_hub.Hub) -
     assert hub.files_asked() == {"checkpoint.pt", "config.json", "model.safetensors", *files}
     assert agent.missing() is None
     assert [word.rpartition("@")[2] for word in str(agent.checkpoint()[1]).split()] == commits
-
-
-def test_a_branch_and_a_commit(hub: fake_hub.Hub) -> None:
-    old = hub.add(NAME, FILES)
-    new = hub.add(NAME, {**FILES, "vocab.txt": b"new"})
-    hub.models[NAME].branches["refs/pr/1"] = old
-    assert fetch(NAME, "refs/pr/1").revision == old
-    assert checkpoints.identity(NAME, "refs/pr/1") == (NAME, old)
-    with pytest.raises(UnavailableError, match=f"^{NAME} is not on this machine$"):
-        checkpoints.find(NAME)
-    assert fetch(NAME, new).revision == new
-    assert checkpoints.find(NAME, new).name == new
 
 
 def test_a_connection_that_breaks_off_leaves_nothing_that_counts(hub: fake_hub.Hub) -> None:

@@ -116,7 +116,7 @@ def shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def architecture(name: str) -> Architecture:
-    return random_weights.architecture(random_weights.random_setting(name))
+    return random_weights.architecture(f"random:{name}")
 
 
 def random_agent(name: str, **chosen: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -11,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from agents.contract import Draw
 
 Act = Callable[["Handler"], None]
 
@@ -119,6 +122,22 @@ def running() -> Iterator[Misbehaving]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def replied(agent: Any, stimulus: Any, draw: Draw) -> tuple[Any, dict[str, bool]]:
+    """The reply of an agent on a server to one stimulus, and whether each filter that fires rejects it."""
+
+    async def main() -> Any:
+        agent.open()
+        agent.load("cpu")
+        try:
+            return await agent.respond_one(agent.prepare(stimulus), draw)
+        finally:
+            await agent.aclose()
+
+    reply = asyncio.run(main())
+    verdicts = [verdict for test in agent.filters if (verdict := test(stimulus, reply)) is not None]
+    return reply, {verdict.filter: verdict.rejected for verdict in verdicts}
 
 
 # what it can do

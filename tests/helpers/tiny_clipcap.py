@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from tiny_captioners import byte_tokenizer, draw
@@ -14,27 +13,12 @@ from torch.nn import functional
 from agents.vision.clip_towers import ClipResNet
 from agents.vision.clipcap_network import PerceptronMapper, TransformerMapper
 
-Kind = Literal["transformer", "mlp"]
 END = "<|endoftext|>"
 WIDTH, PREFIX, CLIP_LENGTH, LAYERS, FEATURES = 32, 3, 4, 2, 24
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Where the three checkpoints of an agent are."""
-
-    checkpoint: Path
-    clip: Path
-    language_model: Path
-    mapper: Kind
-
-    def settings(self, **others: Any) -> dict[str, Any]:
-        paths = {"checkpoint": self.checkpoint, "clip": self.clip, "language_model": self.language_model}
-        return {name: str(path) for name, path in paths.items()} | {"mapper": self.mapper, **others}
-
-
-def make(folder: Path, mapper: Kind, *, stop: float = 0.0, seed: int = 0) -> Parts:
-    """Save all three; ``stop`` makes the full stop likelier."""
+def make(folder: Path, mapper: str, *, stop: float = 0.0, seed: int = 0) -> dict[str, str]:
+    """Save all three; ``stop`` makes the full stop likelier. Returns the agent's settings."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = torch.Generator().manual_seed(seed)
     gpt = _gpt2(folder / "gpt2", generator, stop)
@@ -56,7 +40,8 @@ def make(folder: Path, mapper: Kind, *, stop: float = 0.0, seed: int = 0) -> Par
     torch.save(weights, path)
     (path.parent / "RANDOM_WEIGHTS").touch()
     clip = resnet(folder / "rn.pt", generator) if mapper == "transformer" else vit(folder / "vit", generator)
-    return Parts(path, clip, folder / "gpt2", mapper)
+    paths = {"checkpoint": path, "clip": clip, "language_model": folder / "gpt2", "mapper": mapper}
+    return {name: str(value) for name, value in paths.items()}
 
 
 def resnet(path: Path, generator: torch.Generator) -> Path:

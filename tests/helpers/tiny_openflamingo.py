@@ -8,9 +8,7 @@ for tokens than its tokenizer knows.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from tiny_captioners import byte_tokenizer, draw
@@ -25,21 +23,8 @@ SPARE_ROWS = 9  # beyond the tokenizer's: three are OpenFlamingo's, the others n
 GATED = "lang_encoder.gpt_neox.layers.{}.gated_cross_attn_layer."
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Where the three checkpoints of an agent are."""
-
-    checkpoint: Path
-    clip: Path
-    language_model: Path
-
-    def settings(self, **others: Any) -> dict[str, Any]:
-        paths = {"checkpoint": self.checkpoint, "clip": self.clip, "language_model": self.language_model}
-        return {name: str(path) for name, path in paths.items()} | others
-
-
-def make(folder: Path, *, seed: int = 0, end: float = 0.0) -> Parts:
-    """Save all three. ``end`` makes the end of a caption likelier; <image> is never said."""
+def make(folder: Path, *, seed: int = 0, end: float = 0.0) -> dict[str, str]:
+    """Save all three; ``end`` makes the end of a caption likelier. Returns the agent's settings."""
     generator = torch.Generator().manual_seed(seed)
     known = tokenizer(folder / "gpt")
     weights = trained(known, generator)
@@ -50,7 +35,7 @@ def make(folder: Path, *, seed: int = 0, end: float = 0.0) -> Parts:
     path.parent.mkdir()
     torch.save(weights, path)
     (path.parent / "RANDOM_WEIGHTS").touch()
-    return Parts(path.parent, folder / "clip", folder / "gpt")
+    return {"checkpoint": str(path.parent), "clip": str(folder / "clip"), "language_model": str(folder / "gpt")}
 
 
 def tokenizer(folder: Path) -> int:

@@ -33,26 +33,10 @@ def _ofa(folder: Path, entry: Entry) -> dict[str, Any]:
     return {"checkpoint": str(file), "dictionary": str(dictionary), "image_size": 64}
 
 
-def _clipcap(folder: Path, entry: Entry) -> dict[str, Any]:
-    return tiny_clipcap.make(folder, entry.settings["mapper"]).settings()
-
-
-def _openflamingo(folder: Path, entry: Entry) -> dict[str, Any]:
-    return tiny_openflamingo.make(folder).settings()
-
-
 def _detr(folder: Path, entry: Entry) -> dict[str, Any]:
     made = tiny_detectors.detr(folder)
     (made / "RANDOM_WEIGHTS").touch()
     return {"checkpoint": str(made), **SMALL}
-
-
-def _torchvision(folder: Path, entry: Entry) -> dict[str, Any]:
-    return _file(folder, tiny_detectors.torchvision_model())
-
-
-def _detectron2(folder: Path, entry: Entry) -> dict[str, Any]:
-    return _file(folder, tiny_detectors.detectron2_model())
 
 
 def _file(folder: Path, model: Any) -> dict[str, Any]:
@@ -68,12 +52,16 @@ MAKERS: dict[str, Callable[[Path, Entry], dict[str, Any]]] = {
     "agents.vision.git_and_blip:Blip2Agent": _captioner(tiny_captioners.blip2),
     "agents.vision.llava_next:LlavaNextAgent": _captioner(tiny_captioners.llava_next),
     "agents.vision.ofa:OFAAgent": _ofa,
-    "agents.vision.clipcap:ClipCapAgent": _clipcap,
-    "agents.vision.openflamingo:OpenFlamingoAgent": _openflamingo,
+    "agents.vision.clipcap:ClipCapAgent": lambda folder, entry: tiny_clipcap.make(folder, entry.settings["mapper"]),
+    "agents.vision.openflamingo:OpenFlamingoAgent": lambda folder, entry: tiny_openflamingo.make(folder),
     "agents.vision.scst:SCSTAgent": _captioner(tiny_scst.make),
     "agents.vision.detector:DetrAgent": _detr,
-    "agents.vision.detector:TorchvisionMaskRCNNAgent": _torchvision,
-    "agents.vision.detectron2_maskrcnn:Detectron2Agent": _detectron2,
+    "agents.vision.detector:TorchvisionMaskRCNNAgent": lambda folder, entry: _file(
+        folder, tiny_detectors.torchvision_model()
+    ),
+    "agents.vision.detectron2_maskrcnn:Detectron2Agent": lambda folder, entry: _file(
+        folder, tiny_detectors.detectron2_model()
+    ),
 }
 
 

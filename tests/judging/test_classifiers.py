@@ -14,11 +14,9 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
 from judging import features as of_trials
-from judging.classifier import ClassifierJudge, ClassifierSettings
-from judging.cues import CueJudge, CueSettings
+from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
 from judging.features import Features, features
 from judging.ledger import difference
-from judging.tables import Estimate
 from judging.trained import judge_trials
 
 
@@ -149,10 +147,10 @@ def _text(text: str, **more: Any) -> dict[str, Any]:
 def test_numbers_of_a_scanpath() -> None:
     trial = _path([[100, 50], [160, 130], [160, 50]])
     assert of_trials.length(trial) == [0, 0, 0, 3]
-    assert of_trials.path_length(trial) == pytest.approx([0.9, 0.45])  # steps of 100 and 80 pixels
+    assert NUMBERS["path-length"](trial) == pytest.approx([0.9, 0.45])  # steps of 100 and 80 pixels
     away = np.array([0, 100, 60]) / 200
-    assert of_trials.center(trial) == pytest.approx([away.mean(), away.std()])
-    assert of_trials.path_length(_path([[5, 5]])) == [0, 0]
+    assert NUMBERS["center"](trial) == pytest.approx([away.mean(), away.std()])
+    assert NUMBERS["path-length"](_path([[5, 5]])) == [0, 0]
 
 
 def test_numbers_of_texts() -> None:
@@ -183,11 +181,7 @@ def _judged(cue: str, people: list[str], machines: list[str]) -> float:
     judge = CueJudge(CueSettings(cue=cue), "cue")  # type: ignore[arg-type]
     inputs = judge.features("image_captioning", trials, "cpu")
     result = judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
-    right = [
-        (result[item["id"]]["margin"] > 0) == (key["truth"] == "machine")
-        for item, key in zip(trials, keys, strict=True)
-    ]
-    return float(np.mean(right))
+    return share_right(result, trials, keys)
 
 
 def test_a_cue_tells_what_it_is_about_and_nothing_else() -> None:
@@ -214,12 +208,9 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
     table = pd.DataFrame(rows, columns=["judge", "judge_kind", "trial", "stimulus", "truth", "verdict"])
     right = (table["verdict"] == table["truth"]).groupby([table["judge"], table["truth"]]).mean()
     result = difference(table, "good", "poor", 0)
-    assert result is not None
-    estimate, low, high = result.value, result.low, result.high
-    assert estimate is not None and low is not None and high is not None  # noqa: PT018
-    assert estimate == pytest.approx(right["good"].mean() - right["poor"].mean())
+    assert result.value == pytest.approx(100 * (right["good"].mean() - right["poor"].mean()))
     # Two independent judges of 400 trials: the standard error is that of the difference of two proportions.
     error = np.sqrt((0.8 * 0.2 + 0.6 * 0.4) / 400)
-    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.15)
-    assert difference(table, "good", "good", 0) == Estimate(0, 0, 0)
-    assert difference(table[table["judge"] == "good"], "good", "poor", 0) is None
+    assert result.high - result.low == pytest.approx(100 * 2 * 1.96 * error, rel=0.15)
+    assert np.isnan(difference(table, "good", "good", 0).value)
+    assert np.isnan(difference(table[table["judge"] == "good"], "good", "poor", 0).value)

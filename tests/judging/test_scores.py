@@ -44,16 +44,6 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_one_verdict_for_each_judge_and_trial(verdicts: Path) -> None:
-    table = read_verdicts([verdicts / "V"])
-    assert len(table) == 2 * 160
-    assert not table.duplicated(["judge", "trial"]).any()
-    assert set(table["verdict"]) == {"human", "machine"}
-    key = read_key(key_path(verdicts / "T"))
-    for row in table.to_dict("records"):
-        assert (row["truth"], row["agent"]) == (key[row["trial"]]["truth"], key[row["trial"]]["agent"])
-
-
 def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> None:
     out = tmp_path / "S"
     assert main(["score", str(verdicts / "V"), "--out", str(out)]) == 0
@@ -85,14 +75,6 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 
-def test_another_sets_key_is_refused(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trials", str(verdicts / "published"), "--out", str(tmp_path / "T"), "--seed", "9"]) == 0
-    code = main(["score", str(verdicts / "V"), "--key", str(key_path(tmp_path / "T")), "--out", str(tmp_path / "S")])
-    assert code == 2
-    assert "is the key of other trials" in capsys.readouterr().err
-    assert not (tmp_path / "S").exists()
-
-
 def test_peoples_verdicts_come_in_as_a_table(
     verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,14 +83,8 @@ def test_peoples_verdicts_come_in_as_a_table(
     key = read_key(key_path(tmp_path / "all" / "T"))
     spoken = [(trial, f"p{at % 7}", "Human" if at % 3 else "machine") for at, trial in enumerate(key)]
     lines = ["stimulus,subject,response", *(",".join(item) for item in spoken)]
-    table.write_text("\n".join([*lines, "t0001,p0,maybe"]) + "\n")
-    command = ["import", str(table), "--task", "judgement", "--out", str(run)]
-    assert main(command) == 2
-    assert (
-        "people.csv:162: response: must be human or machine, or what --responses give a meaning, not 'maybe'"
-        in capsys.readouterr().err
-    )
     table.write_text("\n".join(lines) + "\n")
+    command = ["import", str(table), "--task", "judgement", "--out", str(run)]
     assert main(command) == 0
     assert main(["score", str(run), "--out", str(tmp_path / "S")]) == 0
     with (tmp_path / "S" / "scores.csv").open(newline="") as file:
@@ -116,19 +92,10 @@ def test_peoples_verdicts_come_in_as_a_table(
     machines = [answer for trial, _, answer in spoken if key[trial]["truth"] == "machine"]
     assert int(row["machine_machine"]) == machines.count("machine")
     assert int(row["machine_human"]) == machines.count("Human")
-    shutil.copytree(verdicts / "V", tmp_path / "few")
-    for record in (tmp_path / "few" / "records").iterdir():
-        record.unlink()
-    about = json.loads((tmp_path / "few" / "run.json").read_bytes())
-    (tmp_path / "few" / "run.json").write_text(json.dumps({**about, "agents": {}}))
-    table.write_text("\n".join(lines[:41]) + "\n")
-    assert main([*command[:-1], str(tmp_path / "few")]) == 0
-    both = [str(verdicts / "V"), str(tmp_path / "few"), "--key", str(key_path(tmp_path / "all" / "T"))]
-    assert main(["score", *both, "--out", str(tmp_path / "S2")]) == 0
-    assert "40 of 160 trials have verdicts of all of people, svm, svm-paper-code" in capsys.readouterr().out
     assert main([*command[:-1], str(tmp_path / "alone")]) == 0
-    assert main(["score", str(tmp_path / "alone"), *both[2:], "--out", str(tmp_path / "S3")]) == 2
-    assert "has imported answers alone: import them into the folder that `judge` wrote" in capsys.readouterr().err
+    more = ["--key", str(key_path(tmp_path / "all" / "T")), "--out", str(tmp_path / "S3")]
+    assert main(["score", str(tmp_path / "alone"), *more]) == 2
+    assert "has no stimuli.jsonl: import people's answers into the folder of `judge`" in capsys.readouterr().err
 
 
 def test_an_edited_trial_is_not_judged(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,41 +113,26 @@ def test_an_edited_trial_is_not_judged(verdicts: Path, tmp_path: Path, capsys: p
     assert not (tmp_path / "V").exists()
 
 
-def test_a_key_that_was_changed_is_refused(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.copytree(verdicts, tmp_path / "all")
-    key = key_path(tmp_path / "all" / "T")
-    lines = key.read_bytes().split(b"\r\n")
-    flipped = lines[1].replace(b",human,", b",machine,") if b",human," in lines[1] else lines[1].replace(
-        b",machine,", b",human,"
-    )  # fmt: skip
-    key.write_bytes(b"\r\n".join([lines[0], flipped, *lines[2:]]))
-    assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
-    assert "is not as `turinglike trials` wrote it" in capsys.readouterr().err
-    (tmp_path / "all" / "T.trials.json").write_text("{")
-    assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
-    assert "T.trials.json: cannot be read" in capsys.readouterr().err
-
-    (tmp_path / "all" / "T.trials.json").unlink()  # without it nobody knows the key
-    run = tmp_path / "all" / "V" / "run.json"
-    about = json.loads(run.read_bytes())
-    about["set"] |= {"root": str(tmp_path / "gone" / "T")}
-    run.write_text(json.dumps(about))
-    assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
-    assert "T.key.csv cannot be trusted" in capsys.readouterr().err
-
-
-def test_records_that_were_changed_after_the_run_are_not_scored(
-    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("file", "before", "after", "why"),
+    [
+        ("V/records/svm.jsonl", b'"verdict":"machine"', b'"verdict":"human"', "its checksum is not that in run.json"),
+        ("T.key.csv", b",human,", b",machine,", "T.key.csv cannot be trusted"),
+        ("T.trials.json", b"{", b"", "T.key.csv cannot be trusted"),
+    ],
+)
+def test_what_was_changed_after_the_run_is_not_scored(
+    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, before: bytes, after: bytes, why: str
 ) -> None:
     shutil.copytree(verdicts, tmp_path / "all")
-    run = tmp_path / "all" / "V"
-    path = run / "records" / "svm.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"verdict":"machine"', b'"verdict":"human"'))
-    assert main(["score", str(run), "--out", str(tmp_path / "S")]) == 2
-    output = capsys.readouterr().err
-    assert "records are not those that the run wrote" in output
-    assert "svm.jsonl: its checksum is not that in run.json" in output
-    assert "svm-paper-code.jsonl" not in output
+    path = tmp_path / "all" / file
+    path.write_bytes(path.read_bytes().replace(before, after, 1))
+    run, key = tmp_path / "all" / "V", tmp_path / "all" / "T.key.csv"
+    about = json.loads((run / "run.json").read_bytes())
+    about["set"] |= {"root": str(tmp_path / "all" / "T")}
+    (run / "run.json").write_text(json.dumps(about))
+    assert main(["score", str(run), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
+    assert why in capsys.readouterr().err
     assert not (tmp_path / "S").exists()
 
 
@@ -197,16 +149,14 @@ def test_records_that_hold_no_verdict_are_named_by_line_and_field(
     path = run / "records" / "humans.jsonl"
     records = [json.loads(line) for line in path.read_bytes().splitlines()]
     records[1]["answer"]["verdict"] = "<script>"
-    records[2]["answer"]["confidence"] = -5
     records[4]["answer"] |= {"confidence": 1.5, "reason": 3}
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     assert main(["score", str(run), "--out", str(tmp_path / "S")]) == 2
     output = capsys.readouterr().err
     assert "humans.jsonl:2: answer.verdict: Input should be 'human', 'machine', 'refused' or 'unparsed'" in output
-    assert "humans.jsonl:3: answer.confidence: Input should be greater than or equal to 0" in output
     assert "humans.jsonl:5: answer.confidence: Input should be less than or equal to 1" in output
     assert "humans.jsonl:5: answer.reason: " in output
-    assert output.count("humans.jsonl:") == 4
+    assert output.count("humans.jsonl:") == 3
     assert not (tmp_path / "S").exists()
 
 
@@ -224,10 +174,7 @@ def test_judges_are_trained_where_there_is_something_to_learn(
         assert main([*imported, "--out", str(tmp_path / name)]) == 0
         assert main(["trials", str(tmp_path / name), "--every", "--out", str(tmp_path / f"{name}-t")]) == 0
         assert main(["judge", str(tmp_path / f"{name}-t"), "--judges", "svm", "--out", str(tmp_path / "V")]) == 2
-        why = {"one": "to one stimulus, and none is left to train on", "people": "are a human's"}[name]
-        assert f"svm: cannot be trained: all answers in word_association {'are ' if name == 'one' else ''}{why}" in (
-            capsys.readouterr().err
-        )
+        assert "svm: cannot be trained: word_association lacks answers of" in capsys.readouterr().err
     assert not (tmp_path / "V").exists()
 
 
@@ -250,24 +197,16 @@ def test_what_is_not_judged_yet_is_told(verdicts: Path, tmp_path: Path, capsys: 
     (tmp_path / "V" / "run.json").write_text(json.dumps(about))
     lines = tmp_path / "V" / "records" / "svm.jsonl"
     lines.write_bytes(b"".join(lines.read_bytes().splitlines(keepends=True)[:100]))
-    assert (
-        main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S"), "--key", str(key_path(verdicts / "T"))]) == 0
-    )
+    key = ["--key", str(key_path(verdicts / "T"))]
+    assert main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S"), *key]) == 0
     result = json.loads((tmp_path / "S" / "scores.json").read_bytes())
     overall_rows = {row["judge"]: row["unjudged"] for row in result["scores"] if row["agent"] == "all"}
     assert overall_rows == {"svm": 60, "svm-paper-code": 0}
     assert "60 unjudged" in (tmp_path / "S" / "index.html").read_text()
     lines.write_bytes(b"")
     (tmp_path / "V" / "records" / "svm-paper-code.jsonl").write_bytes(b"")
-    capsys.readouterr()
-    assert (
-        main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S2"), "--key", str(key_path(verdicts / "T"))]) == 2
-    )
+    assert main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S2"), *key]) == 2
     assert "no verdict can be scored: 320 unjudged" in capsys.readouterr().err
-    (tmp_path / "V" / "stimuli.jsonl").unlink()
-    assert (
-        main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S2"), "--key", str(key_path(verdicts / "T"))]) == 2
-    )
 
 
 def test_people_of_a_run_that_is_read_whole_are_not_read_again(verdicts: Path, tmp_path: Path) -> None:

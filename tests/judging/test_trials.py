@@ -21,8 +21,9 @@ from judging import blindness
 from judging.trial_set import key_path
 from judging.verdicts import read_key
 from serving.cli import main
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
 from serving.runs.output_paths import MODIFIED
+from serving.runs.stimulus_set import read_rows
 
 PERSON: dict[str, Any] = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None}
 AGENTS = ("alpha", "beta")
@@ -101,7 +102,7 @@ def out(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_trial_set_is_a_stimulus_set_of_half_people(out: Path) -> None:
-    assert not check_set(out / "trials.jsonl").problems
+    assert not check_rows(read_rows(out / "trials.jsonl")).problems
     for task in TASKS:
         chosen = [key for trial, key in trials(out) if trial["asked"] == task and key["catch"] == "0"]
         people = sum(key["truth"] == "human" for key in chosen)
@@ -162,13 +163,6 @@ def test_the_key_leads_back_to_the_record(out: Path, run: Path) -> None:
             assert trial["answer"]["word"] == row["answer"]["word"].lower()
 
 
-def test_the_same_seed_gives_the_same_set_and_another_another(out: Path, run: Path, tmp_path: Path) -> None:
-    for seed in (5, 6):
-        assert compose(run, "--out", tmp_path / f"{seed}", "--lengths", "3,6", "--seed", seed) == 0
-    assert (tmp_path / "5" / "trials.jsonl").read_bytes() == (out / "trials.jsonl").read_bytes()
-    assert (tmp_path / "6" / "trials.jsonl").read_bytes() != (out / "trials.jsonl").read_bytes()
-
-
 def test_lists_have_the_papers_numbers(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "T"
     asked = "color_estimation,word_association"
@@ -182,23 +176,6 @@ def test_lists_have_the_papers_numbers(run: Path, tmp_path: Path) -> None:
         again = [key for key in chosen if key["repeat_of"]]
         assert len(again) == round(0.04 * len(first))
         assert all(truth[key["repeat_of"]] in chosen for key in again)
-
-
-def test_people_come_from_another_folder(run: Path, tmp_path: Path) -> None:
-    people = [record(f"b{at}", "image_captioning", "human:9", answer=answer("image_captioning", at, random.Random(at)),
-                     **PERSON) for at in range(8)]  # fmt: skip
-    write_run(tmp_path / "people", [], {"humans": people}, {}, set={})
-    machines = tmp_path / "machines"
-    write_run(machines, [json.loads(line) for line in (run / "stimuli.jsonl").read_text().splitlines()],
-              {"alpha": (run / "records" / "alpha.jsonl").read_bytes().splitlines(True)},
-              {"alpha": agent_entry(*TASKS)}, set=json.loads((run / "run.json").read_text())["set"])  # fmt: skip
-    out = tmp_path / "T"
-    assert (
-        compose(machines, "--people", f"{tmp_path / 'people'}:humans", "--task", "image_captioning", "--out", out) == 0
-    )
-    people_of = [key for _, key in trials(out) if key["truth"] == "human"]
-    assert len(people_of) == 8
-    assert {key["stimulus"] for key in people_of} == {f"image_captioning/{at}" for at in range(8)}  # by benchmark_id
 
 
 def test_what_is_wrong_is_said_and_nothing_is_left(

@@ -14,7 +14,6 @@ import served_here
 
 from agents.contract import Agent
 from agents.language.eliza import ElizaAgent
-from judging.cues import CueJudge
 from serving import answer, open_run
 from serving.cli import main
 
@@ -70,7 +69,12 @@ def test_a_broken_picture_alone(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert [one["worker"]["batch_size"] for one in checked(written(tmp_path / "run"), "bad_image")] == [2, 2]
 
 
-def test_a_mistake_in_prepare_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_prepare_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_fault(monkeypatch, ElizaAgent)
+    source = tmp_path / "topics.jsonl"
+    source.write_text('{"id": "t", "task": "conversation", "topic": "tea"}\n')
+    assert main(["generate", str(source), "--agents", "eliza~eliza", "--out", str(tmp_path / "run")]) == 1
+    checked(written(tmp_path / "run"), "prepare_failed")
     at_fault(monkeypatch, in_process.catalogue.get("echo").load_class())
     [record] = checked([answer("echo", cues="sun")[0].model_dump(mode="json", by_alias=True)], "prepare_failed")
     message = record["error"]["message"]
@@ -84,28 +88,3 @@ def test_a_mistake_in_prepare_is_told_with_its_line(monkeypatch: pytest.MonkeyPa
     status, record = served_here.here(posted, {"echo": {}})
     assert status == 200
     checked([record], "prepare_failed")
-
-
-def test_a_conversation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_fault(monkeypatch, ElizaAgent)
-    source = tmp_path / "topics.jsonl"
-    source.write_text('{"id": "t", "task": "conversation", "topic": "tea"}\n')
-    assert main(["generate", str(source), "--agents", "eliza~eliza", "--out", str(tmp_path / "run")]) == 1
-    checked(written(tmp_path / "run"), "prepare_failed")
-
-
-def test_a_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_fault(monkeypatch, CueJudge)
-    who = [("human", "01"), ("human", "02"), ("machine", "alpha"), ("machine", "beta")]
-    rows = {
-        cue: [
-            {"cueWord": cue, "response": f"{cue}{at}", "groundtruth": truth, f"{truth}_groundtruth": name}
-            for at, (truth, name) in enumerate(who)
-        ]
-        for cue in ("sun", "moon")
-    }
-    (tmp_path / "word.json").write_text(json.dumps(rows))
-    assert main(["import", str(tmp_path / "word.json"), "--out", str(tmp_path / "published")]) == 0
-    assert main(["trials", str(tmp_path / "published"), "--out", str(tmp_path / "T")]) == 0
-    main(["judge", str(tmp_path / "T"), "--judges", "cue-length", "--out", str(tmp_path / "V")])
-    checked(written(tmp_path / "V"), "prepare_failed")

@@ -1,8 +1,7 @@
 """DeepGaze III, assembled from its authors' package ``deepgaze_pytorch``, and made to look at each picture once.
 
-The package has no licence that would allow its code to be passed on, so it is imported where it is installed. Its own
-constructor would fetch and execute the DenseNet of another repository; the parts are put together here instead, around
-torchvision's DenseNet-201, whose weights have the same names.
+The package's licence does not allow its code to be passed on. Its own constructor would fetch and execute the DenseNet
+of another repository; the parts are put together here around torchvision's, whose weights have the same names.
 """
 
 from __future__ import annotations
@@ -50,10 +49,8 @@ def build() -> nn.Module:
 
 
 class OnePass:
-    """The model, ``loaded`` with its weights, which computes the features of each picture only once.
-
-    Between two fixations only the history changes. ``begin`` with a batch of pictures, then ask for densities.
-    """
+    """The ``loaded`` model, which computes the features of each picture once: between two fixations only the history
+    changes. ``begin`` with a batch of pictures, then ask for densities."""
 
     def __init__(self, loaded: Any) -> None:
         self.model = loaded
@@ -64,10 +61,7 @@ class OnePass:
         loaded.features, loaded.saliency_networks = self.features, nn.ModuleList(self.saliency)
 
     def begin(self, pictures: Tensor, bias: Tensor) -> None:
-        """``pictures`` [all, 3, height, width] are RGB in 0..255, ``bias`` [height, width] is a log density.
-
-        With no pictures nothing is kept any longer.
-        """
+        """``pictures`` [all, 3, height, width] are RGB in 0..255, ``bias`` [height, width] is a log density."""
         self.pictures, self.bias = pictures, bias
         for part in (self.features, *self.saliency):
             part.kept = None
@@ -81,8 +75,7 @@ class OnePass:
         for part in (self.features, *self.saliency):
             part.items = items
         bias = self.bias.expand(len(items), -1, -1)
-        density: Tensor = self.model(self.pictures[items], bias, history[:, 0], history[:, 1])[:, 0]
-        return density
+        return self.model(self.pictures[items], bias, history[:, 0], history[:, 1])[:, 0]  # type: ignore[no-any-return]
 
 
 class _Kept(nn.Module):
@@ -107,11 +100,9 @@ def read_bias(path: Path) -> NDArray[np.float64]:
         bias = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise UnavailableError(f"{path} cannot be read: {error}") from None
-    is_table = isinstance(bias, np.ndarray) and bias.ndim == 2 and bias.size and np.issubdtype(bias.dtype, np.floating)
-    if not is_table or not np.isfinite(bias.max()):
+    if bias.ndim != 2 or bias.dtype.kind != "f" or not np.isfinite(bias.max(initial=-np.inf)):
         raise UnavailableError(f"{path} is no log density: an array [rows, columns] of floats without NaN or infinity")
-    table: NDArray[np.float64] = bias.astype(np.float64)
-    return table
+    return bias.astype(np.float64)  # type: ignore[no-any-return]
 
 
 def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:

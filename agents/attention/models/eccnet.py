@@ -8,9 +8,8 @@ times by map += Gauss3 - Gauss5, where Gauss3 is [1 2 1] / 4 and Gauss5 has stan
 edge without repeating it.
 
 Most of a view is black. Where the first two pools are ordinary (the published settings), the first three blocks are
-computed around the image alone, and beyond it stands what they make of black. Nothing here depends on a batch: one
-view is one pass, which is work enough for a device. Where the fixation is, only the device has to know: whatever it
-is, as much is computed.
+computed around the image alone, and beyond it stands what they make of black. One view is one pass. Where the fixation
+is, only the device has to know: whatever it is, as much is computed.
 """
 
 from __future__ import annotations
@@ -227,7 +226,4 @@ def _cells(start: Tensor, pixels: int) -> Tensor:
 
 def _averages(features: Tensor, size: int) -> Tensor:
     """Ordinary 2 x 2 averages, again and again until a cell stands for ``size`` x ``size`` of them."""
-    while size > 1:
-        features = functional.avg_pool2d(features, 2)
-        size //= 2
-    return features
+    return features if size == 1 else _averages(functional.avg_pool2d(features, 2), size // 2)

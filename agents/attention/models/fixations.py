@@ -29,10 +29,9 @@ class Plan:
     """What a scanpath is to be: ``frame`` (width, height), ``window`` in pixels, ``maximum`` number of fixations.
 
     ``target`` is a box [x, y, width, height], a mask (bool [height, width]) or None where there is nothing to test.
-    ``searching`` says whether not finding it is an answer. A window covers what is at most window // 2 pixels away, so
-    that no fixation lies in the window of another, whichever came first; with ``exact`` it is as many pixels wide as
-    it says, and of an even number one less lies behind the fixation than before it: x - 32 … x + 31. ``lengths`` are
-    numbers of fixations, one of which is :meth:`drawn` where there are any.
+    ``searching`` says whether not finding it is an answer. A window covers what is at most window // 2 pixels away;
+    with ``exact`` it is as many pixels wide as it says: of 64, x - 32 … x + 31. ``lengths`` are numbers of fixations,
+    one of which is :meth:`drawn` where there are any.
     """
 
     frame: Pixel
@@ -70,11 +69,10 @@ class Plan:
 
 
 class Paths:
-    """The fixations of several plans so far, and why each path has ended. A subclass chooses the next ones.
+    """The fixations of several plans so far, the forced one first, and why each path has ended.
 
-    ``selection`` is the answers' name for how fixations are chosen. ``fixations`` holds a list for each plan, which
-    begins with the forced fixation; ``stops`` are None while a path goes on; ``errors`` holds what ended a path
-    without an answer, by the plan's index.
+    ``selection`` is the answers' name for how fixations are chosen; ``stops`` are None while a path goes on;
+    ``errors`` holds what ended a path without an answer, by the plan's index.
     """
 
     def __init__(self, plans: Sequence[Plan], selection: str) -> None:

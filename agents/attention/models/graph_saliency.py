@@ -8,26 +8,21 @@
 3. Normalisation: the activation to the power 1.5, or a second walk that gathers at the larger values.
 4. The sum over the maps, its border attenuated, blurred and resized to the image.
 
-The equilibria are exact, without iteration. The weights of the first walk are symmetric before each column is
-divided by its sum, so the chain is reversible and pi_i is proportional to sum_j of the weights between i and j; for
-the second walk pi_i is proportional to A_i sum_j F_ij A_j. The authors iterate until a change is below 1e-4.
+The equilibria are exact: the first walk's weights are symmetric before each column is divided by its sum, so the chain
+is reversible and pi_i is proportional to sum_j of the weights between i and j; for the second walk pi_i is proportional
+to A_i sum_j F_ij A_j. The authors iterate until a change is below 1e-4.
 
-What the paper leaves open, and what is done here: RGB is linearised as sRGB, and the cones are those of Smith and
-Pokorny (1975), where the authors' program has a table of one monitor; intensity is formed at full size, from the stored
-values, and then goes through the pyramid; a map's edge is continued by its last value wherever a filter reaches past
-it, so that a uniform image has no features; a border that would be wider than half a side is narrowed to it, and its
-ramp made steeper; maps are brought to the grid by area where they shrink and, in small images, bicubically where they
-grow; the last blur ends at three standard deviations, and the last resize is bicubic (Keys, a = -0.5). A level is used
-while both of its sides have three pixels; if that leaves none, the deepest one that has stands in.
+What the paper leaves open is done so: RGB is linearised as sRGB, and the cones are those of Smith and Pokorny (1975);
+intensity is formed at full size from the stored values; an edge is continued by its last value, so that a uniform image
+has no features; a border is at most half a side; maps are brought to the grid by area where they shrink and bicubically
+(Keys, a = -0.5) where they grow; the last blur ends at three standard deviations. A level is used while both of its
+sides have three pixels; if that leaves none, the deepest one that has stands in.
 
-With ``program`` "harel" these are as in the authors' Matlab program: light is linearised after the pyramid;
-every resize is Matlab's imresize (bicubic, widened where values become fewer, mirrored at the edge); and the last blur
-ends at round(2 sd), one cell. Their monitor's table, their kernels at the edge of the pyramid and of the Gabor filters,
-and their iteration are not followed.
+With ``program`` "harel" these are as in the authors' Matlab program: light is linearised after the pyramid, every
+resize is Matlab's imresize, and the last blur ends at round(2 sd), one cell. Their monitor's table, their kernels at
+the edge and their iteration are not followed.
 
-All arithmetic is float64, and each output value is the same sequence of operations whatever the batch: the transforms
-behind the Gabor filters aside (about 1e-16), an image's map is the same to the last bit in any batch. What a GPU rounds
-otherwise is then far below what :mod:`agents.attention.models.inhibition` looks at.
+All arithmetic is float64 and the same whatever the batch, but for the transforms behind the Gabor filters (1e-16).
 """
 
 from __future__ import annotations
@@ -42,7 +37,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from agents.attention.models.resizing import area_weights, cubic_weights
+from agents.attention.models.resizing import area_weights, cubic_weights, min_max
 from agents.transfer import uploaded
 
 Normalisation = Literal["power", "graph"]
@@ -92,19 +87,10 @@ def saliency(
     return _to_frame(total, images.shape[1], images.shape[2], program)
 
 
-def grid_shape(height: int, width: int) -> tuple[int, int]:
-    """Rows and columns of the map grid: the longer side 32, the other rounded, at least 1."""
-    longer = max(height, width)
-    return max(1, round(GRID_SIDE * height / longer)), max(1, round(GRID_SIDE * width / longer))
-
-
-# --- features ---------------------------------------------------------------------------------------------------------
-
-
 def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[int]]:
-    """Feature maps on the grid [batch, maps, rows, columns], each in units of its full scale, and the channel of each
-    (0 colour, 1 intensity, 2 orientation)."""
-    grid = grid_shape(*images.shape[1:3])
+    """Feature maps on the grid [batch, maps, rows, columns], whose longer side is 32, each in units of its full scale,
+    and the channel of each (0 colour, 1 intensity, 2 orientation)."""
+    rows, columns = (max(1, round(GRID_SIDE * side / max(images.shape[1:3]))) for side in images.shape[1:3])
     opponent = _opponent(images.device)
     maps: list[Tensor] = []
     channels: list[int] = []
@@ -114,7 +100,7 @@ def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[in
             light = _linear(light)
         colour = (opponent @ light.flatten(2)).view_as(light)
         for channel, members in enumerate((colour, intensity, orientations(intensity[:, 0]))):
-            maps.append(resize(members, *grid, program))
+            maps.append(resize(members, rows, columns, program))
             channels += [channel] * members.shape[1]
     return torch.cat(maps, 1), channels
 
@@ -219,9 +205,6 @@ def _gabors(device: torch.device) -> Tensor:
     return uploaded([torch.stack(pairs).view(4, 2, *kernel.shape)], device)[0]
 
 
-# --- the two walks ----------------------------------------------------------------------------------------------------
-
-
 def activation(maps: Tensor) -> Tensor:
     """The equilibrium of the first walk on each map [chains, rows, columns]; each sums to 1 (all 0 for a flat map)."""
     nearness = _nearness(*maps.shape[1:], ACTIVATION_SIGMA, maps.device)
@@ -264,9 +247,6 @@ def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Te
     return uploaded([torch.exp(-squared / (2 * spread**2))], device)[0]
 
 
-# --- from the sum to the frame ----------------------------------------------------------------------------------------
-
-
 def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tensor:
     """Attenuate the border, blur, resize; to 0..1 after each step."""
     rows, columns = master.shape[1:]
@@ -274,8 +254,8 @@ def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tens
     spread = BLUR_SIGMA * max(rows, columns)
     reach = round(2 * spread) if program == "harel" else math.ceil(3 * spread)
     down, across = (_blur_weights(side, spread, reach, master.device) for side in (rows, columns))
-    blurred = _min_max(down @ _min_max(master * ramp) @ across.T)
-    return _min_max(resize(blurred, height, width, program))
+    blurred = min_max(down @ min_max(master * ramp) @ across.T)
+    return min_max(resize(blurred, height, width, program))
 
 
 def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -> Tensor:
@@ -290,13 +270,6 @@ def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -
         for source, length in zip(planes.shape[-2:], (height, width), strict=True)
     )
     return down @ (planes @ across.T) if width < planes.shape[-1] else (down @ planes) @ across.T
-
-
-def _min_max(maps: Tensor) -> Tensor:
-    """Each map shifted and scaled to 0..1, in its place; 0 where it is flat."""
-    low, high = maps.amin((-2, -1), keepdim=True), maps.amax((-2, -1), keepdim=True)
-    extent = high - low
-    return maps.sub_(low).div_(torch.where(extent > 0, extent, 1.0))
 
 
 @lru_cache(maxsize=64)

@@ -28,11 +28,10 @@ EXHAUSTED, NOT_FINITE = -1, -2  # in the place of a fixation: none is left, or t
 class DevicePaths(Paths):
     """Paths that :meth:`add` makes longer together, by one fixation each.
 
-    On a CPU the host knows of a fixation at once, and a path that has ended is in ``going`` no more. On a GPU it would
-    have to wait for each: there all go on until the largest of their maxima, the host :func:`hears <hear>` of
-    everything in the end, and what lies behind a path's end is dropped. Only where a fixation is ``dear``, because a
-    network makes a map for it, and may be the one that finds a target, the host waits for it: to look once more in
-    vain would take the device much longer.
+    On a CPU the host knows of a fixation at once. On a GPU it would have to wait for each: there all go on until the
+    largest of their maxima, the host :func:`hears <hear>` of everything in the end, and what lies behind a path's end
+    is dropped. Only where a fixation is ``dear``, because a network makes a map for it, and may find a target, the host
+    waits for it.
     """
 
     def __init__(self, plans: Sequence[Plan], selection: str, device: torch.device, *, dear: bool = False) -> None:
@@ -88,11 +87,10 @@ def hear(paths: Iterable[DevicePaths]) -> None:
 
 
 def scanpaths(maps: Tensor, plans: Sequence[Plan]) -> list[ScanpathAnswer | AnswerError]:
-    """One scanpath for each map of a batch, on the device of the maps.
+    """One scanpath for each of the ``maps`` [batch, rows, columns], on their device, whatever else is in the batch.
 
-    ``maps`` is [batch, rows, columns], any real type; ``plans`` has one entry for each, and the frames may differ. A
-    map that is not finite gets an AnswerError ``bad_map`` in its place; a flat map gives a valid path (every cell is a
-    tie). Nothing depends on what else is in the batch. The arithmetic is on integers once the maps are rounded.
+    The plans' frames may differ. A map that is not finite gets an AnswerError ``bad_map`` in its place; a flat map
+    gives a valid path. The arithmetic is on integers once the maps are rounded.
     """
     portions = walks(maps, plans)
     hear(portions)
@@ -125,12 +123,11 @@ def rounded(maps: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class InhibitedPaths(DevicePaths):
-    """Paths whose next fixation is the maximum of a map with inhibition of return.
+    """Paths whose next fixation is the maximum of a map of ``shape`` (rows, columns), with inhibition of return.
 
-    :meth:`show` all paths their maps; then :meth:`choose` while any is :meth:`going`. ``shape`` is (rows, columns) of
-    every map. With ``drawn`` no pixel is ever taken: the maps are those of draws from a density. Where maps
-    are ``changing`` new ones are shown before each choice. ``row`` and ``column`` [paths, 1] are the latest fixation's
-    cell, and ``fixated`` holds x and y [paths, 2] of each fixation, all on the device.
+    :meth:`show` all paths their maps, before each choice where they are ``changing``; then :meth:`choose` while any is
+    :meth:`going`. With ``drawn`` nothing is inhibited: the maps are those of draws from a density. ``row`` and
+    ``column`` [paths, 1] are the latest fixation's cell, and ``fixated`` has x and y [paths, 2] of each fixation.
     """
 
     def __init__(

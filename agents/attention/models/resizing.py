@@ -17,6 +17,13 @@ from agents.transfer import uploaded
 CPU = torch.device("cpu")
 
 
+def min_max(maps: Tensor) -> Tensor:
+    """Each map [..., rows, columns] shifted and scaled to 0..1, in its place; 0 where it is flat."""
+    low, high = maps.amin((-2, -1), keepdim=True), maps.amax((-2, -1), keepdim=True)
+    extent = high - low
+    return maps.sub_(low).div_(torch.where(extent > 0, extent, 1.0))
+
+
 @lru_cache(maxsize=64)
 def area_weights(source: int, length: int, device: torch.device = CPU) -> Tensor:
     """Weights [length, source] in float64: each output is the mean over the stretch of inputs that it covers."""

@@ -16,11 +16,9 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
 The first fixation is cell 2016 (row 31, column 32), forced. A cell stands for the pixel of the frame that holds its
 centre, ((column + 0.5) width / 64, (row + 0.5) height / 64).
 
-What differs from the published program: it stores all three terms in 8 bits and so picks by 255 levels, where here a
-map and then the score are rounded to 2**-20 and ties go to the lowest index; it measures d from the fixation's
-cell / 64 to the others' cell / 63, which moves inhibition by up to one cell towards the top left; and on arrays its
-prior knows where the six objects are (here it is that of natural images). On the one image whose maps are published
-with it, its map gives 14 of its 15 fixations here, and with the first two of these differences undone all 15.
+The published program stores the three terms in 8 bits, where here a map and the score are rounded to 2**-20 and ties go
+to the lowest index; it measures d from a cell / 64 to others / 63; and on arrays its prior knows where the six objects
+are (here it is that of natural images). On the one image whose maps are published, this gives 14 of its 15 fixations.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from agents.answers import ScanpathAnswer
 from agents.attention.models import similarity, vgg
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import NOT_FINITE, STEPS, DevicePaths
-from agents.attention.models.resizing import cubic_weights
+from agents.attention.models.resizing import cubic_weights, min_max
 from agents.errors import AnswerError
 from agents.transfer import uploaded
 
@@ -89,11 +87,9 @@ def saccade_prior(viewing: str) -> NDArray[np.float64]:
 def scanpaths(
     maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
 ) -> list[ScanpathAnswer | AnswerError]:
-    """One scanpath for each map of a batch, on the device of the maps.
+    """One scanpath for each of the ``maps`` [batch, 64, 64] from 0 to 1, whatever else is in the batch.
 
-    ``maps`` is [batch, 64, 64], from 0 to 1; ``plans`` and ``memories`` have one entry for each. ``priors`` is
-    [batch, 128, 128] with no saccade at (64, 64). A map that is not finite gets an AnswerError ``bad_map`` in its
-    place. Nothing depends on what else is in the batch.
+    ``priors`` is [batch, 128, 128]. A map that is not finite gets an AnswerError ``bad_map`` in its place.
     """
     paths = _ReturningPaths(maps, plans, memories, priors, weights)
     while paths.going():
@@ -158,9 +154,6 @@ def _pixel(cell: int, frame: Pixel) -> Pixel:
     return cell_centre(column, GRID, frame[0]), cell_centre(row, GRID, frame[1])
 
 
-# --- the maps ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
     """What one stimulus shows: in free viewing ``pictures`` (see :func:`squares`), otherwise ``search`` and ``target``
@@ -191,26 +184,23 @@ def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Metho
 def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> Tensor:
     """The bottom-up map of one picture, float64 [64, 64] from 0 to 1 (all 0 where it is flat).
 
-    ``features`` is VGG16's. ``images`` is the picture at several sizes, each uint8 [side, side, 3] and on the device of
-    the features: the whole frame, brought to a square. Each size's map is relu4_3 summed over its channels, brought to
-    0..1 and cubically to 1280 x 1024 pixels. Their mean is brought to 0..1, set to 0 where it is less than ``border``
-    pixels from the edge, brought to 0..1 again, and read at the centres of the cells.
-
-    One picture goes through the network at a time: its map is the same whatever else is answered with it, and its
-    million pixels are work enough for a GPU.
+    ``features`` is VGG16's. ``images`` is the picture at several sizes, each uint8 [side, side, 3]. Each size's map is
+    relu4_3 summed over its channels, brought to 0..1 and cubically to 1280 x 1024 pixels. Their mean is brought to
+    0..1, set to 0 where it is less than ``border`` pixels from the edge, brought to 0..1 again, and read at the centres
+    of the cells. One picture goes through the network at a time: its map depends on no batch.
     """
     layers = features[: vgg.LAYERS["relu4_3"] + 1]
     width, height = FRAME
     total = torch.zeros((height, width), dtype=torch.float64, device=images[0].device)
     for image in images:
         response = layers(vgg.normalise(image.permute(2, 0, 1)[None], "imagenet"))
-        plane = _min_max(response[0].sum(0, dtype=torch.float64))
+        plane = min_max(response[0].sum(0, dtype=torch.float64))
         down, across = (cubic_weights(len(plane), side, device=plane.device) for side in (height, width))
         total += down @ plane @ across.T
     framed = torch.zeros_like(total)
     inside = slice(border, height - border), slice(border, width - border)
-    framed[inside] = _min_max(total)[inside]
-    return at_cells(_min_max(framed))
+    framed[inside] = min_max(total)[inside]
+    return at_cells(min_max(framed))
 
 
 def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
@@ -233,9 +223,3 @@ def at_cells(saliency: Tensor) -> Tensor:
 def _centres(side: int, device: torch.device) -> Tensor:
     """The pixels along a side that hold the centres of cells."""
     return uploaded([torch.tensor([cell_centre(cell, GRID, side) for cell in range(GRID)])], device)[0]
-
-
-def _min_max(plane: Tensor) -> Tensor:
-    """A map shifted and scaled to 0..1; 0 where it is flat."""
-    low, high = plane.aminmax()
-    return (plane - low) / torch.where(high > low, high - low, 1.0)

@@ -1,25 +1,21 @@
 """Where a scene looks like a target: the similarity maps of IVSN (Zhang et al. 2018, "Finding any Waldo").
 
-VGG16's features of the target are the kernel of a convolution over its features of the search image. Two method of it
-are public, and both are here:
+VGG16's features of the target are the kernel of a convolution over its features of the search image. Two programs of
+the authors are public:
 
-- ``tiled`` (the authors' Lua and Matlab code, 2018): the search image in tiles of 224 x 224; a tile at the right or
-  lower edge that is smaller is stretched to that. The target at 28 x 28. Pools round their sizes up, as Caffe's do. The
-  kernel is what the target is after a pool (512 x 1 x 1 after pool5), applied with one cell of padding to the tile
-  before that pool. A tile's map is brought to the size of its piece of the image bicubically and pasted there; the
-  whole is then brought to 0..1.
-- ``whole`` (their PyTorch code, 2024): the search image at 512 x 512 and the target at 32 x 32, both before the pool (a
-  kernel of 512 x 2 x 2 at relu5_3), one cell of padding, then bilinearly to the frame.
+- ``tiled`` (Lua and Matlab, 2018): the search image in tiles of 224 x 224, to which smaller ones at the right and lower
+  edge are stretched; the target at 28 x 28. Pools round their sizes up, as Caffe's do. The kernel is the target after a
+  pool (512 x 1 x 1 after pool5), applied with one cell of padding to the tile before that pool. A tile's map is brought
+  bicubically to the size of its piece of the image; all of them together go to 0..1.
+- ``whole`` (PyTorch, 2024): the search image at 512 x 512 and the target at 32 x 32, both before the pool (a kernel of
+  512 x 2 x 2 at relu5_3), one cell of padding, then bilinearly to the frame.
 
-Resizing follows what those programs called: in ``tiled``, images by Torch7's ``image.scale`` (means over areas where
-they shrink, linear from corner to corner where they grow) and maps by Matlab's ``imresize`` (cubic with a = -0.5,
-widened where it shrinks, mirrored at the border); in ``whole``, images by Pillow and maps as torchvision does it. Not
-followed, because they belong to the programs and not to the method: images first brought to 1280 x 1024 (here an image
-keeps its size), tiles kept as JPEG files, values up to 256, and the convolution's random bias (here 0: a constant
-changes no maximum).
+Resizing is theirs: in ``tiled`` Torch7's ``image.scale`` for images and Matlab's ``imresize`` for maps, in ``whole``
+Pillow and torchvision. Not followed: images first brought to 1280 x 1024, tiles kept as JPEG files, values up to 256,
+and the convolution's random bias (a constant changes no maximum).
 
 On the CPU tiles go through the network one at a time, as the rounding of torch's convolutions may depend on the batch;
-on a GPU in batches of one size. What is behind VGG16 is likewise done for one image at a time, or for many.
+on a GPU in batches of one size.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ from PIL import Image as PILImage
 from torch import Tensor, nn
 from torch.nn import functional
 
-from agents.attention.models.resizing import area_weights, cubic_weights
+from agents.attention.models.resizing import area_weights, cubic_weights, min_max
 from agents.attention.models.vgg import LAYERS, Preprocessing, normalise
 from agents.transfer import uploaded
 
@@ -51,10 +47,8 @@ TARGETS_AT_ONCE = 8  # likewise
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How similarity maps are made; the fields are those of the settings of the agent ``ivsn``.
-
-    ``bottom_up`` other than None: no target; the map is that layer's sum over channels, brought to the frame likewise.
-    """
+    """The settings of the agent ``ivsn``. With ``bottom_up`` there is no target: the map is that layer's sum over
+    channels."""
 
     variant: Variant = "tiled"
     target_layer: TargetLayer = "pool5"
@@ -62,11 +56,6 @@ class Method:
     search_size: int = 512
     bottom_up: BottomUp | None = None
     preprocessing: Preprocessing = "imagenet"
-
-    @property
-    def side(self) -> int:
-        """Side in pixels of what VGG16 sees of the search image at a time."""
-        return TILE if self.variant == "tiled" else self.search_size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,15 +89,14 @@ def responses(
 ) -> list[Tensor]:
     """What the convolution finds in each tile: [tiles, rows, columns] for each item, on the device of ``features``.
 
-    ``features`` is a VGGAgent's; ``search`` and ``targets`` come from :func:`search_image` and :func:`target_image`. A
-    target is None only, and then for every item, where ``method.bottom_up`` is given.
+    ``features`` is a VGGAgent's. Targets are None, all of them, only with ``method.bottom_up``.
     """
     device = next(features.parameters()).device
     layer = LAYERS[method.bottom_up] if method.bottom_up else LAYERS[method.target_layer] - 1
     kernels = target_kernels(features, [target for target in targets if target is not None], method)
     owners = [index for index, item in enumerate(search) for _ in item.tiles]
     tiles = [tile.permute(1, 2, 0) for item in search for tile in item.tiles]  # as they lie in memory
-    portion = 1 if device.type == "cpu" else max(1, PIXELS_AT_ONCE // method.side**2)
+    portion = 1 if device.type == "cpu" else max(1, PIXELS_AT_ONCE // search[0].tiles[0, 0].numel())
     responses = []
     for start in range(0, len(tiles), portion):
         pixels = _portion(tiles[start : start + portion], portion, device).permute(0, 3, 1, 2)
@@ -141,8 +129,7 @@ def paste(parts: Sequence[Tensor], frame: tuple[int, int], method: Method) -> Te
             maps = (down @ grid) @ across.T
         else:
             maps = down @ (grid @ across.T)
-    low, high = maps.amin((1, 2), keepdim=True), maps.amax((1, 2), keepdim=True)
-    return maps.sub_(low).div_(torch.where(high == low, 1.0, high - low))
+    return min_max(maps)
 
 
 def target_kernels(features: nn.Sequential, targets: Sequence[Tensor], method: Method) -> list[Tensor]:

@@ -1,16 +1,7 @@
 """VGG16, whose features are what several attention agents look at (Simonyan and Zisserman 2015, arXiv 1409.1556).
 
-torchvision numbers the parts of ``vgg16().features`` from 0 to 30; the papers speak of blocks:
-
-=======================  ==========================================================  ========================
-name                     index of the last part that is applied                      channels, stride
-=======================  ==========================================================  ========================
-relu1_2, pool1           3, 4                                                        64, 1 and 2
-relu2_2, pool2           8, 9                                                        128, 2 and 4
-relu3_3, pool3           15, 16                                                      256, 4 and 8
-relu4_3, pool4           22, 23                                                      512, 8 and 16
-relu5_3, pool5           29, 30                                                      512, 16 and 32
-=======================  ==========================================================  ========================
+The papers speak of blocks, whose layers torchvision numbers from 0 to 30 in ``vgg16().features``; relu1_2 to relu5_3
+have 64, 128, 256, 512 and 512 channels, and strides of 1, 2, 4, 8 and 16.
 """
 
 from __future__ import annotations
@@ -21,18 +12,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import torch
 
-LAYERS = {
-    "relu1_2": 3,
-    "pool1": 4,
-    "relu2_2": 8,
-    "pool2": 9,
-    "relu3_3": 15,
-    "pool3": 16,
-    "relu4_3": 22,
-    "pool4": 23,
-    "relu5_3": 29,
-    "pool5": 30,
-}
+RELUS = {"relu1_2": 3, "relu2_2": 8, "relu3_3": 15, "relu4_3": 22, "relu5_3": 29}
+LAYERS = RELUS | {f"pool{name[4]}": index + 1 for name, index in RELUS.items()}
 CAFFE_MEAN = (103.939, 116.779, 123.68)  # of blue, green, red, in 0..255
 IMAGENET_MEAN, IMAGENET_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green, blue, in 0..1
 

@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.contract import NO_ANSWER, Address, Agent, Settings
 from agents.errors import AnswerError, Code, UnavailableError, cleared, code_of, quoted
@@ -35,16 +35,18 @@ UNSUPPORTED = re.compile(r"\b(?:image|audio|video) input is not supported\b", re
 LOGGERS = ("openai", "anthropic", "httpx2", "httpcore2")  # which could log headers and addresses
 
 
+# Capitals only, so that a key by mistake is refused, and not printed.
+KeyVariable = Annotated[str, Field(max_length=64, pattern=r"^([A-Z_][A-Z0-9_]*)?$", json_schema_extra=NO_ANSWER)]
+
+
 class ClientSettings(Settings):
     """Which server and model, and how patient its client is."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     base_url: Address
     """The server's address."""
     model: str = Field(min_length=1)
     """The model's name at the server."""
-    key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)]
+    key_variable: KeyVariable
     """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
     concurrency: int = Field(16, ge=1, le=1000, json_schema_extra=NO_ANSWER)
     """How many requests a worker has under way at once."""
@@ -54,14 +56,6 @@ class ClientSettings(Settings):
     """The longest that a request may take with all its tries and waits, in seconds; keep it below --timeout."""
     retries: int = Field(6, ge=0, le=100, json_schema_extra=NO_ANSWER)
     """How often a request is tried again; the waits between tries are those of the client."""
-
-    @field_validator("key_variable")
-    @classmethod
-    def _is_a_name(cls, value: str) -> str:
-        # Capitals only, so that a key by mistake is refused, and not printed.
-        if value and not (value.isascii() and value.isidentifier() and value == value.upper()):
-            raise ValueError("must be the name of an environment variable, in capitals; never the key itself")
-        return value
 
     def is_local(self) -> bool:
         """Whether the server is on this machine; it then need not have a key."""

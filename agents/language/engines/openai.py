@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from agents.contract import NO_ANSWER, Address
+from agents.contract import Address
 from agents.errors import AnswerError
-from agents.language.engines.clients import ClientSettings, ServerEngine, ServerReply, ServerText
+from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
 from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
 
 
@@ -19,7 +19,7 @@ class ServerSettings(ClientSettings):
 
     base_url: Address = "https://api.openai.com/v1"
     """The server's address up to and including the version, as in http://localhost:8000/v1."""
-    key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)] = "OPENAI_API_KEY"
+    key_variable: KeyVariable = "OPENAI_API_KEY"
     """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
 
 
@@ -79,7 +79,7 @@ class TextReply(ServerReply):
 
 
 class _Vector(_Reply):
-    index: int | None = None
+    index: int
     embedding: Annotated[list[FiniteFloat], Field(min_length=1)]
 
 
@@ -133,10 +133,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             part = list(texts[start : start + batch])
             options = {"model": self._settings.model, "input": part, "encoding_format": "float"}
             reply, _ = await self._post("embeddings", VectorReply, **options)
-            by_index = {
-                position if vector.index is None else vector.index: vector.embedding
-                for position, vector in enumerate(reply.data)
-            }
+            by_index = {vector.index: vector.embedding for vector in reply.data}
             if sorted(by_index) != list(range(len(part))):
                 raise self._bad_reply(f"not a vector for each of {len(part)} texts")
             vectors += [by_index[position] for position in range(len(part))]
@@ -145,7 +142,8 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         return vectors
 
     def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
-        """The options of both kinds of request. Defaults are not sent: many servers know fewer options."""
+        """The options of both kinds of request. Defaults are not sent: many servers know fewer options. No agent on a
+        server has top-p, top-k or a least number of tokens."""
         settings, sampling = self._settings, request.sampling
         limit = settings.length_field if isinstance(settings, ChatSettings) and request.prompt is None else "max_tokens"
         options: dict[str, Any] = {
@@ -153,8 +151,6 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             "temperature": sampling.temperature,
             limit: sampling.max_tokens,
         }
-        if sampling.top_p < 1:
-            options["top_p"] = sampling.top_p
         if sampling.frequency_penalty:
             options["frequency_penalty"] = sampling.frequency_penalty
         if sampling.presence_penalty:
@@ -166,9 +162,6 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
         if isinstance(settings, SeededSettings) and settings.seed_bits:
             options["seed"] = seed >> (53 - settings.seed_bits)
-        of_vllm = {"top_k": sampling.top_k, "min_tokens": sampling.min_tokens}
-        if extra := {name: value for name, value in of_vllm.items() if value}:
-            options["extra_body"] = extra
         return options
 
 

@@ -1,4 +1,4 @@
-"""When a row of a batch ends, and its text while it is generated. Rows do not depend on each other."""
+"""Rules on the rows of a batch: what none repeats, when it ends, its text while it is generated."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import StoppingCriteria
+from transformers import NoRepeatNGramLogitsProcessor, StoppingCriteria
 
-from agents.language.engines.text_request import Sampling, TextRequest, settled
+from agents.language.engines.text_request import TextRequest, settled
 from agents.transfer import Download, uploaded
 
-Decode = Callable[[Sequence[int]], str]
 
+class NoRepeats(NoRepeatNGramLogitsProcessor):
+    """No ``size`` tokens stand twice in a text, or in its prompt and the text.
 
-def first_stop(tokens: Sequence[int], sampling: Sampling, decode: Decode) -> int | None:
-    """Where in the text of ``tokens`` the first stop begins, or None.
-
-    As in vLLM, a stop that is complete within the text of ``min_tokens`` is passed over.
+    ``prompts`` int64 [rows, longest]; the beams of a row stand together. transformers' own rule on prompts has the host
+    wait for each row of each token.
     """
-    if not sampling.stops:
-        return None
-    floor = len(decode(tokens[: sampling.min_tokens])) if sampling.min_tokens else 0
-    return sampling.stop_in(decode(tokens), floor)
+
+    def __init__(self, size: int, prompts: Tensor) -> None:
+        super().__init__(size)
+        self._prompts = prompts
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        prompts = self._prompts.repeat_interleave(len(input_ids) // len(self._prompts), dim=0)
+        processed: Tensor = super().__call__(torch.cat([prompts, input_ids], dim=1), scores)
+        return processed
 
 
 class RowEnds(StoppingCriteria):
@@ -34,7 +38,12 @@ class RowEnds(StoppingCriteria):
     """
 
     def __init__(
-        self, requests: Sequence[TextRequest], ends: Sequence[int], start: int, decode: Decode, device: torch.device
+        self,
+        requests: Sequence[TextRequest],
+        ends: Sequence[int],
+        start: int,
+        decode: Callable[[Sequence[int]], str],
+        device: torch.device,
     ) -> None:
         self._requests = requests
         most = [request.sampling.max_tokens for request in requests]
@@ -75,9 +84,9 @@ class RowEnds(StoppingCriteria):
                 continue
             tokens.append(token)
             request, is_end = self._requests[row], token in self._end_tokens
-            stop = first_stop(tokens, request.sampling, self._decode)
+            text = self._decode(tokens)
+            stop = request.sampling.stop_in(text)
             if request.say is not None and not is_end:
-                text = self._decode(tokens)
                 request.say(settled(text, request.sampling.stops) if stop is None else text[:stop])
             if is_end or stop is not None or len(tokens) >= request.sampling.max_tokens:
                 self._lengths[row] = len(self._read.pop(row))

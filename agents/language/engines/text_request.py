@@ -43,19 +43,18 @@ class Sampling:
     min_tokens: int = 0
     stops: tuple[str, ...] = ()
     label: str = ""
-    sends_label: bool = False  # to a server, which ends the text there wherever it stands
 
     def unconditional_stops(self) -> list[str]:
         """The stops that end a text wherever they stand: a server can be sent no others."""
-        return [stop for stop in self.stops if stop and (self.sends_label or stop != self.label)]
+        return [stop for stop in self.stops if stop and stop != self.label]
 
-    def stop_in(self, text: str, floor: int = 0) -> int | None:
-        """Where the first stop begins that is not complete within ``floor`` characters, or None."""
+    def stop_in(self, text: str) -> int | None:
+        """Where the first stop begins, or None."""
         starts = dict.fromkeys(filter(None, self.stops), 0)
         labels = re.match(rf"(?:[\W_]*{re.escape(self.label)})+", text) if self.label in starts else None
         if labels is not None:
             starts[self.label] = labels.end()
-        indices = [text.find(stop, max(start, floor - len(stop) + 1)) for stop, start in starts.items()]
+        indices = [text.find(stop, start) for stop, start in starts.items()]
         return min((index for index in indices if index >= 0), default=None)
 
 
@@ -96,11 +95,11 @@ class GeneratedText:
 
 
 class Engine(ABC):
-    """Generates texts with a model."""
+    """Generates texts with a model, singly or in batches."""
 
-    @abstractmethod
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
         """The text for a request. Raises AnswerError."""
+        raise TypeError(f"{type(self).__name__} generates batches")
 
     @abstractmethod
     def provenance(self) -> dict[str, Any]:

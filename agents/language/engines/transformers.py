@@ -165,7 +165,8 @@ class TransformersEngine(LocalEngine):
     """One model of transformers, its layers in turn on ``devices`` GPUs.
 
     ``beams`` are transformers' options of a beam search. With it a row's temperature, top-k, top-p and penalties have
-    no effect, its stops only cut the text, and a text of a model with an encoder has the end token at its limit.
+    no effect, its stops only cut the text; ``no_repeat_ngram_size`` counts the prompt, too, and with
+    ``forced_eos_token_id`` (True) a text that reaches its limit has an end token there.
     """
 
     def __init__(
@@ -203,12 +204,6 @@ class TransformersEngine(LocalEngine):
             decoder_start_token_id=stored.decoder_start_token_id,
         )
         self._model = model
-
-    async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
-        [text] = self.generate_batch([request], [seed])
-        if isinstance(text, Exception):
-            raise text
-        return text
 
     def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
         """A text for each request, or the AnswerError why there is none."""
@@ -257,7 +252,7 @@ class TransformersEngine(LocalEngine):
     def _generate_together(self, rows: Sequence[PromptRow]) -> list[GeneratedText | Exception]:
         from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 
-        from agents.language.engines.stopping import RowEnds
+        from agents.language.engines.stopping import NoRepeats, RowEnds
         from agents.padding import padded, ready_masks
         from agents.sampling import Finite, Sampler, Warp
         from agents.transfer import downloaded
@@ -270,8 +265,7 @@ class TransformersEngine(LocalEngine):
         samplings = [row.request.sampling for row in rows]
         least, most = samplings[0].min_tokens, max(sampling.max_tokens for sampling in samplings)
         search: dict[str, Any] = dict(self._beams or {})
-        if self._beams is not None and self._encodes and least < most:
-            search["forced_eos_token_id"] = self._ends
+        search["forced_eos_token_id"] = self._ends if search.get("forced_eos_token_id") else None
         row_ends = RowEnds([row.request for row in rows], self._ends, start, self._decode, self._device)
         finite = Finite(len(rows), normalised=search.get("num_beams", 1) > 1)
         processors: list[Any] = [finite]
@@ -281,6 +275,8 @@ class TransformersEngine(LocalEngine):
                 for each in samplings
             ]
             processors.append(Sampler([row.seed for row in rows], warps))
+        if (size := search.pop("no_repeat_ngram_size", 0)) > 0:
+            processors.append(NoRepeats(size, prompts))
         with ready_masks(self._model, padded=is_padded), self._shared_sources() as cached:
             generated = self._model.generate(
                 input_ids=prompts,
@@ -317,12 +313,10 @@ class TransformersEngine(LocalEngine):
             yield {"past_key_values": shared_cache(self._model.config)}
 
     def _text(self, row: PromptRow, tokens: list[int]) -> GeneratedText:
-        from agents.language.engines.stopping import first_stop
-
         end = next((index for index, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens[:end]
         text = self._decode(tokens)
-        stop = first_stop(tokens, row.request.sampling, self._decode)
+        stop = row.request.sampling.stop_in(text)
         # Without a stop, a character whose last bytes are missing is dropped.
         text = text.rstrip("\ufffd") if stop is None else text[:stop]
         finish: Finish = "length" if end is None and stop is None else "stop"

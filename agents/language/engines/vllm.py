@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import AnswerError, UnavailableError
@@ -42,8 +42,6 @@ ENVIRONMENT = {
 class VLLMSettings(Settings):
     """How vLLM runs a model."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     tensor_parallel: int = Field(1, ge=1, le=64)
     """Among how many GPUs of a machine each layer is shared out, at least: a model too large for them gets more."""
     sequences: int = Field(256, ge=1, le=4096, json_schema_extra=NO_ANSWER)
@@ -62,34 +60,25 @@ class VLLMSettings(Settings):
         return int(self.cache_gib * GIB)
 
 
-def sampling_params(
-    sampling: Sampling,
-    seed: int,
-    ends: Sequence[int],
-    schema: Mapping[str, Any] | None = None,
-    *,
-    streams: bool = False,
-) -> SamplingParams:
-    """All that can change a text; nothing is left to the checkpoint's generation_config.json. ``ends`` are the tokens
-    that end a text. vLLM divides logits by a temperature of at least 0.01."""
+def sampling_params(request: TextRequest, seed: int, ends: Sequence[int]) -> SamplingParams:
+    """All that can change a text, where vLLM's default is not meant; ``ends`` are the tokens that end it."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
+    sampling, schema = request.sampling, request.schema
     return SamplingParams(
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         top_k=sampling.top_k,
         frequency_penalty=sampling.frequency_penalty,
         presence_penalty=sampling.presence_penalty,
-        repetition_penalty=1.0,
         seed=seed % SEEDS,
         max_tokens=sampling.max_tokens,
         min_tokens=min(sampling.min_tokens, sampling.max_tokens),
         stop=sampling.unconditional_stops(),
         stop_token_ids=list(ends),
-        skip_special_tokens=True,
-        output_kind=RequestOutputKind.CUMULATIVE if streams else RequestOutputKind.FINAL_ONLY,
-        structured_outputs=StructuredOutputsParams(json=dict(schema)) if schema is not None else None,
+        output_kind=RequestOutputKind.FINAL_ONLY if request.say is None else RequestOutputKind.CUMULATIVE,
+        structured_outputs=None if schema is None else StructuredOutputsParams(json=dict(schema)),
     )
 
 
@@ -111,8 +100,6 @@ class VLLMEngine(LocalEngine):
         from transformers import GenerationConfig
 
         super().open(chat=chat)
-        if self._encodes:
-            raise UnavailableError(f"{self.folder}: vLLM runs no models with an encoder; use the transformers engine")
         if (self.folder / "generation_config.json").exists():
             stored = load_part(GenerationConfig, self.folder, "generation_config.json")
         else:
@@ -191,8 +178,7 @@ class VLLMEngine(LocalEngine):
         from vllm.v1.engine.exceptions import EngineDeadError
 
         prompt, say = self.fitted_tokens(request), request.say
-        parameters = sampling_params(request.sampling, seed, self._ends, request.schema, streams=say is not None)
-        number = f"text-{next(self._numbers)}"
+        parameters, number = sampling_params(request, seed, self._ends), f"text-{next(self._numbers)}"
         outputs = self._llm.generate({"type": "token", "prompt_token_ids": prompt}, parameters, number)
         try:
             async for output in outputs:

@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agents.contract import Settings
 from agents.language.words import vocabulary
@@ -44,8 +44,6 @@ _CONTRACTION = re.compile(r"(\w+?)(?:['’ʼ](?:s|m|d|re|ll|ve)|n['’ʼ]t)", re
 
 class RuleSettings(Settings):
     """Which rules hold for answers."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     rules: tuple[Rule, ...] = RULES
     """The rules that hold: letters, lemma, stop_word, short, unknown, overlap; an empty list: none."""

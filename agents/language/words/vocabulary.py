@@ -2,7 +2,7 @@
 
 Only words of the letters a to z count. Their order is wordfreq's: by frequency, rounded to steps of 2.3 %.
 
-``data/wordnet.txt`` is made by ``scripts/make_wordnet.py``; its header names the source and the licence. The papers
+The header of ``data/wordnet.txt`` names the source and the licence. The papers
 used NLTK's WordNetLemmatizer, which must know whether a word is a noun or a verb. An answer of one word does not say
 it, and NLTK's shortest base makes of "species" specie and of "boss" bos. So :func:`lemma` decides:
 

@@ -2,10 +2,9 @@
 "use strict";
 
 {
-  const { el } = Turinglike;
+  const { el, field } = Turinglike;
 
   function askFields(view, phrase) {
-    const field = (name, text, input) => el("div.field", el("label", { for: name }, text), input);
     const text = (name) => el("input", { id: name, name, type: "text", maxlength: 60, spellcheck: "true" });
     const examples = view.examples ?? [];
     switch (view.asked) {

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { bubble, el, writer } = Turinglike;
+  const { bubble, el, sentBy, writer } = Turinglike;
 
   /** Shows a participant's test, from the lobby to its end; `tools` are what the pages share. */
   async function test(view, { actions, again, button, failed, go, off, paragraphs, phrase, post, put, reasons }) {
@@ -68,15 +68,13 @@
         return el("label", input, ` ${phrase("agent_name", { number })}`);
       });
       const which = el("fieldset", el("legend", phrase("which_human")), el("div.options", options));
-      const form = el("form", { autocomplete: "off", novalidate: true }, which, reasons(), actions(press));
-      form.addEventListener("submit", (event) => {
-        event.preventDefault();
+      const decide = (form) => {
         if (press.getAttribute("aria-disabled") === "true") return;
         const { human, reason } = Object.fromEntries(new FormData(form));
         if (human) act(found, { human: Number(human), reason }, (is) => off(press, !is));
         else status.textContent = phrase("incomplete");
-      });
-      return form;
+      };
+      return sentBy(decide, which, reasons(), actions(press));
     }
 
     function draw(found) {

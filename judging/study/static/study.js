@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, duration, el, kit, said, shown } = Turinglike;
+  const { ahead, askFields, byId, duration, el, field, kit, said, sentBy, shown } = Turinglike;
 
   const RETRY = [500, 1000, 2000, 4000, 8000]; // ms between tries while the connection is lost
   const page = byId("page");
@@ -64,7 +64,6 @@
 
   const actions = (...buttons) => el("div.actions", buttons);
   const off = (node, is = true) => node.setAttribute("aria-disabled", String(is));
-  const field = (id, text, input) => el("div.field", el("label", { for: id }, text), input);
   const reasons = () =>
     field("reason", phrase("reason"), el("textarea", { id: "reason", name: "reason", rows: 2, maxlength: 2000 }));
   const alarm = () => el("p.bad", { role: "alert" });
@@ -92,24 +91,11 @@
 
   // pages
 
-  const PAGES = {
-    welcome,
-    consent,
-    questions,
-    after: questions,
-    instructions,
-    trial,
-    ask,
-    talk,
-    test,
-    end,
-    declined: over,
-    blocked: over,
-    closed: over,
-  };
+  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, test, end };
 
+  /** Show a step; by default that there is none: declined, blocked or closed. */
   function show(view) {
-    return PAGES[view.kind](view);
+    return (PAGES[view.kind] ?? over)(view);
   }
 
   function over(view) {
@@ -133,20 +119,15 @@
     const back = button("back", () => consent(view));
     const sure = actions(back, button("leave", go(view, { agree: false }), true));
     const leave = () => put(title, el("p", phrase("leave_sure")), sure); // a slip of the hand must not do it
-    put(
-      title,
-      ...paragraphs(view.text),
-      actions(button("agree", go(view, { agree: true })), button("decline", leave, true)),
-    );
+    const agree = button("agree", go(view, { agree: true }));
+    put(title, ...paragraphs(view.text), actions(agree, button("decline", leave, true)));
   }
 
   function questions(view) {
-    const form = el("form", { autocomplete: "off", novalidate: true }, view.fields.map(question));
-    form.append(actions(el("button", { type: "submit" }, phrase("next"))));
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      send(view, Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== "")));
-    });
+    const answer = (node) =>
+      send(view, Object.fromEntries([...new FormData(node)].filter(([, value]) => value !== "")));
+    const next = el("button", { type: "submit" }, phrase("next"));
+    const form = sentBy(answer, view.fields.map(question), actions(next));
     const heading = phrase(view.kind === "after" ? "after_title" : "questions_title");
     put(heading, el("p.note", phrase("questions_note")), form);
   }
@@ -154,14 +135,9 @@
   function question(name) {
     const options = words.options[name];
     const id = `q-${name}`;
-    const rows = [["", phrase("prefer_not")], ...(options ?? []).map((value) => [value, optionText(value)])];
+    const option = (value) => el("option", { value }, value ? optionText(value) : phrase("prefer_not"));
     let input = el("input", { id, name, type: "text", maxlength: 60 });
-    if (options)
-      input = el(
-        "select",
-        { id, name },
-        rows.map(([value, text]) => el("option", { value }, text)),
-      );
+    if (options) input = el("select", { id, name }, ["", ...options].map(option));
     else if (name === "comments") input = el("textarea", { id, name, rows: 4, maxlength: 4000 });
     return field(id, phrase(name), input);
   }
@@ -245,7 +221,20 @@
 
   async function trial(view) {
     const heading = view.practice ? phrase("practice") : phrase("trial", view);
-    const form = verdictForm(view);
+    let sent = false;
+    const form = verdictForm(view, () => {
+      if (sent || form.fields.disabled) return;
+      const given = form.answer();
+      if (given === null) {
+        problem.textContent = phrase("incomplete");
+        return;
+      }
+      sent = true;
+      off(submit);
+      up.end();
+      const answer = { ...given.answer, ...up.times(given.at) };
+      send(view, answer, ({ truth, next }) => feedback(view, answer, truth, next));
+    });
     const problem = alarm();
     const submit = el("button", { type: "submit" }, phrase("next"));
     form.node.append(problem, actions(submit));
@@ -260,21 +249,6 @@
     onKey = form.key;
     if (closed > 0) form.locked.textContent = phrase(view.play_once ? "clip_wait" : "wait");
 
-    let sent = false;
-    form.node.addEventListener("submit", (event) => {
-      event.preventDefault();
-      if (sent || form.fields.disabled) return;
-      const found = form.answer();
-      if (found === null) {
-        problem.textContent = phrase("incomplete");
-        return;
-      }
-      sent = true;
-      off(submit);
-      up.end();
-      const answer = { ...found.answer, ...up.times(found.at) };
-      send(view, answer, ({ truth, next }) => feedback(view, answer, truth, next));
-    });
     await wait(Math.max(0, up.begin + closed - performance.now()));
     form.fields.disabled = false;
     form.locked.textContent = "";
@@ -294,37 +268,38 @@
     const problem = alarm();
     const submit = el("button", { type: "submit" }, phrase("next"));
     const fields = el("fieldset.all", { disabled: true }, askFields(view, phrase));
-    const form = el("form", { autocomplete: "off", novalidate: true }, fields, problem, actions(submit));
+    const form = sentBy(
+      (node) => {
+        if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
+        const texts = [...new FormData(node).values()].map((text) => text.trim());
+        if (texts.some((text) => !text)) {
+          problem.textContent = phrase("incomplete");
+          return;
+        }
+        off(submit);
+        const answer = view.asked === "object_detection" ? texts : texts[0];
+        send(view, { answer, ...up.times(performance.now()) }, (reply) => {
+          if (reply.told.length && reply.next.step === view.step) {
+            problem.textContent = reply.told.map((flag) => phrase(`told_${flag}`)).join(" ");
+            off(submit, false);
+            return;
+          }
+          up.end();
+          show(reply.next);
+        });
+      },
+      [fields, problem, actions(submit)],
+    );
     const up = await stage(view, phrase("answer_number", view), () => shown({ ...view, cue: undefined }, words), form);
     if (up === null) return;
     fields.disabled = false;
     fields.querySelector("input, select, textarea").focus({ preventScroll: true });
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      if (submit.getAttribute("aria-disabled") === "true") return;
-      const texts = [...new FormData(form).values()].map((text) => text.trim());
-      if (texts.some((text) => !text)) {
-        problem.textContent = phrase("incomplete");
-        return;
-      }
-      off(submit);
-      const answer = view.asked === "object_detection" ? texts : texts[0];
-      send(view, { answer, ...up.times(performance.now()) }, (reply) => {
-        if (reply.told.length && reply.next.step === view.step) {
-          problem.textContent = reply.told.map((flag) => phrase(`told_${flag}`)).join(" ");
-          off(submit, false);
-          return;
-        }
-        up.end();
-        show(reply.next);
-      });
-    });
   }
 
-  function verdictForm(view) {
+  function verdictForm(view, sent) {
     const fields = el("fieldset.all", { disabled: true }); // until it can be timed
     const locked = el("p.note", { role: "status" });
-    const node = el("form", { autocomplete: "off", novalidate: true }, locked, fields);
+    const node = sentBy(sent, locked, fields);
     const groups = [];
     let chosenAt = null;
     let byKey = false;
@@ -345,11 +320,8 @@
 
     if (view.choices === "four" && view.speakers.length === 2) {
       const four = ["human human", "human machine", "machine human", "machine machine"];
-      group(
-        "four",
-        phrase("four"),
-        four.map((pair, at) => [pair, phrase(pair.replace(" ", "_")), String(at + 1)]),
-      );
+      const options = four.map((pair, at) => [pair, phrase(pair.replace(" ", "_")), String(at + 1)]);
+      group("four", phrase("four"), options);
     } else {
       const options = view.options.map(([value, key]) => [value, verdictText(view, value), key]);
       asked(view).forEach((text, at) => group(`v${at}`, text, options));
@@ -358,11 +330,8 @@
     if (view.control) {
       const { question: text, options, phrase: name, object } = view.control;
       const isOwn = text || name === "clip_shows"; // words of the set's, which no page translates
-      group(
-        "control",
-        text || phrase(name, { object }),
-        options.map((value) => [value, isOwn ? value : optionText(value), null]),
-      );
+      const choices = options.map((value) => [value, isOwn ? value : optionText(value), null]);
+      group("control", text || phrase(name, { object }), choices);
     }
     if (view.confidence) {
       const range = el("input", { type: "range", id: "confidence", name: "confidence", min: 0, max: 100, value: 50 });

@@ -71,19 +71,18 @@
     const about = byId("agent-about");
     const open = about.querySelector("details")?.open ?? false;
     const kind = agent.state === "ready" ? "good" : agent.state === "failed" ? "alert" : "";
-    const badges = [badge(agent.state, kind)];
-    if (agent.state === "not loaded") badges.push(" ", badge("loads when it is first asked"));
-    if (agent.kind === "control") badges.push(" ", badge("control: odd by design", "warn"));
+    const badges = [
+      badge(agent.state, kind),
+      agent.state === "not loaded" && [" ", badge("loads when it is first asked")],
+      agent.kind === "control" && [" ", badge("control: odd by design", "warn")],
+    ];
     const rows = [["checkpoint", agent.checkpoint ? code(agent.checkpoint) : "none"]];
     if (agent.revision) rows.push(["revision", code(agent.revision)]);
     rows.push(["digest", code(agent.digest)]);
     const more = folded("About this agent", pairs(rows), json(agent.settings, "Settings"));
     more.open = open;
-    about.replaceChildren(
-      el("p", badges, " ", agent.tasks.map((name) => TASKS[name]).join(", ")),
-      ...(agent.error ? [el("p.bad", agent.error)] : []),
-      more,
-    );
+    const tasks = el("p", badges, " ", agent.tasks.map((name) => TASKS[name]).join(", "));
+    about.replaceChildren(tasks, el("p.bad", agent.error), more);
   }
 
   function chooseTask() {
@@ -223,12 +222,9 @@
       throw new Wrong(fields.image.input, "Choose a picture first.");
     if (searches()) {
       stimulus.mode = "search";
-      if (fields.target.file === null && stimulus.target_box === undefined) {
-        throw new Wrong(
-          fields.target.input,
-          "A search needs a picture of its target, or target_box among the other fields.",
-        );
-      }
+      const needed = "A search needs a picture of its target, or target_box among the other fields.";
+      if (fields.target.file === null && stimulus.target_box === undefined)
+        throw new Wrong(fields.target.input, needed);
     }
     if (task() === "word_association") {
       stimulus.cue = byId("cue").value.trim();
@@ -241,14 +237,14 @@
   }
 
   function extra() {
-    const text = byId("extra").value.trim();
-    if (text === "") return {};
+    const text = byId("extra").value.trim() || "{}";
+    let fields = null;
     try {
-      const found = JSON.parse(text);
-      if (found !== null && typeof found === "object" && !Array.isArray(found)) return found;
+      fields = JSON.parse(text);
     } catch {
-      // told below
+      // said below
     }
+    if (fields?.constructor === Object) return fields;
     throw new Wrong(byId("extra"), 'The other fields are one JSON object, such as {"max_fixations": 10}.');
   }
 
@@ -285,9 +281,7 @@
   function refused(error, what) {
     if (!(error instanceof Refusal)) {
       tell("");
-      byId("errors").replaceChildren(
-        el("p.box-notice.bad", "This page has a fault: it cannot show what the server replied."),
-      );
+      byId("errors").append(el("p.box-notice.bad", "This page has a fault: it cannot show what the server replied."));
       throw error;
     }
     if (error.status === 401) {
@@ -295,19 +289,18 @@
       tell("");
       return;
     }
-    const parts = [el("p", el("strong", `${what}: `), error.message, ".")];
-    if (error.problems.length > 1) {
-      parts.push(
-        el(
-          "ul",
-          error.problems.map((one) => el("li", code(one.field), ": ", one.message)),
-        ),
-      );
-    }
-    if (error.retryAfter !== null) parts.push(el("p", `Try again in ${error.retryAfter} s.`));
-    parts.push(note("Code ", code(error.code), ...(error.requestId ? [", request ", code(error.requestId)] : [])));
+    const { message, problems, requestId, retryAfter } = error;
+    const problem = ({ field, message: why }) => el("li", code(field), ": ", why);
     byId("status").textContent = "";
-    byId("errors").replaceChildren(el("div.box-notice.bad", parts));
+    byId("errors").replaceChildren(
+      el(
+        "div.box-notice.bad",
+        el("p", el("strong", `${what}: `), message, "."),
+        problems.length > 1 && el("ul", problems.map(problem)),
+        retryAfter !== null && el("p", `Try again in ${retryAfter} s.`),
+        note("Code ", code(error.code), requestId !== null && [", request ", code(requestId)]),
+      ),
+    );
     reveal();
   }
 

@@ -2,55 +2,35 @@
 "use strict";
 
 {
-  const { el, lazily, note, PLOT_WIDTH, PLOTS, said, svg, TASKS } = Turinglike;
+  const { el, lazily, note, quiet, PLOT_WIDTH, PLOTS, said, svg, TASKS } = Turinglike;
 
   /** A figure of the index as an element: title, drawing, note, table, a button that saves it. */
   function chart(figure) {
     const { parts, height, table } = PLOTS[figure.kind](figure);
     const label = `${TASKS[figure.task] ?? figure.task}: ${figure.title}`;
-    const drawing = svg(
-      "svg.chart",
-      {
-        viewBox: `0 0 ${PLOT_WIDTH} ${height}`,
-        role: "img",
-        "aria-label": `${figure.title}: its figures are in the table below`,
-      },
-      parts,
-    );
-    const save = el("button.quiet", { type: "button", click: () => saved(drawing, figure.title) }, "Save as SVG");
+    const title = `${figure.title}: its figures are in the table below`;
+    const about = { viewBox: `0 0 ${PLOT_WIDTH} ${height}`, role: "img", "aria-label": title };
+    const drawing = svg("svg.chart", about, parts);
+    const save = quiet("Save as SVG", () => saved(drawing, figure.title));
+    const inTable = lazily("As a table", () => tabled(`${label}, as a table`, table));
     return el(
       "figure.chart",
       el("h3", el("span", figure.title), save),
       el("div.wide", { tabindex: 0, role: "region", "aria-label": label }, drawing),
-      el(
-        "figcaption",
-        figure.note ? note(figure.note) : null,
-        lazily("As a table", () => tabled(`${label}, as a table`, table)),
-      ),
+      el("figcaption", figure.note && note(figure.note), inTable),
     );
   }
 
   /** A table: a row of names, then rows that begin with a name. Its roles are said, as a table drawn as blocks has none. */
   function tabled(label, [head, ...rows]) {
-    const cell = (one, at) => el("td", { role: "cell", "data-column": head[at + 1] }, said(one));
-    const column = (name) =>
-      name ? el("th", { scope: "col", role: "columnheader" }, said(name)) : el("td", { role: "cell" });
+    const cell = (text, at) => el("td", { role: "cell", "data-column": head[at + 1] }, said(text));
+    const column = (name) => name && el("th", { scope: "col", role: "columnheader" }, said(name));
     const row = (...cells) => el("tr", { role: "row" }, cells);
-    return el(
-      "div.wide",
-      { tabindex: 0, role: "region", "aria-label": label },
-      el(
-        "table",
-        el("thead", { role: "rowgroup" }, row(...head.map(column))),
-        el(
-          "tbody",
-          { role: "rowgroup" },
-          rows.map(([first, ...cells]) =>
-            row(el("th", { scope: "row", role: "rowheader" }, said(first)), ...cells.map(cell)),
-          ),
-        ),
-      ),
-    );
+    const named = (name) => el("th", { scope: "row", role: "rowheader" }, said(name));
+    const heads = head.map((name) => column(name) || el("td", { role: "cell" }));
+    const body = rows.map(([name, ...cells]) => row(named(name), cells.map(cell)));
+    const table = el("table", el("thead", { role: "rowgroup" }, row(heads)), el("tbody", { role: "rowgroup" }, body));
+    return el("div.wide", { tabindex: 0, role: "region", "aria-label": label }, table);
   }
 
   function saved(drawing, title) {

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { el, said } = Turinglike;
+  const { el, said, sentBy } = Turinglike;
 
   /** A message; those of the reader stand on the right. */
   function bubble(tag, isMine, who, text) {
@@ -15,13 +15,13 @@
     const area = el("textarea", { id: "message", rows: 3, maxlength: 2000, ...attributes });
     const press = el("button", { type: "submit" }, name);
     const line = el("div.line", press, hint);
-    const form = el("form.write", { autocomplete: "off" }, el("label", { for: "message" }, label), area, line);
     const isOff = () => press.getAttribute("aria-disabled") === "true";
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
+    const submit = () => {
       const text = area.value.trim();
       if (text && !isOff()) send(text);
-    });
+    };
+    const form = sentBy(submit, el("label", { for: "message" }, label), area, line);
+    form.classList.add("write");
     area.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();

@@ -52,6 +52,18 @@ globalThis.Turinglike ??= {};
   const note = (...parts) => el("p.note", parts);
   const badge = (text, kind = "") => el("span", { class: `badge ${kind}`.trim() }, text);
 
+  /** A field of a form, with its label. */
+  const field = (id, label, input) => el("div.field", el("label", { for: id }, label), input);
+
+  /** A form that goes to `send`, and not to the server by itself. */
+  function sentBy(send, ...parts) {
+    const submit = (event) => {
+      event.preventDefault();
+      send(event.currentTarget);
+    };
+    return el("form", { autocomplete: "off", novalidate: true, submit }, parts);
+  }
+
   /** A plain button. */
   const quiet = (text, click, more) => el("button.quiet", { type: "button", click, ...more }, text);
 
@@ -102,6 +114,6 @@ globalThis.Turinglike ??= {};
     return el("a.button.quiet", { href, ...attributes }, text);
   }
 
-  Object.assign(Turinglike, { badge, byId, code, coordinate, count, el, firstOf, folded, json, lazily, note, pairs });
-  Object.assign(Turinglike, { quiet, said, small, step, svg });
+  Object.assign(Turinglike, { badge, byId, code, coordinate, count, el, field, firstOf, folded, json, lazily, note });
+  Object.assign(Turinglike, { pairs, quiet, said, sentBy, small, step, svg });
 }

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { el } = Turinglike;
+  const { el, quiet } = Turinglike;
 
   const NONE = "no picture yet";
 
@@ -13,18 +13,10 @@
       this.input = el("input", { type: "file", id, accept: "image/*", "aria-describedby": `${id}-said` });
       this.said = el("p.note", { id: `${id}-said` }, NONE);
       this.preview = el("img.preview", { alt: "", hidden: true });
-      this.button = el("button.quiet", { type: "button", hidden: true }, "Remove");
-      this.zone = el(
-        "div.drop",
-        this.preview,
-        el("div", el("label", { for: id }, label), this.input, this.said, this.button),
-      );
-      holder.replaceChildren(this.zone);
+      this.button = quiet("Remove", () => this.clear(), { hidden: true });
+      const parts = [el("label", { for: id }, label), this.input, this.said, this.button];
+      holder.replaceChildren(el("div.drop", this.preview, el("div", parts)));
       this.input.addEventListener("change", () => this.look());
-      this.button.addEventListener("click", () => {
-        this.clear();
-        this.input.focus();
-      });
       this.preview.addEventListener("load", () => {
         this.preview.hidden = false;
         this.tell(`${this.preview.naturalWidth} × ${this.preview.naturalHeight} px`);
@@ -43,6 +35,7 @@
     clear() {
       this.input.value = "";
       this.look();
+      this.input.focus();
     }
 
     /** Show what the field holds now. */

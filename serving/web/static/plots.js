@@ -8,6 +8,7 @@
   const PEOPLE = "people";
   const LETTER = 7.3; // pixels of a letter at 12 pixels, about
   const WIDTH = 720;
+  const DARK = ["black", "blue", "brown", "purple", "green", "red"]; // colours under white letters
   const NAMED = 170; // pixels for names of rows, at most
 
   const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
@@ -20,11 +21,7 @@
     return name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
   };
   /** A name that may have been cut; the whole of it is its title. */
-  const named = (x, y, name, pixels, more = {}) => {
-    const shown = text(x, y, cut(name, pixels), more);
-    shown.append(svg("title", name));
-    return shown;
-  };
+  const named = (x, y, name, pixels, more = {}) => text(x, y, [cut(name, pixels), svg("title", name)], more);
   const colourOf = (names, at) => {
     if (names[at] === PEOPLE) return INK;
     return SERIES[(at - (names[0] === PEOPLE ? 1 : 0)) % SERIES.length];
@@ -35,83 +32,66 @@
     return low === null || low === undefined ? form(value) : `${form(value)} (${form(low)} to ${form(high)})`;
   };
 
+  const line = (x1, y1, x2, y2, more) => svg("line", { x1, y1, x2, y2, stroke: INK, ...more });
+  /** What is beside the names of rows: the pixels to their right. */
+  const beside = (rows, most) => Math.min(most, Math.max(...rows.map((name) => name.length)) * LETTER + 12);
+  const rowName = (name, left, y) => named(left - 8, y, name, left - 12, { "text-anchor": "end" });
+  const isNumber = (value) => value !== null && value !== undefined;
+
   /** Means with intervals, one panel for each number and one row for each agent; people's mean is a line. */
-  function panels({ rows, panels: some }) {
-    const across = Math.min(some.length, some.some(({ title }) => title.length > 20) ? 2 : 3);
-    const left = Math.min(NAMED, Math.max(...rows.map((name) => name.length)) * LETTER + 12);
+  function panels({ rows, panels: all }) {
+    const across = Math.min(all.length, all.some(({ title }) => title.length > 20) ? 2 : 3);
+    const left = beside(rows, NAMED);
     const gap = 30;
-    const hasDelta = some.some(({ delta }) => delta.some((one) => one !== null));
-    const beside = hasDelta ? 42 : 0; // pixels for the deltas
-    const width = (WIDTH - left - gap * across) / across - beside;
+    const hasDelta = ({ delta }) => delta.some(isNumber);
+    const room = all.some(hasDelta) ? 42 : 0; // pixels for the deltas
+    const width = (WIDTH - left - gap * across) / across - room;
     const tall = rows.length * 20 + 58;
-    const parts = [];
-    some.forEach((panel, number) => {
-      const [x0, y0] = [
-        left + (number % across) * (width + beside + gap) + gap / 2,
-        Math.floor(number / across) * tall,
-      ];
-      const values = panel.values
-        .filter((one) => one)
-        .flatMap((one) => one.slice(0, 3).filter((value) => value !== null));
-      const scale = scaled(values, width);
-      parts.push(named(x0, y0 + 14, panel.title, width + beside, { "font-weight": 600 }));
-      for (const tick of scale.ticks) {
-        const x = x0 + scale.at(tick);
-        parts.push(svg("line", { x1: x, x2: x, y1: y0 + 22, y2: y0 + tall - 32, stroke: INK, "stroke-opacity": 0.15 }));
-        parts.push(text(x, y0 + tall - 18, short(tick), { "text-anchor": "middle", "font-size": 11 }));
-      }
-      rows.forEach((name, at) => {
+    const panel = ({ title, values, delta }, number) => {
+      const x0 = left + (number % across) * (width + room + gap) + gap / 2;
+      const y0 = Math.floor(number / across) * tall;
+      const cells = values.filter(isNumber);
+      const scale = scaled(
+        cells.flatMap((cell) => cell.slice(0, 3).filter(isNumber)),
+        width,
+      );
+      const upright = (value, more) => line(x0 + scale.at(value), y0 + 22, x0 + scale.at(value), y0 + tall - 32, more);
+      const small = { "text-anchor": "end", "font-size": 10, "fill-opacity": 0.75 };
+      const row = (name, at) => {
         const y = y0 + 34 + at * 20;
-        if (number % across === 0) parts.push(named(left - 8, y + 4, name, left - 12, { "text-anchor": "end" }));
-        const cell = panel.values[at];
-        if (!cell) return;
-        const colour = colourOf(rows, at);
-        if (name === PEOPLE) {
-          const x = x0 + scale.at(cell[0]);
-          parts.push(
-            svg("line", { x1: x, x2: x, y1: y0 + 22, y2: y0 + tall - 32, stroke: INK, "stroke-dasharray": "3 3" }),
-          );
-        }
-        parts.push(bar(x0, y, scale, cell, colour));
-        const delta = panel.delta?.[at];
-        if (delta !== null && delta !== undefined)
-          parts.push(
-            text(x0 + width + beside, y + 4, `δ ${delta.toFixed(2)}`, {
-              "text-anchor": "end",
-              "font-size": 10,
-              "fill-opacity": 0.75,
-            }),
-          );
-      });
+        const cell = values[at];
+        return [
+          number % across === 0 && rowName(name, left, y + 4),
+          cell && name === PEOPLE && upright(cell[0], { "stroke-dasharray": "3 3" }),
+          cell && bar(x0, y, scale, cell, colourOf(rows, at)),
+          cell && isNumber(delta[at]) && text(x0 + width + room, y + 4, `δ ${delta[at].toFixed(2)}`, small),
+        ];
+      };
+      const tick = (value) => [
+        upright(value, { "stroke-opacity": 0.15 }),
+        text(x0 + scale.at(value), y0 + tall - 18, short(value), { "text-anchor": "middle", "font-size": 11 }),
+      ];
+      return [named(x0, y0 + 14, title, width + room, { "font-weight": 600 }), scale.ticks.map(tick), rows.map(row)];
+    };
+    const head = all.flatMap((each) => [each.title, ...(hasDelta(each) ? ["δ"] : [])]);
+    const body = rows.map((name, at) => {
+      const deltas = (each) => (hasDelta(each) ? [each.delta[at]?.toFixed(2) ?? "–"] : []);
+      const amount = all.map(({ values }) => values[at]?.[3]).find((number) => number) ?? 0;
+      return [name, ...all.flatMap((each) => [interval(each.values[at], short), ...deltas(each)]), short(amount)];
     });
-    const table = [
-      ["", ...some.flatMap((one) => [one.title, ...(one.delta.some((d) => d !== null) ? ["δ"] : [])]), "number"],
-    ];
-    rows.forEach((name, at) => {
-      const cells = some.flatMap((one) => [
-        interval(one.values[at], short),
-        ...(one.delta.some((d) => d !== null) ? [one.delta[at] === null ? "–" : one.delta[at].toFixed(2)] : []),
-      ]);
-      table.push([name, ...cells, short(some.map((one) => one.values[at]?.[3]).find((n) => n) ?? 0)]);
-    });
-    return { parts, height: tall * Math.ceil(some.length / across), table };
+    const table = [["", ...head, "number"], ...body];
+    return { parts: all.map(panel), height: tall * Math.ceil(all.length / across), table };
   }
 
-  function bar(x0, y, scale, [value, low, high, number], colour) {
-    const group = svg("g", svg("title", `${interval([value, low, high], short)}, of ${short(number ?? 0)}`));
-    if (low !== null && low !== undefined)
-      group.append(
-        svg("line", {
-          x1: x0 + scale.at(low),
-          x2: x0 + scale.at(high),
-          y1: y,
-          y2: y,
-          stroke: colour,
-          "stroke-width": 2,
-        }),
-      );
-    group.append(svg("circle", { cx: x0 + scale.at(value), cy: y, r: 4.5, fill: colour }));
-    return group;
+  function bar(x0, y, scale, [value, low, high, number], stroke) {
+    const title = `${interval([value, low, high], short)}, of ${short(number ?? 0)}`;
+    const ends = [low, high].map((end) => x0 + scale.at(end));
+    return svg(
+      "g",
+      svg("title", title),
+      isNumber(low) && line(ends[0], y, ends[1], y, { stroke, "stroke-width": 2 }),
+      svg("circle", { cx: x0 + scale.at(value), cy: y, r: 4.5, fill: stroke }),
+    );
   }
 
   /** Where values stand on so many pixels, with a few round ticks. */
@@ -132,101 +112,77 @@
 
   /** Shares that add up to one, a bar for each row, in the colours that they are the names of. */
   function stacks({ rows, columns, values }) {
-    const left = Math.min(NAMED, Math.max(...rows.map((name) => name.length)) * LETTER + 12);
+    const left = beside(rows, NAMED);
     const width = WIDTH - left - 10;
-    const parts = [];
     const fill = (name) => (WORDS.includes(name) ? name : "#8884");
-    rows.forEach((name, at) => {
+    const edge = { stroke: INK, "stroke-opacity": 0.4 };
+    const ink = (name) => (name === "other words" ? INK : DARK.includes(name) ? "#fff" : "#000");
+    const bars = rows.map((name, at) => {
       const y = at * 28 + 6;
-      parts.push(named(left - 8, y + 15, name, left - 12, { "text-anchor": "end" }));
-      let x = left;
-      values[at].forEach(([share, low, high, number], column) => {
-        if (share === 0) return;
-        const part = svg("rect", {
-          x,
-          y,
-          width: Math.max(share * width, 0.5),
-          height: 22,
-          fill: fill(columns[column]),
-          stroke: INK,
-          "stroke-opacity": 0.4,
-          "stroke-width": 0.7,
-        });
-        part.append(svg("title", `${columns[column]}: ${interval([share, low, high], percent)}, of ${number}`));
-        parts.push(part);
-        if (share * width > 34) {
-          const dark = ["black", "blue", "brown", "purple", "green", "red"].includes(columns[column]);
-          parts.push(
-            text(x + (share * width) / 2, y + 15, percent(share), {
-              "text-anchor": "middle",
-              "font-size": 11,
-              fill: columns[column] === "other words" ? INK : dark ? "#fff" : "#000",
-            }),
-          );
-        }
-        x += share * width;
+      let end = left;
+      const shares = values[at].map((cell, column) => {
+        const [share, , , number] = cell;
+        if (share === 0) return null;
+        const x = end;
+        end += share * width;
+        const place = { x, y, width: Math.max(share * width, 0.5), height: 22, fill: fill(columns[column]) };
+        const title = `${columns[column]}: ${interval(cell, percent)}, of ${number}`;
+        const look = { "text-anchor": "middle", "font-size": 11, fill: ink(columns[column]) };
+        return [
+          svg("rect", { ...place, ...edge, "stroke-width": 0.7 }, svg("title", title)),
+          share * width > 34 && text(x + (share * width) / 2, y + 15, percent(share), look),
+        ];
       });
+      return [rowName(name, left, y + 15), shares];
     });
-    const used = columns.filter((_, column) => values.some((row) => row[column][0] > 0));
     let [x, y] = [left, rows.length * 28 + 18];
-    for (const name of used) {
+    const used = columns.filter((_, column) => values.some((row) => row[column][0] > 0));
+    const legend = used.map((name) => {
       const wide = 22 + name.length * 6.6;
       if (x + wide > WIDTH) [x, y] = [left, y + 18];
-      parts.push(svg("rect", { x, y, width: 11, height: 11, fill: fill(name), stroke: INK, "stroke-opacity": 0.4 }));
-      parts.push(text(x + 14, y + 10, name, { "font-size": 11 }));
       x += wide;
-    }
-    const table = [
-      ["", ...columns],
-      ...rows.map((name, at) => [name, ...values[at].map((one) => interval(one, percent))]),
-    ];
-    return { parts, height: y + 20, table };
+      const square = { x: x - wide, y, width: 11, height: 11, fill: fill(name), ...edge };
+      return [svg("rect", square), text(x - wide + 14, y + 10, name, { "font-size": 11 })];
+    });
+    const table = rows.map((name, at) => [name, ...values[at].map((cell) => interval(cell, percent))]);
+    return { parts: [bars, legend], height: y + 20, table: [["", ...columns], ...table] };
   }
 
   /** A table of shares, the larger the darker; a cell's title has its interval. */
   function matrix({ rows, columns, values }) {
-    const left = Math.min(NAMED + 40, Math.max(...rows.map((name) => name.length)) * LETTER + 12);
+    const left = beside(rows, NAMED + 40);
     const side = Math.min(74, (WIDTH - left) / columns.length);
     const tall = 24;
-    const steep = columns.some((name) => name.length * LETTER > side - 4);
+    const isSteep = columns.some((name) => name.length * LETTER > side - 4);
     const longest = Math.min(110, Math.max(...columns.map((name) => name.length)) * LETTER);
-    const top = steep ? longest * 0.75 + 14 : 20;
-    const parts = [];
-    columns.forEach((name, column) => {
+    const top = isSteep ? longest * 0.75 + 14 : 20;
+    const heads = columns.map((name, column) => {
       const [x, y] = [left + (column + 0.5) * side, top - 6];
-      const way = steep ? { transform: `rotate(-45 ${x} ${y})` } : { "text-anchor": "middle" };
-      parts.push(named(x, y, name, steep ? 110 : side, way));
+      const way = isSteep ? { transform: `rotate(-45 ${x} ${y})` } : { "text-anchor": "middle" };
+      return named(x, y, name, isSteep ? 110 : side, way);
     });
     const most = Math.max(0.01, ...values.flat().map((cell) => cell?.[0] ?? 0));
-    rows.forEach((name, row) => {
-      const y = top + row * tall;
-      parts.push(named(left - 8, y + 16, name, left - 12, { "text-anchor": "end" }));
-      columns.forEach((_, column) => {
-        const cell = values[row][column];
-        if (!cell) return;
-        const strength = cell[0] / Math.max(most, most > 0.3 ? 1 : 0);
-        const part = svg("g", svg("title", `${name}, ${columns[column]}: ${interval(cell, percent)}, of ${cell[3]}`));
-        const place = { x: left + column * side + 1, y: y + 1, width: side - 2, height: tall - 2 };
-        part.append(svg("rect", { ...place, fill: "#0072b2", "fill-opacity": (0.06 + 0.94 * strength).toFixed(3) }));
-        if (side > 30)
-          part.append(
-            text(left + (column + 0.5) * side, y + 16, percent(cell[0]), {
-              "text-anchor": "middle",
-              "font-size": 11,
-              fill: strength > 0.75 ? "#fff" : INK,
-            }),
-          );
-        parts.push(part);
-      });
-    });
-    const table = [
-      ["", ...columns],
-      ...rows.map((name, at) => [
-        name,
-        ...values[at].map((one) => (one ? `${interval(one, percent)}, n = ${one[3]}` : "–")),
-      ]),
-    ];
-    return { parts, height: top + rows.length * tall + 6, table };
+    const drawn = (cell, row, column) => {
+      if (!cell) return null;
+      const strength = cell[0] / Math.max(most, most > 0.3 ? 1 : 0);
+      const title = `${rows[row]}, ${columns[column]}: ${interval(cell, percent)}, of ${cell[3]}`;
+      const [x, y] = [left + column * side, top + row * tall];
+      const place = { x: x + 1, y: y + 1, width: side - 2, height: tall - 2, fill: "#0072b2" };
+      const look = { "text-anchor": "middle", "font-size": 11, fill: strength > 0.75 ? "#fff" : INK };
+      return svg(
+        "g",
+        svg("title", title),
+        svg("rect", { ...place, "fill-opacity": (0.06 + 0.94 * strength).toFixed(3) }),
+        side > 30 && text(x + side / 2, y + 16, percent(cell[0]), look),
+      );
+    };
+    const body = rows.map((name, row) => [
+      rowName(name, left, top + row * tall + 16),
+      values[row].map((cell, column) => drawn(cell, row, column)),
+    ]);
+    const figures = (cell) => (cell ? `${interval(cell, percent)}, n = ${cell[3]}` : "–");
+    const table = [["", ...columns], ...rows.map((name, row) => [name, ...values[row].map(figures)])];
+    return { parts: [heads, body], height: top + rows.length * tall + 6, table };
   }
 
   const PLOTS = { panels, stacks, matrix };

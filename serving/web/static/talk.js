@@ -2,55 +2,46 @@
 "use strict";
 
 {
-  const { badge, bubble, call, count, el, note, recorded, said, small, writer } = Turinglike;
+  const { badge, bubble, call, count, el, note, quiet, recorded, said, small, writer } = Turinglike;
 
   class Talk {
     /** `begun` is what the server said when the conversation was opened; `page` tells what happens. */
     constructor(begun, page) {
-      Object.assign(this, {
-        agent: begun.agent,
-        path: `conversations/${encodeURIComponent(begun.id)}`,
-        page,
-        isBurst: begun.mode === "burst",
-        known: 0,
-        listening: new AbortController(),
-      });
-      this.names = { A: begun.names[0], B: begun.names[1] };
-      this.mine = begun.person;
-      this.other = begun.person === "A" ? "B" : "A";
-      this.list = el("ol.chat", {
-        "aria-label": `Conversation with ${begun.agent}`,
-        role: "log",
-        tabindex: 0,
-      });
+      const { agent, exchanges, id, names, person } = begun;
+      this.agent = agent;
+      this.path = `conversations/${encodeURIComponent(id)}`;
+      this.page = page;
+      this.isBurst = begun.mode === "burst";
+      this.known = 0;
+      this.listening = new AbortController();
+      this.names = { A: names[0], B: names[1] };
+      this.mine = person;
+      this.other = person === "A" ? "B" : "A";
+      this.list = el("ol.chat", { "aria-label": `Conversation with ${agent}`, role: "log", tabindex: 0 });
       this.end = note("The conversation is over: all its messages have been said.");
-      this.write();
+      const hint = el("span.small", { id: "message-note" }, "Enter sends; Shift and Enter begin a new line.");
+      const place = { hint, rows: 2, "aria-describedby": "message-note" };
+      this.place = writer("Your message", "Send", (text) => this.send(text), place);
+      this.text = this.place.area;
+      this.form = this.place.form;
       this.record = el("div");
-      this.recordButton = el("button.quiet", { type: "button", click: () => this.showRecord() }, "Show the record");
-      const about = note(
-        "Topic ",
-        said(begun.topic),
-        `; ${count(begun.exchanges, "message")} in all${this.isBurst ? ", whenever you like" : ""}. You are ${begun.person}, `,
-        said(this.names[this.mine]),
+      this.recordButton = quiet("Show the record", () => this.showRecord());
+      const amount = `; ${count(exchanges, "message")} in all${this.isBurst ? ", whenever you like" : ""}. `;
+      const you = [
+        `You are ${person}, `,
+        said(this.names[person]),
         "; the agent is ",
         said(this.names[this.other]),
         ".",
-      );
+      ];
+      const about = note("Topic ", said(begun.topic), amount, you);
       this.parts = [
-        el("article.card", el("h3", begun.agent, " ", small("Conversation")), about, this.list, this.end, this.form),
+        el("article.card", el("h3", agent, " ", small("Conversation")), about, this.list, this.end, this.form),
         el("div.record", this.recordButton),
         this.record,
       ];
       this.hear(begun);
       if (this.isBurst) this.listen();
-    }
-
-    write() {
-      const hint = el("span.small", { id: "message-note" }, "Enter sends; Shift and Enter begin a new line.");
-      const about = { hint, rows: 2, "aria-describedby": "message-note" };
-      this.place = writer("Your message", "Send", (text) => this.send(text), about);
-      this.text = this.place.area;
-      this.form = this.place.form;
     }
 
     focus() {
@@ -117,7 +108,9 @@
       this.isOver = ended;
       for (const message of messages) {
         const row = this.bubble(message.agent === this.agent ? this.other : this.mine, message.text);
-        row.append(...message.flags.map((flag) => el("span.flag", badge(flag.filter, "warn"), " ", said(flag.found))));
+        row.append(
+          ...message.flags.map(({ filter, found }) => el("span.flag", badge(filter, "warn"), " ", said(found))),
+        );
       }
       this.end.hidden = !ended;
       this.form.hidden = ended;

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import plain_vgg
-from gbvs_reference import keys
+from gbvs_reference import imresize_matrix
 from PIL import Image
 from safetensors.numpy import load_file
 
@@ -17,15 +17,10 @@ TILE = 224
 
 
 class Features:
-    """VGG16 from a file of weights, on one image [height, width, 3] of numbers in 0..255 at a time.
+    """VGG16 from a file of weights, on one image [height, width, 3] of numbers in 0..255 at a time."""
 
-    The attribute ``preprocessing`` says what becomes of the pixels first: "caffe": blue, green, red minus their means;
-    "imagenet": torchvision's way.
-    """
-
-    def __init__(self, path):
-        self.weights = load_file(path)
-        self.preprocessing = "imagenet"
+    def __init__(self, path, preprocessing):
+        self.weights, self.preprocessing = load_file(path), preprocessing
 
     def __call__(self, image, block, pooled, caffe):
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
@@ -70,24 +65,6 @@ def scale(image, height, width):
     return scale_line(scale_line(image, height).swapaxes(0, 1), width).swapaxes(0, 1)
 
 
-def imresize_line(line, length):
-    """The first axis of an array at another length, as Matlab's imresize does it (bicubic, antialiasing)."""
-    source = len(line)
-    ratio = length / source
-    narrow = min(1.0, ratio)
-    resized = np.zeros((length, *line.shape[1:]))
-    for out in range(length):
-        place = (out + 0.5) / ratio - 0.5
-        total = 0.0
-        for k in range(math.floor(place - 2 / narrow), math.ceil(place + 2 / narrow) + 1):
-            weight = keys((place - k) * narrow)
-            mirrored = k % (2 * source)
-            resized[out] += weight * line[mirrored if mirrored < source else 2 * source - 1 - mirrored]
-            total += weight
-        resized[out] /= total
-    return resized
-
-
 def linear_line(line, length):
     """The first axis of an array at another length, linearly; where it shrinks, over a wider triangle."""
     source = len(line)
@@ -102,10 +79,6 @@ def linear_line(line, length):
             total += weight
         resized[out] /= total
     return resized
-
-
-def both_axes(resize_line, plane, height, width):
-    return resize_line(resize_line(plane, height).T, width).T
 
 
 def modulated(cells, kernel):
@@ -140,7 +113,9 @@ def tiled_map(features, image, target, block=5, target_size=28, bottom_up=None):
             else:
                 out = features(tile, bottom_up, False, True).sum(0, dtype=np.float64)
             rows, columns = piece.shape[:2]
-            whole[top : top + rows, left : left + columns] = both_axes(imresize_line, out, rows, columns)
+            whole[top : top + rows, left : left + columns] = (
+                imresize_matrix(len(out), rows) @ out @ imresize_matrix(len(out[0]), columns).T
+            )
     return unit(whole)
 
 
@@ -156,7 +131,7 @@ def whole_map(features, image, target, block=5, target_size=32, bottom_up=None, 
         out = modulated(features(at(image, search_size), block, False, False), kernel)
     else:
         out = features(at(image, search_size), bottom_up, False, False).sum(0, dtype=np.float64)
-    return unit(both_axes(linear_line, out, height, width))
+    return unit(linear_line(linear_line(out, height).T, width).T)
 
 
 def fixations(plane, window, most, box=None):

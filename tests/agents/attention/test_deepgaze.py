@@ -167,10 +167,9 @@ def test_the_pictures_scale_is_the_stimulus_or_assumed(weights, pictures):
 
 def test_without_the_package_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    made = catalogue.get("deepgaze3").make()
-    assert "pip install" in made.missing()
-    with pytest.raises(UnavailableError, match=r"github\.com/matthias-k/DeepGaze"):
-        made.load("cpu")
+    message = catalogue.get("deepgaze3").make().missing()
+    assert "pip install" in message
+    assert "github.com/matthias-k/DeepGaze" in message
 
 
 @pytest.mark.parametrize("lacking", ["weights", "bias", "given bias"])

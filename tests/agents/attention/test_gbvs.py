@@ -8,8 +8,6 @@ from PIL import Image as PILImage
 
 from agents.attention.gbvs import GraphSaliencyAgent
 from agents.attention.models import graph_saliency
-from agents.contract import Draw
-from agents.errors import AnswerError
 
 
 def agent(**settings):
@@ -32,22 +30,6 @@ def test_the_answer_is_the_maxima_of_the_map(picture):
     assert [answer[key] for key in about] == expected
 
 
-def test_search_is_the_same_path_up_to_the_target(picture):
-    made = agent(max_search=15)
-    [free] = answers(made, [stimulus(picture)])
-    x, y = free["fixations"][4]
-    found, unknown = answers(
-        made,
-        [
-            stimulus(picture, mode="search", target_box=(x, y, 1, 1)),
-            stimulus(picture, mode="search", target_image="no such file"),
-        ],
-    )
-    assert (found["stop"], found["fixations"]) == ("target", free["fixations"][: found["found_at"] + 1])
-    assert found["found_at"] <= 4
-    assert (unknown["found"], unknown["fixations"]) == (None, free["fixations"])
-
-
 @pytest.mark.parametrize(("mode", "without"), [("L", True), ("LA", True), ("I;16", True), ("RGB", False), ("P", False)])
 def test_a_picture_of_one_channel_may_have_no_colour_channel(tmp_path, picture, mode, without):
     """The authors' program skips the colour channel where imread gives one channel."""
@@ -63,21 +45,3 @@ def test_a_picture_of_one_channel_may_have_no_colour_channel(tmp_path, picture, 
     assert usual[0] != chosen[0]
     assert skipped[0] == (chosen if without else usual)[0]
     assert skipped[1] == usual[1]  # the other picture of the batch, in colour
-
-
-def test_a_map_that_is_not_finite_fails_alone(picture, monkeypatch):
-    made = agent()
-    prepared = [made.prepare(stimulus(picture))] * 3
-    whole = made.respond(prepared, [Draw(seed=1)] * 3)
-    saliency = graph_saliency.saliency
-
-    def spoiled(*arguments):
-        maps = saliency(*arguments)
-        maps[1, 0, 0] = float("nan")
-        return maps
-
-    monkeypatch.setattr(graph_saliency, "saliency", spoiled)
-    first, second, third = made.respond(prepared, [Draw(seed=1)] * 3)
-    assert (first, third) == (whole[0], whole[2])
-    assert isinstance(second, AnswerError)
-    assert second.code == "bad_map"

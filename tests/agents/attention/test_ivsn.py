@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 import torch
 from gaze_cases import answers, files, loaded, pixels, search, stimulus
-from safetensors.torch import load_file, save_file
 
 from agents.attention.ivsn import IVSNAgent
 from agents.attention.models import similarity
-from agents.contract import Draw
-from agents.errors import AnswerError, UnavailableError
 
 NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 1.3e-6
 WHOLE = {"variant": "whole", "search_size": 128}
@@ -22,7 +19,7 @@ CASES = {
     "tiled, pool3, as the original's pixels": {"target_layer": "pool3", "preprocessing": "caffe"},
     "tiled, target of 21 pixels": {"target_layer": "pool2", "target_size": 21},
     "tiled, no target": NO_TARGET,
-    **{f"whole, pool{number}": {**WHOLE, "target_layer": f"pool{number}"} for number in (1, 2, 4, 5)},
+    **{f"whole, pool{number}": {**WHOLE, "target_layer": f"pool{number}"} for number in (1, 5)},
     "whole, no target, relu4_3": {**WHOLE, **NO_TARGET, "bottom_up": "relu4_3"},
 }
 
@@ -43,8 +40,7 @@ def pictures(tmp_path_factory):
 
 def plain_map(weights, agent, image, target):
     chosen = agent.settings
-    features = reference.Features(weights)
-    features.preprocessing = chosen.preprocessing
+    features = reference.Features(weights, chosen.preprocessing)
     block = int(chosen.target_layer[-1])
     bottom_up = {"relu4_3": 4, "relu5_3": 5}[chosen.bottom_up] if chosen.modulation == "none" else None
     if chosen.variant == "tiled":
@@ -97,31 +93,3 @@ def test_without_a_target_none_is_looked_at(make, pictures):
     )
     assert hidden["found"] is True
     assert hidden["fixations"] == shown["fixations"][: hidden["found_at"] + 1]
-
-
-def test_checkpoints_that_are_none_are_one_sentence(vgg_weights, tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "nothing"))
-    published = IVSNAgent(IVSNAgent.Settings(), "ivsn-layer")
-    with pytest.raises(
-        UnavailableError, match=r"vgg16-397923af\.pth are not on this machine: run `turinglike fetch ivsn-layer`"
-    ):
-        published.load("cpu")
-    with pytest.raises(UnavailableError, match=r"none\.pth: no such file"):
-        IVSNAgent(IVSNAgent.Settings(checkpoint=str(tmp_path / "none.pth")), "ivsn").load("cpu")
-    state = load_file(vgg_weights)
-    save_file({name: value for name, value in state.items() if ".28." not in name}, tmp_path / "short.safetensors")
-    with pytest.raises(UnavailableError, match=r"short\.safetensors .*28\.weight"):
-        loaded(IVSNAgent, "ivsn", checkpoint=str(tmp_path / "short.safetensors"))
-
-
-@pytest.mark.parametrize("case", ["tiled, pool5", "whole, pool5", "tiled, no target"])
-def test_weights_that_are_not_finite_fail_each_stimulus(case, make, pictures):
-    agent = make(case)
-    bias = agent.features[28].bias
-    kept = bias.clone()
-    try:
-        bias[7] = float("nan")
-        replies = agent.respond([agent.prepare(search(pictures[1], pictures[2]))] * 2, [Draw(seed=1)] * 2)
-    finally:
-        bias.copy_(kept)
-    assert [(type(reply), reply.code) for reply in replies] == [(AnswerError, "bad_map")] * 2

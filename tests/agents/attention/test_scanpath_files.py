@@ -23,7 +23,6 @@ FILES = {
     "ground truth": ("fv.json", {"img001.jpg": [row([[1, 1]] * 15, ""), row([[1, 1]] * 4, "05")], "img002.jpg": []}),
     "submission": ("fv.json", {"img001": [[1, 1]] * 4}),
     "COCO-Search18": ("people.json", [{"name": "a", "subject": 1, "X": [1, 2, 3, 4], "Y": [1, 2, 3, 4]}]),
-    "cells": ("people.json", {"scanpaths": [{"image": "gray001.jpg", "grid64": [2016, 1, 2, 4096]}]}),
     "records": ("run.jsonl", {"task": "attention_prediction", "status": "ok", "stimulus": "a", "answer": ANSWER}),
     "numbers": ("lengths.txt", 4),
 }

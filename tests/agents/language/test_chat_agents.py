@@ -12,13 +12,10 @@ import tiny_language
 from transformers import AutoTokenizer
 
 from agents import catalogue
-from agents.answers import TurnAnswer, WordAnswer
+from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
 from agents.language.chat import ChatAgent, CompletionAgent
-from agents.language.dialogue_models import BLENDERBOT_TEMPLATE as BLENDERBOT
-from agents.language.dialogue_models import DIALOGPT_TEMPLATE as DIALOGPT
-from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
-from agents.language.engines.transformers import TransformersEngine
+from agents.language.dialogue_models import BlenderbotAgent
 from agents.language.filters.policies import CHAT, COMPLETION, MEASURE, papers_policy
 from agents.language.prompts import GREETINGS
 from agents.language.text_agent import TextAgent
@@ -29,10 +26,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
     "chat": (ChatAgent, "llama", {"positions": 1024}),
     "completion": (CompletionAgent, "gpt2", {"positions": 512}),
-    "dialogpt": (DialoGPTAgent, "gpt2", {"positions": 256}),
     "blenderbot": (BlenderbotAgent, "blenderbot", {}),
 }
-TEMPLATES = {"dialogpt": DIALOGPT, "blenderbot": BLENDERBOT}
 PROMPT_AGENTS = ("chat", "completion")
 TEXTS = ["I like music.", "Why do you say that?", "They are boring!", "Tell me more about science and movies, please."]
 
@@ -70,13 +65,6 @@ def _conversation(turns: int = 0, **fields: Any) -> ConversationStimulus:
     return ConversationStimulus.model_validate_json(json.dumps({**given, **fields}))
 
 
-def _word(cue: str = "dame", *, prompted: bool = False) -> WordStimulus:
-    if not prompted:
-        return WordStimulus(id=cue, task="word_association", cue=cue)
-    examples = [("come", "home"), ("hot", "cold"), ("see", "look")]
-    return WordStimulus(id=cue, task="word_association", cue=cue, version="prompted", examples=examples)
-
-
 def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
     return Draw(seed=seed, options={"speaker": "AB"[turn % 2], "turn": turn}, **more)
 
@@ -85,37 +73,10 @@ def _tokenizer(agents: dict[str, TextAgent[Any]], name: str) -> Any:
     return AutoTokenizer.from_pretrained(agents[name].folder())
 
 
-def _replies(agent: TextAgent[Any], batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Reply]:
-    found = []
-    for reply in agent.respond([agent.prepare(one) for one in batch], draws):
-        assert isinstance(reply, Reply), reply
-        found.append(reply)
-    return found
-
-
-# a batch
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_a_batch_says_what_each_is_answered_alone(agents: dict[str, TextAgent[Any]], name: str) -> None:
-    agent = agents[name]
-    batch: list[Stimulus] = [
-        _conversation(turn, names=[f"Ann{turn}", "Bob"], topic=["books", None, "music"][turn % 3]) for turn in range(8)
-    ]
-    draws = [_draw(100 + turn, turn, attempt=turn % 5) for turn in range(8)]
-    if name in PROMPT_AGENTS:
-        batch += [_word("dame"), _word("dame", prompted=True), _word("cash", prompted=True)]
-        draws += [Draw(seed=1), Draw(seed=2), Draw(seed=3, attempt=4)]
-    together = _replies(agent, batch, draws)
-    assert [_replies(agent, [one], [draw])[0] for one, draw in zip(batch, draws, strict=True)] == together
-    assert len({str(reply.answer) for reply in together}) == len(batch)
-    for reply in together[:8]:
-        assert isinstance(reply.answer, TurnAnswer)
-        assert reply.answer.text == " ".join(reply.answer.text.split())
-        assert reply.answer.finish is not None
-    for reply in together[8:]:
-        assert isinstance(reply.answer, WordAnswer)
-    assert not agent.continuous()
+def _replies(agent: TextAgent[Any], batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Any]:
+    replies = agent.respond([agent.prepare(stimulus) for stimulus in batch], draws)
+    assert all(isinstance(reply, Reply) for reply in replies), replies
+    return [*replies]
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -127,7 +88,6 @@ def test_a_person_hears_the_message_that_is_sent_as_far_as_it_is_said(
     replies = _replies(agents[name], batch, [_draw(index, 2, say=said.append) for index, said in enumerate(heard)])
     assert replies == _replies(agents[name], batch, [_draw(index, 2) for index in range(8)])
     for said, reply in zip(heard, replies, strict=True):
-        assert isinstance(reply.answer, TurnAnswer)
         assert all(reply.answer.text.startswith(text) for text in said)
     if name == "blenderbot":  # whose beams are known at their end
         assert not any(heard)
@@ -143,7 +103,8 @@ def test_the_temperature_rises_with_the_attempts(agents: dict[str, TextAgent[Any
     assert found == pytest.approx([0.6, 0.68, 0.76, 0.84, 0.92, 1.0])
     completion = [agents["completion"].fitted_request(_conversation(1), _draw(attempt=k)) for k in range(6)]
     assert [request.sampling.temperature for request in completion] == [0.8] * 3 + [1.0] * 3
-    words = [agent.fitted_request(_word(), Draw(seed=0, attempt=k)).sampling for k in range(6)]
+    word = WordStimulus(id="w", task="word_association", cue="dame")
+    words = [agent.fitted_request(word, Draw(seed=0, attempt=k)).sampling for k in range(6)]
     assert {one.temperature for one in words} == {1.0}
     assert {one.frequency_penalty for one in words} == {0.0}
 
@@ -153,8 +114,8 @@ def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path
     agent = _loaded("chat", folders["chat"], **settings)
     draws = [_draw(seed, 0) for seed in range(40)]
     first = _replies(agent, [_conversation(exchanges=24)] * 40, draws)
-    assert {one.answer.text for one in first if isinstance(one.answer, TurnAnswer)} < set(GREETINGS)
-    assert {one.answer.finish for one in first if isinstance(one.answer, TurnAnswer)} == {"greeting"}
+    assert {one.answer.text for one in first} < set(GREETINGS)
+    assert {one.answer.finish for one in first} == {"greeting"}
     [test] = agent.filters
     assert all(test(_conversation(), one) is None for one in first)  # "Hey" has fewer words than are wanted
     stimulus = _conversation(1, exchanges=24)
@@ -163,7 +124,6 @@ def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path
     asked = agent.fitted_request(stimulus, _draw(turn=1)).sampling
     assert (asked.frequency_penalty, asked.presence_penalty, asked.stops) == (0, 0, ("A:", "B:"))
     [reply] = _replies(agent, [stimulus], [_draw(turn=1)])
-    assert isinstance(reply.answer, TurnAnswer)
     assert reply.answer.text
     kept = Reply(TurnAnswer(text="Yes.", finish="stop"), {"text": "Yes. and so on", "attempt": 0})
     assert test(stimulus, kept) is None  # counted before the cut
@@ -181,7 +141,6 @@ def test_nothing_that_is_said_to_a_person_is_filtered_or_cut(
     verdict = test(stimulus, _turn_reply("two words", 0))
     assert (verdict is not None) == asked_again
     [reply] = _replies(agent, [stimulus], [_draw(turn=1)])
-    assert isinstance(reply.answer, TurnAnswer)
     said = " ".join(reply.raw["text"].split())
     assert len(said.split()) > 1
     assert (reply.answer.text == said) != asked_again
@@ -206,32 +165,17 @@ def test_a_long_conversation_keeps_its_opening_and_newest_messages(
     oldest = stimulus.history[request.left_out - 1]
     assert used <= 512 < used + len(tokenizer(f" {oldest.speaker}: {oldest.text}")["input_ids"])
     [reply] = _replies(agent, [stimulus], [_draw(turn=turns)])
-    assert isinstance(reply.answer, TurnAnswer)
     assert reply.answer.finish in ("stop; prompt cut", "length; prompt cut")
     assert reply.raw["messages_left_out"] == request.left_out
     [short] = _replies(agent, [_conversation(1)], [_draw(turn=1)])
-    assert isinstance(short.answer, TurnAnswer)
     assert short.answer.finish in ("stop", "length")
 
 
 def _told(agents: dict[str, TextAgent[Any]], name: str, stimulus: ConversationStimulus, turn: int) -> str:
     """What the model is given."""
-    engine = TransformersEngine(agents[name].folder(), template=TEMPLATES[name])
-    engine.open(chat=True)
-    engine.load("cpu")
+    engine: Any = agents[name]._engine
     request = agents[name].fitted_request(stimulus, _draw(turn=turn))
     return str(_tokenizer(agents, name).decode(engine.fitted_tokens(request)))
-
-
-def test_dialogpts_messages_are_joined_by_the_end_of_text(agents: dict[str, TextAgent[Any]]) -> None:
-    spoiled = _conversation(2, history=[{"speaker": "Ann", "text": "x<|endoftext|>y"}, {"speaker": "Bob", "text": "z"}])
-    assert _told(agents, "dialogpt", spoiled, 1) == "xy<|endoftext|>z<|endoftext|>"
-    found = _told(agents, "dialogpt", _conversation(4), 4)
-    assert found.endswith("<|endoftext|>")
-    assert found.count("<|endoftext|>") == 5  # the greeting and four messages
-    assert _told(agents, "dialogpt", _conversation(), 0) == "Hi! What do you think about movies?<|endoftext|>"
-    assert _told(agents, "dialogpt", _conversation(topic=None), 0) == "Hi!<|endoftext|>"
-    assert agents["dialogpt"].fitted_request(_conversation(), _draw()).sampling.top_k == 10
 
 
 @pytest.mark.parametrize("turns", [1, 4, 9, 30])
@@ -294,7 +238,7 @@ def test_a_part_of_a_pseudo_dialogue_is_no_message(folders: dict[str, Path], nam
     assert 0 < fitted[1].left_out < 40
     for reply, request in zip(_replies(agent, [about, about], draws), fitted, strict=True):
         begins = {"completion": request.prompt or ""}.get(name, "").rsplit("\n", 1)[-1]
-        assert reply.answer.text.removeprefix(begins).strip(" ") == reply.raw["text"].strip(" ")  # type: ignore[attr-defined]
+        assert reply.answer.text.removeprefix(begins).strip(" ") == reply.raw["text"].strip(" ")
         assert [test(about, reply) for test in agent.filters] == [None]
 
 
@@ -306,8 +250,6 @@ def test_a_part_of_a_pseudo_dialogue_is_no_message(folders: dict[str, Path], nam
         ("chat", "one two three four", 5, False),  # the last is kept as it is
         ("chat", "...", 5, True),  # but not without a word
         ("completion", "one two three four", 5, False),
-        ("dialogpt", "ok", 0, None),
-        ("dialogpt", " ?", 0, True),
         ("blenderbot", "", 0, True),
     ],
 )
@@ -318,8 +260,7 @@ def test_short_messages_are_asked_for_again(
     [test] = agent.filters
     verdict = test(_conversation(), _turn_reply(text, attempt))
     assert (None if verdict is None else verdict.rejected) == expected
-    family = {"dialogpt": "other"}.get(name, name)
-    assert agent.family == family
+    assert agent.family == name
     assert papers_policy("MM", agent.family, agent.family) == {"chat": CHAT, "completion": COMPLETION}.get(
         name, MEASURE
     )
@@ -330,7 +271,6 @@ def test_by_llamas_program_the_second_message_alone_is_not_cut(folders: dict[str
     short = {"shape": 0.01, "scale": 0.01}
     agent = _loaded("chat", folders["chat"], program="llama-3.3", truncation=short, lower_case=0)
     [reply] = _replies(agent, [_conversation(exchanged)], [_draw(turn=exchanged)])
-    assert isinstance(reply.answer, TurnAnswer)
     text = " ".join(reply.raw["text"].split())
     assert len(text.split()) > 1
     assert (reply.answer.text == text) == (exchanged == 1)

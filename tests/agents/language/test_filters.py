@@ -21,7 +21,7 @@ from agents.language.filters.policies import (
     judge_conversation,
     papers_policy,
 )
-from agents.language.filters.texts import disclosures, farewell, labels, sentences, words
+from agents.language.filters.texts import disclosures, farewell, sentences, words
 
 # Any text at all, lone surrogates included, and texts that are full of what the filters look for.
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
@@ -98,18 +98,6 @@ def test_sentences_hold_every_word_once(text: str) -> None:
     assert [word for sentence in sentences(text) for word in words(sentence)] == words(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Hi! Alice: how are you?", ["Alice"]),
-        ("ALICE: ok\nbob : yes\n**Alice:** no", ["Alice", "bob", "Alice"]),
-        ("Hi Alice, ask bob: he knows. Al: no", []),
-    ],
-)
-def test_labels(text: str, expected: list[str]) -> None:
-    assert labels(text, ["Alice", "bob", ""]) == expected
-
-
 # repetition
 
 
@@ -170,76 +158,49 @@ def test_empty() -> None:
     assert finding("empty", "...ok", empty=3) == "“...ok”"
 
 
-def test_lengths_at_their_thresholds() -> None:
-    five = "one two, three - four five!"
-    assert finding("too_long", five, too_long=5) is finding("too_short", five, too_short=5) is None
-    assert finding("too_long", five, too_long=4) == "5 words, of at most 4"
-    assert finding("too_short", "ok", too_short=2) == "1 word, of at least 2"
-
-
-@pytest.mark.parametrize(
-    ("text", "times", "expected"),
-    [
-        ("I am, i AM, I am. So", 3, "“i am” 3 times in a row"),
-        ("a b c a b c a b c", 3, "“a b c” 3 times in a row"),
-        (" ".join([*"abcdefghijklmnopqrstu"] * 2), 2, None),
-        ("哈哈哈哈", 4, "“哈” 4 times in a row"),
-    ],
-)
-def test_word_loop(text: str, times: int, expected: str | None) -> None:
-    assert finding("word_loop", text, word_loop=times) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Sure:\n- apples\n- pears\n* plums", "3 lines with bullets or numbers"),
-        ("1. apples\n2) pears\n(3) plums", "3 lines with bullets or numbers"),
-        ("Kinds:\n\napples\npears\n...\nplums", "3 items on lines of their own"),
-        ("try 1. apples 2. pears 3. plums", "items numbered from 1 to 3"),
-        ("apples, pears, plums, cherries, figs, dates, nuts, and kiwis", "8 things named in a row"),
-        ("apples, pears, plums, cherries, figs, dates, nuts and kiwis", None),
-        ("apples, pears, plums, I really do not like figs, dates, nuts, kiwis, limes", None),
-        ("苹果、梨、李子、樱桃、枣、橙、桃、杏", "8 things named in a row"),
-    ],
-)
-def test_list(text: str, expected: str | None) -> None:
-    assert finding("list", text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "times", "expected"),
-    [
-        ("I am fine. A: Great! A: And you?", 2, "“A:” 2 times"),
-        ("I am fine. A: Great! A: And you?", 3, None),
-        ("A: hi", 1, "“A:” once"),
-        ("B: hi", 1, None),
-    ],
-)
-def test_other_speaker(text: str, times: int, expected: str | None) -> None:
-    assert finding("other_speaker", text, other_speaker=times) == expected
-
-
+FIVE = "one two, three - four five!"
 PROMPT = "John greets Alice. Both ask long questions, give long responses and often disagree."
 
 
 @pytest.mark.parametrize(
-    ("text", "run", "expected"),
+    ("name", "text", "limit", "expected"),
     [
-        ("ok, both ASK long questions: give long jokes", 6, "“both ask long questions give long” of the prompt"),
-        ("ok, both ASK long questions: give long jokes", 7, None),
-        (PROMPT, 14, None),
-        ("B: I am fine", 8, "the label “B:”"),
-        ("fine <|im_end|>", 8, "“<|im_end|>” of a chat template"),
-        ("### Response: hi", 8, "“### Response:” of a chat template"),
-        ("I live in [your city]", 8, "the placeholder “[your city]”"),
-        ("well.\nUser: hi", 8, "the label “user:”"),
-        ("the user: me? no", 8, None),
-        ("a <3 for you", 8, None),
+        ("too_long", FIVE, 5, None),
+        ("too_long", FIVE, 4, "5 words, of at most 4"),
+        ("too_short", FIVE, 5, None),
+        ("too_short", "ok", 2, "1 word, of at least 2"),
+        ("word_loop", "I am, i AM, I am. So", 3, "“i am” 3 times in a row"),
+        ("word_loop", "a b c a b c a b c", 3, "“a b c” 3 times in a row"),
+        ("word_loop", " ".join([*"abcdefghijklmnopqrstu"] * 2), 2, None),
+        ("word_loop", "哈哈哈哈", 4, "“哈” 4 times in a row"),
+        ("list", "Sure:\n- apples\n- pears\n* plums", None, "3 lines with bullets or numbers"),
+        ("list", "1. apples\n2) pears\n(3) plums", None, "3 lines with bullets or numbers"),
+        ("list", "Kinds:\n\napples\npears\n...\nplums", None, "3 items on lines of their own"),
+        ("list", "try 1. apples 2. pears 3. plums", None, "items numbered from 1 to 3"),
+        ("list", "apples, pears, plums, cherries, figs, dates, nuts, and kiwis", None, "8 things named in a row"),
+        ("list", "apples, pears, plums, cherries, figs, dates, nuts and kiwis", None, None),
+        ("list", "apples, pears, plums, I really do not like figs, dates, nuts, kiwis, limes", None, None),
+        ("list", "苹果、梨、李子、樱桃、枣、橙、桃、杏", None, "8 things named in a row"),
+        ("other_speaker", "I am fine. A: Great! A: And you?", 2, "“A:” 2 times"),
+        ("other_speaker", "I am fine. A: Great! A: And you?", 3, None),
+        ("other_speaker", "A: hi", 1, "“A:” once"),
+        ("other_speaker", "B: hi", 1, None),
+        ("prompt_echo", "both ASK long questions: give long jokes", 6,
+         "“both ask long questions give long” of the prompt"),
+        ("prompt_echo", "both ASK long questions: give long jokes", 7, None),
+        ("prompt_echo", PROMPT, 14, None),
+        ("prompt_echo", "B: I am fine", 8, "the label “B:”"),
+        ("prompt_echo", "fine <|im_end|>", 8, "“<|im_end|>” of a chat template"),
+        ("prompt_echo", "### Response: hi", 8, "“### Response:” of a chat template"),
+        ("prompt_echo", "I live in [your city]", 8, "the placeholder “[your city]”"),
+        ("prompt_echo", "well.\nUser: hi", 8, "the label “user:”"),
+        ("prompt_echo", "the user: me? no", 8, None),
+        ("prompt_echo", "a <3 for you", 8, None),
     ],
-)
-def test_prompt_echo(text: str, run: int, expected: str | None) -> None:
-    assert finding("prompt_echo", text, prompt=PROMPT, prompt_echo=run) == expected
+)  # fmt: skip
+def test_a_message_at_its_limits(name: str, text: str, limit: int | None, expected: str | None) -> None:
+    limits = {} if limit is None else {name: limit}
+    assert finding(name, text, prompt=PROMPT, **limits) == expected
 
 
 def split(texts: str) -> list[str]:

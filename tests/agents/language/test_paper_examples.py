@@ -15,7 +15,6 @@ from agents.language.filters.policies import (
     judge_conversation,
     papers_policy,
 )
-from agents.language.filters.texts import key
 
 EXAMPLES: dict[str, Any] = json.loads((Path(__file__).parent / "paper_conversations.json").read_text(encoding="utf-8"))[
     "conversations"
@@ -75,24 +74,6 @@ def test_catch_trials_are_caught_whatever_the_policy_and_length(name: str) -> No
 def test_every_verdict_is_the_authors() -> None:
     kept = {name for name, example in EXAMPLES.items() if example["authors"] == "kept"}
     assert {name for name in EXAMPLES if verdict(name) in ("kept", "kept, flagged")} - {"S1.9"} == kept
-
-
-def test_the_example_that_the_authors_kept_although_the_speakers_repeat_each_other() -> None:
-    keys = [key(text) for _, text in messages("S1.5")]
-    assert keys[16:19] == keys[13:16]
-    by_one_speaker = [("A", text) for _, text in messages("S1.5")]
-    judgements = judge_conversation(by_one_speaker, papers_policy("MM", "completion", "completion"))
-    assert [(judgement.filter, judgement.found) for judgement in judgements] == [
-        ("repeated_sentence", "“Do you have any other favorite books?” in 3 messages from A"),
-        ("repeated_block", "messages 17 to 19 as messages 14 to 16"),
-        ("same_message", "“I've read that book, and it's really great. I also like The…” 3 times from A"),
-    ]
-
-
-def test_sentences_under_four_words_are_what_the_kept_examples_repeat() -> None:
-    # "Absolutely." twice in S1.3; without the exemption it would go at a threshold of two.
-    strict = FilterSettings(sentence_words=1, repeated_sentence=2)
-    assert [judgement.filter for judgement in judged("S1.3", strict)] == ["repeated_sentence"]
 
 
 def test_table_in_the_documentation() -> None:

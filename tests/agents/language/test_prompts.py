@@ -84,31 +84,6 @@ def test_word_association_is_asked_in_the_papers_words() -> None:
 # any conversation
 
 
-def test_a_line_with_an_unknown_value_is_left_out() -> None:
-    template = "You are {name}.\nYou are {age} years old.\nTalk about {topic} with {other}, {name}."
-    assert prompts.filled(template, name="Al", age=None, topic="{name}", other="B") == (
-        "You are Al.\nTalk about {name} with B, Al."
-    )
-    assert prompts.filled(template, name="", age=3, topic="", other="B") == "You are 3 years old."
-    assert prompts.filled("{unknown} {name}", name="x") == "{unknown} x"
-
-
-@pytest.mark.parametrize(
-    ("names", "messages", "options", "expected"),
-    [
-        (None, [], {"speaker": "A", "turn": 0}, ("A", "B")),
-        (("Ann", "Bob"), [], {"speaker": "B"}, ("Bob", "Ann")),
-        (("Ann", "Bob"), [], {}, ("Ann", "Bob")),
-        (("Ann", "Bob"), [("Ann", "x")], {}, ("Bob", "Ann")),
-        (("Ann", "Bob"), [("Ann", "x")], {"speaker": "A"}, ("Ann", "Bob")),
-    ],
-)
-def test_who_speaks_next(
-    names: tuple[str, str] | None, messages: Messages, options: dict[str, Any], expected: tuple[str, str]
-) -> None:
-    assert prompts.speakers(conversation(messages, names=names), options) == expected
-
-
 HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .", min_size=1, max_size=5)), max_size=12)
 
 
@@ -139,7 +114,7 @@ GREETER = (
     "John is sarcastic and witty and is having a natural conversation with a friend. They discuss food, but "
     "they don\u2019t always agree. Each person has their own perspective, and they challenge each other at times. They "
     "avoid excessive agreement and mutual praise. Be spare with punctuation. You can insert one spelling mistake. They "
-    "ensure to change topics when the discussion slows down. Keep answers short, text-like, and very informal."
+    "ensure to change topics when the discussion slows down.  Keep answers short, text-like, and very informal."
     "**Do not ask a question at the end of your response. Conclude with a statement, reflection, or suggestion.**"
 )
 FRANK = [("Frank", "pasta again"), ("John", "why not Rice"), ("Frank", "no way")]

@@ -51,17 +51,6 @@ def test_messages_are_read_by_their_names(text: str, ping_pong: str, burst: str)
         assert "|".join(f"{message.speaker}:{message.text}" for message in messages) == expected, mode
 
 
-@pytest.mark.parametrize(
-    ("text", "names", "expected"),
-    [
-        ("A.: x\nAB: y\nA. B: z", ("A.", "A. B"), [("A.", "x AB: y"), ("A. B", "z")]),  # no pattern; the longer name
-        ("Ann: one\nann: two", ("Ann", "ann"), [("Ann", "one"), ("ann", "two")]),  # capitals alone make two names
-    ],
-)
-def test_names_are_told_apart(text: str, names: tuple[str, str], expected: list[tuple[str, str]]) -> None:
-    assert [(message.speaker, message.text) for message in read_messages(text, names, names[1])] == expected
-
-
 @given(
     st.lists(
         st.sampled_from(["Ann", "bob", ":", " ", "\n", "\u2028", "\x1c", "[", "]", "*", "- ", "hi", "\U0001f600"])

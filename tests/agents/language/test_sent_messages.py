@@ -90,21 +90,6 @@ def test_no_label_goes_to_a_person_and_the_others_stay_between_machines(
 
 
 @pytest.mark.parametrize(
-    ("text", "filters"),
-    [
-        *((text, ["prompt_echo"]) for text in ("Dear [Name], hello", "hi <name>!", "I like {topic} too")),
-        *(
-            (text, [])
-            for text in ("I <3 you", "he [sic] said so", "List<String> names", "a {b} c", "<b>bold</b> words")
-        ),
-    ],
-)
-def test_placeholders_are_an_echo_of_the_prompt(text: str, filters: list[str]) -> None:
-    judgements = policies.judge_conversation([("Oscar", text)], MEASURE, names=NAMES)
-    assert [judgement.filter for judgement in judgements] == filters
-
-
-@pytest.mark.parametrize(
     ("text", "kept"),
     [
         ("B: Hello there A: hi", "B: Hello there "),
@@ -172,23 +157,6 @@ def test_drawn_lengths_have_the_distribution_of_people() -> None:
     for limit in (5, 12, 28):
         share = sum(length <= limit for length in lengths) / len(lengths)
         assert abs(share - stats.gamma.cdf(limit + 0.5, 2.09, scale=7.0)) < 0.015
-
-
-def test_a_seed_and_the_settings_decide_a_length() -> None:
-    seeds = range(500)
-    lengths = [draw_length(seed, TruncationSettings()) for seed in seeds]
-    assert lengths == [draw_length(seed, TruncationSettings()) for seed in seeds]
-    assert sum(draw_length(seed, TruncationSettings(scale=70.0)) for seed in seeds) > 8 * sum(lengths)
-    assert min(draw_length(seed, TruncationSettings(least=5)) for seed in seeds) == 5
-    assert max(draw_length(seed, TruncationSettings(shape=10_000, scale=10_000)) for seed in range(5)) == 100_000
-
-
-def test_lengths_of_a_file_are_equally_likely() -> None:
-    lengths = [draw_length(seed, TruncationSettings(), (0, 3, 3, 50)) for seed in range(8_000)]
-    counts = {length: lengths.count(length) for length in set(lengths)}
-    assert set(counts) == {1, 3, 50}
-    assert abs(counts[3] - 4_000) < 180
-    assert abs(counts[1] - counts[50]) < 250
 
 
 def test_read_lengths(tmp_path: Path) -> None:

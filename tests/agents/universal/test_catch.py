@@ -17,8 +17,8 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS, parse_row
-from agents.universal.catch import ITEMS, UNSEEN, CatchAgent
-from serving.runs.import_forms import read_source
+from agents.universal.catch import UNSEEN, CatchAgent
+from serving.runs.importing import read_source
 
 ROWS: dict[str, dict[str, Any]] = {
     "color_estimation": {"image": "a.png"},
@@ -141,16 +141,6 @@ def test_a_scanpath_may_be_another_images(tmp_path: Path) -> None:
     assert agent.provenance() == {"scanpaths_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
-def test_a_published_file_of_scanpaths_is_in_its_own_frame(tmp_path: Path) -> None:
-    file = tmp_path / "fv.json"
-    file.write_text(json.dumps({"img001": [[640, 512], [0, 0]], "img002": [], "bench": [[1, 1]]}))
-    agent = make(scanpath="other_image", scanpaths=str(file))
-    trial = stimulus("attention_prediction", benchmark_id="bench", max_fixations=1)
-    assert answer(agent, trial).fixations == [[32, 24]]
-    both = stimulus("attention_prediction", benchmark_id="img001.jpg", source_id="bench")
-    assert failure(agent, both) == "no_other_image"
-
-
 @pytest.mark.parametrize("imported", [False, True])
 def test_swapped_paths_are_those_of_people_in_the_published_ground_truth(tmp_path: Path, imported: bool) -> None:
     """The form of the benchmark's groundtruth_dictionaries/fv.json."""
@@ -218,9 +208,3 @@ def test_a_conversation_is_of_a_kind_and_others_of_others() -> None:
     assert {"list", PROMPT} < set(kinds.values())
     assert len(set(symbols)) == len(symbols) > 3  # each its own message
     assert len({tuple(turns(agent, 1, sample=sample)) for sample in range(20)}) > 3
-
-
-def test_lists_are_long_and_new_every_time() -> None:
-    texts = turns(make(conversation="list", items=18))
-    assert len(set(texts)) == len(texts)
-    assert all(text.count("\n- ") == 4 * 18 == 4 * len(ITEMS) for text in texts)

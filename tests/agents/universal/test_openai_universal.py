@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 import json
@@ -74,18 +73,7 @@ def answered(
     """The reply to a stimulus, and whether each filter that fires rejects it."""
     chosen = {"model": "m", "base_url": server.url, "timeout_s": 30.0, "retries": 0, **settings}
     agent = UniversalAgent(UniversalSettings.model_validate(chosen), "openai-universal")
-
-    async def main() -> Any:
-        agent.open()
-        agent.load("cpu")
-        try:
-            return await agent.respond_one(agent.prepare(about), draw or Draw(seed=5))
-        finally:
-            await agent.aclose()
-
-    reply = asyncio.run(main())
-    verdicts = [verdict for test in agent.filters if (verdict := test(about, reply)) is not None]
-    return reply, {verdict.filter: verdict.rejected for verdict in verdicts}
+    return bad.replied(agent, about, draw or Draw(seed=5))
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from agents.errors import AnswerError
 from agents.universal.openai_universal import READ
 from agents.universal.picture_replies import (
     Fixation,
-    duration_ms,
     read_caption,
     read_color,
     read_objects,
@@ -158,22 +157,6 @@ def test_what_is_no_answer_is_unparsable_and_kept(read: Callable[[str], object],
         read(text)
     assert caught.value.code == "unparsable"
     assert repr(text) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("300", 300),
-        ("0.3s", 300),
-        ("200–400 ms", 300),
-        ("0.2 to 0.4 seconds", 300),
-        ("20", 20_000),
-        ("21", 21),
-        ("long", None),
-    ],
-)
-def test_durations(value: str, expected: float | None) -> None:
-    assert duration_ms(value) == expected
 
 
 @pytest.mark.parametrize("piece", ["[", "{", "1, ", "x: 1 ", "1. ", "*", '"', " ", "a, ", "(1,2) 3 ", "\n1"])

@@ -20,7 +20,8 @@ from agents.contract import Draw
 from agents.errors import UnavailableError
 from agents.vision import clip_towers, clipcap_network
 
-KINDS: tuple[tiny_clipcap.Kind, ...] = ("transformer", "mlp")
+KINDS = ("transformer", "mlp")
+Parts = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +30,17 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def parts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tiny_clipcap.Parts:
+def parts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Parts:
     return tiny_clipcap.make(tmp_path_factory.mktemp("clipcap"), request.param, stop=17.0, seed=2)
 
 
-def loaded(parts: tiny_clipcap.Parts, **settings: Any) -> Any:
-    return mixed_images.loaded("clipcap-mlp", **{"max_tokens": 14, **parts.settings(**settings)})
+def loaded(parts: Parts, **settings: Any) -> Any:
+    return mixed_images.loaded("clipcap-mlp", **{"max_tokens": 14, **parts, **settings})
 
 
-def prefix_of(parts: tiny_clipcap.Parts, pixels: Tensor) -> Tensor:
-    model = clipcap_network.load(parts.checkpoint, parts.clip, parts.language_model, parts.mapper)
+def prefix_of(parts: Parts, pixels: Tensor) -> Tensor:
+    paths = (Path(parts[name]) for name in ("checkpoint", "clip", "language_model"))
+    model = clipcap_network.load(*paths, parts["mapper"])
     with torch.no_grad():
         return model.prefix(pixels)  # type: ignore[no-any-return]
 
@@ -122,28 +124,30 @@ def transformer(weights: dict[str, Tensor], features: Tensor) -> Tensor:
     return torch.stack(out)
 
 
-def test_prefix_is_the_mapped_features(parts: tiny_clipcap.Parts, images: list[Path]) -> None:
+def test_prefix_is_the_mapped_features(parts: Parts, images: list[Path]) -> None:
     agent = loaded(parts)
     pixels = stacked(prepared(agent, images))
-    weights = torch.load(parts.checkpoint, weights_only=True)
+    weights = torch.load(parts["checkpoint"], weights_only=True)
     with torch.no_grad():
-        if parts.mapper == "mlp":
-            wanted = perceptron(weights, CLIPVisionModelWithProjection.from_pretrained(parts.clip)(pixels).image_embeds)
+        if parts["mapper"] == "mlp":
+            wanted = perceptron(
+                weights, CLIPVisionModelWithProjection.from_pretrained(parts["clip"])(pixels).image_embeds
+            )
         else:
-            wanted = transformer(weights, clip_towers.load_tower(parts.clip)(pixels))
+            wanted = transformer(weights, clip_towers.load_tower(Path(parts["clip"]))(pixels))
     torch.testing.assert_close(prefix_of(parts, pixels), wanted, rtol=1e-3, atol=1e-3)
 
 
 # generation
 
 
-def language(parts: tiny_clipcap.Parts) -> tuple[GPT2LMHeadModel, Any, int]:
-    tokenizer = AutoTokenizer.from_pretrained(parts.language_model)
+def language(parts: Parts) -> tuple[GPT2LMHeadModel, Any, int]:
+    tokenizer = AutoTokenizer.from_pretrained(parts["language_model"])
     [stop] = tokenizer.encode(".")
-    return GPT2LMHeadModel.from_pretrained(parts.language_model).eval(), tokenizer, stop
+    return GPT2LMHeadModel.from_pretrained(parts["language_model"]).eval(), tokenizer, stop
 
 
-def test_greedy_captions_are_those_of_transformers(parts: tiny_clipcap.Parts, images: list[Path]) -> None:
+def test_greedy_captions_are_those_of_transformers(parts: Parts, images: list[Path]) -> None:
     prompt = "a picture of"
     agent = loaded(parts, beams=1, prompt=prompt)
     items = prepared(agent, images)
@@ -201,22 +205,12 @@ def test_averaged_beams_are_those_of_a_plain_search(tmp_path: Path, images: list
 # what cannot be loaded
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "match"),
-    [
-        ("gpt.transformer.h.1.mlp.c_fc.weight", None, r"missing \(gpt\.transformer\.h\.1\.mlp\.c_fc\.weight"),
-        ("clip_project.model.0.weight", None, r"1 weights are missing \(clip_project\.model\.0\.weight"),
-        ("clip_project.model.2.bias", torch.zeros(3), r"clip_project\.model\.2\.bias \[3\] for"),
-    ],
-)
-def test_weights_that_are_missing_or_misshapen_are_named(
-    tmp_path: Path, name: str, value: Tensor | None, match: str
-) -> None:
+def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
     made = tiny_clipcap.make(tmp_path, "mlp")
-    weights = torch.load(made.checkpoint, weights_only=True)
-    del weights[name]
-    torch.save(weights | ({} if value is None else {name: value}), made.checkpoint)
-    with pytest.raises(UnavailableError, match=match):
+    weights = torch.load(made["checkpoint"], weights_only=True)
+    del weights["gpt.transformer.h.1.mlp.c_fc.weight"]
+    torch.save(weights, made["checkpoint"])
+    with pytest.raises(UnavailableError, match=r"missing \(gpt\.transformer\.h\.1\.mlp\.c_fc\.weight"):
         loaded(made)
 
 
@@ -224,7 +218,7 @@ def test_the_other_mapper_and_another_tower_are_refused(tmp_path: Path) -> None:
     made = tiny_clipcap.make(tmp_path, "mlp")
     with pytest.raises(UnavailableError, match=r"3 weights are missing \(clip_project\.linear\.weight"):
         loaded(made, mapper="transformer")
-    config = CLIPVisionConfig.from_pretrained(made.clip)
+    config = CLIPVisionConfig.from_pretrained(made["clip"])
     config.projection_dim = 16
     CLIPVisionModelWithProjection(config).save_pretrained(tmp_path / "other")
     with pytest.raises(UnavailableError, match=r"24 features of an image, the tower .* has 16"):

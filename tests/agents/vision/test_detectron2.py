@@ -79,17 +79,9 @@ class Call:
 
 
 @pytest.mark.parametrize("function", [os.mkdir, getattr], ids=lambda function: function.__name__)
-@pytest.mark.parametrize("place", ["model", "beside", "key"])
-def test_code_in_a_pickle_is_refused_and_not_executed(function: Any, place: str, tmp_path: Path) -> None:
+def test_code_in_a_pickle_is_refused_and_not_executed(function: Any, tmp_path: Path) -> None:
     mark = tmp_path / "executed"
-    call = Call(function, str(mark))
-    content: dict[Any, Any] = {"model": dict(ARRAYS)}
-    if place == "model":
-        content["model"]["w"] = call
-    elif place == "beside":
-        content["optimizer"] = call
-    else:
-        content["model"][(call,)] = ARRAYS["half"]
+    content = {"model": dict(ARRAYS), "optimizer": Call(function, str(mark))}
     with pytest.raises(UnavailableError, match=r"weights.pkl asks for [\w.]+, .*nothing was executed$"):
         read(content, tmp_path)
     assert not mark.exists()
@@ -117,9 +109,8 @@ def test_where_it_is_not_installed_the_agent_says_how(monkeypatch: pytest.Monkey
     agent = Detectron2Agent(Detectron2Agent.Settings(), "detectron2-maskrcnn")
     message = str(agent.missing())
     assert f"pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2@{COMMIT}'" in message
-    for verb in (agent.fetch, lambda: agent.load("cpu")):
-        with pytest.raises(UnavailableError, match="not installed"):
-            verb()
+    with pytest.raises(UnavailableError, match="not installed"):
+        agent.fetch()
 
 
 # Detectron2 itself

@@ -23,7 +23,6 @@ from tiny_ofa import QUESTION, images, questions
 from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, LogitsProcessorList
 
-from agents import catalogue
 from agents.errors import UnavailableError
 from agents.vision import ofa_fairseq
 from agents.vision.ofa_fairseq import FairseqEnd, load_tokenizer
@@ -200,16 +199,6 @@ def test_the_script_beside_the_checkpoint_divides_logits_in_beam_search(
 # what is missing, and what may not pass for a checkpoint
 
 
-def test_what_is_missing_is_a_sentence(tmp_path: Path, file: Path, dictionary: Path) -> None:
-    def missing(**settings: Any) -> str:
-        chosen = {"checkpoint": str(file), "dictionary": str(dictionary), **settings}
-        return str(catalogue.get("ofa-huge").make(chosen).missing())
-
-    assert "checkpoints.md" in missing(checkpoint=str(tmp_path / "caption_huge_best.pt"))
-    assert f"{tmp_path} lacks vocab.json" in missing(dictionary=str(tmp_path))
-    assert "turinglike fetch ofa-huge" in missing(dictionary="OFA-Sys/ofa-nowhere")
-
-
 def test_another_dictionary_is_refused(tmp_path: Path, file: Path) -> None:
     (tmp_path / "merges.txt").write_text("#version: 0.2\n")
     for vocabulary, match in (('{"<s>": 0', "damaged"), ('{"<s>": 0}', r"has \d+ tokens, .* ")):
@@ -218,21 +207,11 @@ def test_another_dictionary_is_refused(tmp_path: Path, file: Path) -> None:
             make(file, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "match"),
-    [
-        ("decoder.layers.1.encoder_attn.k_proj.weight", None, r"decoder\.layers\.1\.cross_attn\.k_proj\.weight"),
-        ("decoder.stranger", torch.ones(1), r"none of the model's \(decoder\.stranger"),
-        ("encoder.layers.1.fc1.bias", torch.ones(3), r"fc1\.bias \[3\] for \[48\]"),
-    ],
-)
-def test_weights_that_do_not_fit_are_named(
-    name: str, value: Tensor | None, match: str, file: Path, tmp_path: Path
-) -> None:
+def test_weights_that_do_not_fit_are_named(file: Path, tmp_path: Path) -> None:
     weights = torch.load(file, weights_only=False)["model"]
-    weights.pop(name, None)
-    torch.save({"model": weights | ({} if value is None else {name: value})}, tmp_path / "changed.pt")
-    with pytest.raises(UnavailableError, match=match):
+    del weights["decoder.layers.1.encoder_attn.k_proj.weight"]
+    torch.save({"model": weights}, tmp_path / "changed.pt")
+    with pytest.raises(UnavailableError, match=r"decoder\.layers\.1\.cross_attn\.k_proj\.weight"):
         ofa_fairseq.load(tmp_path / "changed.pt")
 
 
@@ -246,13 +225,9 @@ class Trap:
         return os.mkdir, (str(self.mark),)
 
 
-@pytest.mark.parametrize("form", ["older file", "inside the arguments"])
-def test_code_in_a_file_is_refused_and_not_run(tmp_path: Path, model: OFAModel, form: str) -> None:
+def test_code_in_a_file_is_refused_and_not_run(tmp_path: Path, model: OFAModel) -> None:
     mark, path = tmp_path / "was-run", tmp_path / "trap.pt"
-    if form == "older file":
-        torch.save({"args": Trap(mark), "model": {}}, path, _use_new_zipfile_serialization=False)
-    else:
-        tiny_ofa.fairseq_file(path, model, args=argparse.Namespace(inner=[Trap(mark)]))
+    tiny_ofa.fairseq_file(path, model, args=argparse.Namespace(inner=[Trap(mark)]))
     with pytest.raises(UnavailableError):
         ofa_fairseq.load(path)
     assert not mark.exists()

@@ -21,7 +21,7 @@ from PIL import Image as PILImage
 from agents import catalogue
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import Draw
-from agents.errors import CODES, AnswerError, UnavailableError
+from agents.errors import CODES, AnswerError
 from agents.images import Image
 from agents.stimuli import parse_row
 from agents.vision import cloud, colors
@@ -259,8 +259,7 @@ def test_a_missing_key_or_package_is_said_before_anything_is_asked(
     for variable in agent.keys:
         with monkeypatch.context() as unset:
             unset.setenv(variable, " ")
-            with pytest.raises(UnavailableError, match=f"wants a key, and the environment variable {variable}"):
-                agent.load("cpu")
+            assert f"wants a key, and the environment variable {variable}" in str(agent.missing())
     agent.close()
 
 

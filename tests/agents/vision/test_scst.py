@@ -197,19 +197,12 @@ def test_files_that_are_not_there_are_a_sentence(tmp_path: Path) -> None:
     assert "--set scst.checkpoint=PATH" in missing
 
 
-@pytest.mark.parametrize(
-    ("file", "name", "match"),
-    [
-        ("model-best.pth", "logit.bias", r"1 weights are missing \(logit\.bias"),
-        ("resnet101.pth", "layer3.1.bn2.bias", r"missing \(layer3\.1\.bn2\.bias"),
-    ],
-)
-def test_weights_that_do_not_fit_are_named(tmp_path: Path, file: str, name: str, match: str) -> None:
-    path = tiny_scst.make(tmp_path) / file
+def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    path = tiny_scst.make(tmp_path) / "resnet101.pth"
     weights = torch.load(path, weights_only=True)
-    del weights[name]
+    del weights["layer3.1.bn2.bias"]
     torch.save(weights, path)
-    with pytest.raises(UnavailableError, match=match):
+    with pytest.raises(UnavailableError, match=r"missing \(layer3\.1\.bn2\.bias"):
         loaded(tmp_path)
 
 

@@ -121,7 +121,7 @@ def written(path: Path, kit: str, *judges: tuple[str, list[dict[str, Any]]], at:
     [
         ([{"agree": False}, *AGREES[1:]], NOW, "who does not agree answers nothing more"),
         ([*AGREES, {}], NOW, "there is no such step"),
-        ([*AGREES[:2], {"verdicts": ["cat"]}], NOW, "verdicts: must be 1 of human and machine"),
+        ([*AGREES[:2], {"verdicts": ["cat"]}], NOW, "step 2: verdicts.0: "),
         ([*AGREES[:2], {"verdicts": ["human"], "rt": 10**400}], NOW, "is no file of a kit"),
         (AGREES, "2026-01-01T00:00:00", "its time has no zone"),
         (None, NOW, "its checksum is another"),

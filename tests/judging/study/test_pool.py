@@ -13,14 +13,14 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.pool import TrialPool, Turn
-from judging.study.settings import read_settings, source_of
+from judging.study.settings import read_settings
 
 
 def pool(folder: Path, task: str, trials: list[Any], **changes: Any) -> TrialPool:
     there = study_folders.write_trials(folder / "T", trials)
     study = study_folders.write_study(folder / "study", there, task, **changes)
     settings = read_settings(study)
-    return TrialPool(source_of(study, settings), settings)  # type: ignore[arg-type]
+    return TrialPool(there, settings)  # type: ignore[arg-type]
 
 
 def draw_many(pool: TrialPool, judges: int) -> list[list[Turn]]:

@@ -22,12 +22,12 @@ from serving.scheduling import machine
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_stimuli.write(tmp_path_factory.mktemp("set") / "set.jsonl", {("word_association", None): 96})
+    return made_stimuli.write(tmp_path_factory.mktemp("set") / "set.jsonl", "word_association", None, 96)
 
 
 def setup(name: str, source: Path, **settings: Any) -> Setup:
     entry = ENTRIES.get(name) or catalogue.get(name)
-    return Setup(entry, settings, "cpu", "word_association", None, source, 0.02)
+    return Setup(entry, settings, "cpu", "word_association", None, 0.02, source)
 
 
 def swept(setup: Setup, *sizes: int) -> Measured:
@@ -35,22 +35,21 @@ def swept(setup: Setup, *sizes: int) -> Measured:
 
 
 @pytest.mark.parametrize(
-    ("agent", "settings", "sizes", "stopped", "message"),
+    ("agent", "settings", "sizes", "message"),
     [
-        ("null-one", {"batch_limit": 5, "delay_s": 0.01}, [1, 2, 4], 8, "calls at once 8: out of memory"),
-        ("killed", {}, [1, 2], 2, "more than batch size 2: .*SIGKILL"),  # as the system does
-        ("hungry", {}, [1], 2, "batch size 2: out of memory"),
+        ("null-one", {"batch_limit": 5, "delay_s": 0.01}, [1, 2, 4], "calls at once 8: out of memory"),
+        ("killed", {}, [1, 2], "more than batch size 2: .* code -9"),  # as the system does
+        ("hungry", {}, [1], "batch size 2: out of memory"),
     ],
 )
 def test_the_sweep_ends_where_memory_does(
-    agent: str, settings: dict[str, Any], sizes: list[int], stopped: int, message: str, words: Path
+    agent: str, settings: dict[str, Any], sizes: list[int], message: str, words: Path
 ) -> None:
     # named sizes: doubling ends where two sizes bring nothing, which a busy machine may make so
     measured = swept(setup(agent, words, **settings), 1, 2, 4, 8)
     assert [size.batch_size for size in measured.sizes] == sizes
     assert measured.stopped is not None
-    assert (measured.stopped.batch_size, measured.stopped.why) == (stopped, "out_of_memory")
-    assert re.match(message, measured.stopped.message)
+    assert re.match(message, measured.stopped)
     for size in measured.sizes:
         assert size.stimuli == pytest.approx(size.stimuli_s * size.seconds)
         assert size.p95_s >= size.p50_s >= settings.get("delay_s", 0)
@@ -60,18 +59,15 @@ def test_the_sweep_ends_where_memory_does(
 
 
 @pytest.mark.parametrize(
-    ("agent", "message", "sizes"),
+    ("agent", "message"),
     [
-        ("raising", "batch size 1: no stimulus is answered: respond_failed: ValueError: no", []),
-        ("unanswering", "batch size 1: no stimulus is answered: no_word: no word comes to mind", []),
-        ("unloadable", "the weights have gone", []),
+        ("raising", "batch size 1: no stimulus is answered: respond_failed: ValueError: no"),
+        ("unloadable", "the weights have gone"),
     ],
 )
-def test_an_error_ends_the_sweep_in_one_sentence(agent: str, message: str, sizes: list[int], words: Path) -> None:
-    measured: list[Measured] = []
+def test_an_error_ends_the_sweep_in_one_sentence(agent: str, message: str, words: Path) -> None:
     with pytest.raises(AgentStoppedError, match=message):
-        measured.extend(sweep(setup(agent, words), (1, 2, 4), lambda text: None))
-    assert [size.batch_size for last in measured[-1:] for size in last.sizes] == sizes  # what there was is kept
+        swept(setup(agent, words), 1, 2, 4)
 
 
 def size(batch: int, rate: float) -> Size:

@@ -266,20 +266,8 @@ def test_turingtest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert about["agents_notes"]["all"]["points_moved_to_the_edge"] == 2
     assert about["agents_notes"]["all"]["scanpaths_cut_to_15"] == 1
     assert "a~b: nothing of its tasks is in this benchmark" in capsys.readouterr().out
-
-
-def test_turingtest_comes_back_by_import(tmp_path: Path) -> None:
-    out, back = tmp_path / "out", tmp_path / "back"
-    export(_benchmark(tmp_path), "turingtest", out)
-    import_files(sorted((out / "all").iterdir()), back, name="again")
-    found = {(row["task"], row["stimulus"]): row["answer"] for row in Run(back).records("published")}
-    assert found[COLOR, "1017.jpg"]["color"] == "blue"
-    assert found[OBJECTS, "o1"]["labels"] == ["big bad cat", "sofa"]
-    assert found[GAZE, "g1"]["fixations"][2] == [1278, 1021]
-    assert found[GAZE, "g1"]["frame"] == [1280, 1024]
-    assert found[CAPTION, "t1"]["text"] == "a cat, on a sofa"
-    assert found[WORD, "w1"]["word"] == "together"
-    assert len(found) == 6
+    import_files(sorted((out / "all").iterdir()), tmp_path / "back", name="again")
+    assert len(list(Run(tmp_path / "back").records("published"))) == 6
 
 
 @given(
@@ -319,19 +307,6 @@ def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert sorted(path.name for path in (tmp_path / "out" / "all").iterdir()) == ["color.json", "fv.json", "word.json"]
     export(run, "turingtest", tmp_path / "two", allow_missing=True, include_rejected=True)
     assert (tmp_path / "two" / "all" / "caption.json").exists()
-
-
-def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_path: Path) -> None:
-    stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search", target_box=[1, 1, 2, 2]), stimulus("c1")]
-    records = {"hunter": [record("g2", GAZE, "hunter")], "gbvs": [record("g1", GAZE, "gbvs")]}
-    agents = {"hunter": {**agent_entry(GAZE), "modes": ["search"]}, "gbvs": agent_entry(GAZE)}
-    run = write_run(tmp_path / "run", stimuli, records, agents)
-    export(run, "turingtest", tmp_path / "out")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_export.json", "_stimuli.jsonl", "gbvs"]
-    agents["hunter"]["modes"] = ["free", "search"]
-    write_run(tmp_path / "run", stimuli, records, agents)
-    with pytest.raises(InputError, match="1 answer is missing"):
-        export(run, "turingtest", tmp_path / "two")
 
 
 # --- usage ----------------------------------------------------------------------------------------------------------

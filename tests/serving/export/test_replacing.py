@@ -83,14 +83,6 @@ def test_no_folder_is_replaced_unasked(run: Path, tmp_path: Path, form: str) -> 
     assert (other / "precious.jpg").read_text() == file.read_text() == "x"
 
 
-def test_what_is_stale_in_a_folder_goes(run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    exported(run, "turingtest", out)
-    (out / "all" / "stale.json").write_text("{}")
-    exported(run, "turingtest", out, force=True)
-    assert not (out / "all" / "stale.json").exists()
-
-
 @pytest.mark.parametrize("name", [*OWN, "records", "turns/a~b.jsonl", "../run/records/../run.json", "."])
 @pytest.mark.parametrize("form", ["csv", *FOLDERS])
 def test_the_runs_own_files_are_safe(run: Path, tmp_path: Path, name: str, form: str) -> None:

@@ -64,13 +64,13 @@ with replacing(path / "file") as file, new_folder(path / "folder", marker="page"
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_and_a_live_ones_stays(tmp_path: Path) -> None:
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITE, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "writing\n"
+    writers = []
+    for _ in range(2):
+        writers.append(
+            subprocess.Popen([sys.executable, "-c", WRITE, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        )
+        assert writers[-1].stdout is not None
+        assert writers[-1].stdout.readline() == "writing\n"
     writers[0].kill()
     writers[0].communicate()
     assert len(list(tmp_path.iterdir())) == 4

@@ -13,7 +13,7 @@ from PIL import Image
 from agents.errors import InputError
 from serving import answer
 from serving.cli import main
-from serving.runs.checking import check_set
+from serving.runs.checking import check_rows
 from serving.runs.set_rows import Row
 from serving.runs.stimulus_set import read_rows
 
@@ -69,37 +69,29 @@ def test_free_columns_go_into_meta_and_change_no_id(name: str, tmp_path: Path) -
     assert record.stimulus == "sun"
 
 
-def test_a_name_that_comes_again_is_no_id_whatever_the_order(tmp_path: Path) -> None:
-    rows: list[dict[str, object]] = [{"cue": "sun", "frequency": 1.5}, {"cue": "sea", "frequency": 2}]
-    rows.append({"cue": "sun", "frequency": 2.5})
-    ids = {
-        row.stimulus.model_dump()["frequency"]: row.id for row in good(as_csv(tmp_path / "a.csv", rows)) if row.stimulus
-    }
-    assert ids[2] == "sea"
-    assert ids[1.5] != ids[2.5]
-    assert not {ids[1.5], ids[2.5]} & {"sun"}
-    turned = good(as_csv(tmp_path / "b.csv", rows[::-1]))
-    assert [row.id for row in turned] == [ids[2.5], "sea", ids[1.5]]
-    assert [record.stimulus for record in answer("null", rows)] == [ids[1.5], "sea", ids[2.5]]
-    assert check_set(as_csv(tmp_path / "c.csv", [*rows, rows[0]])).duplicates == 1
+def test_rows_of_one_name_need_ids(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"cue": "sun", "frequency": 1.5}, {"cue": "sun", "frequency": 2.5}]
+    for path in (as_csv(tmp_path / "a.csv", rows), as_parquet(tmp_path / "a.parquet", rows)):
+        [problem] = check_rows(read_rows(path)).problems
+        assert "a duplicate of line" in problem.message
+    with pytest.raises(InputError, match="1 problem"):
+        answer("null", rows)
+    numbered = [{**row, "id": number} for number, row in enumerate(rows)]
+    assert [record.stimulus for record in answer("null", numbered)] == ["0", "1"]
 
 
-NAMED = [
-    ("word,age\nsun,3\n", "word_association", "cue: missing"),
-    ("Cue,age\nsun,3\n", "word_association", "cue: missing"),
-    ("participant\np1\n", "word_association", "cue: missing"),
-    ("participant\np1\n", None, "task: is missing"),
-    ("image\na.png\n", None, "task: is missing"),
-]
-
-
-@pytest.mark.parametrize(("text", "task", "message"), NAMED)
+@pytest.mark.parametrize(
+    ("text", "task", "message"),
+    [
+        ("word,age\nsun,3\n", "word_association", "cue: is missing"),
+        ("participant\np1\n", None, "task: is missing"),
+        ("image\na.png\n", None, "task: is missing"),
+    ],
+)
 def test_a_column_that_is_not_there_is_named(text: str, task: str | None, message: str, tmp_path: Path) -> None:
     (tmp_path / "set.csv").write_text(text)
-    with pytest.raises(InputError) as caught:
-        [*read_rows(tmp_path / "set.csv", task)]
-    [problem] = caught.value.problems
-    assert str(problem).startswith(f"{tmp_path}/set.csv:1: {message}")
+    [row] = read_rows(tmp_path / "set.csv", task)
+    assert str(row.problems[0]).startswith(f"{tmp_path}/set.csv:2: {message}")
 
 
 def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path, pictures: Path) -> None:
@@ -108,7 +100,7 @@ def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path, p
     assert [(row.line, row.task) for row in rows] == [
         (2, "color_estimation"), (2, "image_captioning"), (3, "word_association"), (4, "conversation")
     ]  # fmt: skip
-    assert check_set(tmp_path / "mixed.csv", choose=lambda tasks: tasks[:2]).total_problems == 0
+    assert check_rows(read_rows(tmp_path / "mixed.csv", choose=lambda tasks: tasks[:2])).total_problems == 0
     (tmp_path / "pics.csv").write_text("image,age\npics/a.png,1\npics/b.png,2\n")
     for material in (pictures, tmp_path / "pics.csv"):
         run = tmp_path / f"run-{material.name}"

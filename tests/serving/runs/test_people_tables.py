@@ -102,7 +102,7 @@ def test_who_judged_must_be_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert imported(write(tmp_path / "data.json", rows), tmp_path / "V", "--responses", "f=human,j=machine") == 2
     assert "data.json: does not say who judged: it has no column subject, participant" in capsys.readouterr().err
     assert imported(write(tmp_path / "rows.json", [{"rt": 1}]), tmp_path / "V") == 2
-    assert "is a list, but not jsPsych's data" in capsys.readouterr().err
+    assert "is not jsPsych's data" in capsys.readouterr().err
 
 
 def test_numbers_of_judges_are_numbers_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

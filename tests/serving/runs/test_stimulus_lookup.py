@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from judging.candidates import read_candidates
+from judging.candidates import AnswerReader
 from serving.cli import main
 from serving.runs.run import Run
 from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
@@ -34,9 +34,9 @@ def joined(*paths: Path) -> list[set[str]]:
         alike: dict[int, set[str]] = {}
         for (_, name), place in data._places.items():
             alike.setdefault(place, set()).add(name)
-    found = read_candidates([*paths], [], [WORD], [])
+    answers = AnswerReader([*paths], []).candidates([WORD], [])
     shown: dict[str, set[str]] = {}
-    for one in found.answers:
+    for one in answers:
         shown.setdefault(one.stimulus.id, set()).add(one.agent)
     assert len(shown) == len(alike)
     return sorted(alike.values(), key=min)

@@ -32,14 +32,6 @@ def test_as_a_loop_over_the_outputs(device, side, slope, deg2px, fovea, quantum,
     assert np.abs(found - reference.pooled(features, *ways)).max() < 1e-6
 
 
-@pytest.mark.parametrize("side", [9, 20, 33])
-def test_without_growth_it_is_ordinary_pooling(side):
-    features = torch.from_numpy(random_map(side))[None]
-    plain = torch.nn.functional.avg_pool2d(features, 2, ceil_mode=True, count_include_pad=False)
-    assert (pooled(features, Pooling(0, 2, 1)) - plain).abs().max() < 1e-6
-    assert Pooling(0, 2, 1).ordinary(side) == (side == 20)
-
-
 def test_the_published_rings_of_a_view_of_1600_pixels():
     """Worked out by hand: outer radii in output cells, windows in input cells."""
     slopes, scales = (0, 0, 0.07, 0.16, 0.32), (30, 15, 8, 4, 2)

@@ -169,14 +169,6 @@ def walk(maps, plan, **options):
     return paths.results()[0]
 
 
-@settings(max_examples=60)
-@given(batches())
-def test_a_map_that_stays_gives_the_path_of_still_maps(batch):
-    maps, plans = batch
-    still = torch.from_numpy(maps[:1])
-    assert walk(still.expand(25, -1, -1), plans[0]) == scanpaths(still, plans[:1])[0]
-
-
 def test_each_new_map_counts_under_what_was_taken_before():
     """Maps in turn on a frame of 9 x 1, window 3, by hand: the centre, 4, takes 3 to 5."""
     turns = [

@@ -1,13 +1,11 @@
 """The engine of transformers: tiny models of the real architectures, loaded by the real path.
 
-What it says is compared with transformers' own ``generate``, called for one prompt, and with plain, slow loops.
+What it says is compared with transformers' own ``generate``, called for one prompt.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,17 +13,14 @@ from typing import Any
 import pytest
 import tiny_language
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
-from agents.errors import AnswerError, UnavailableError
-from agents.language.engines.stopping import first_stop
+from agents.errors import UnavailableError
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TODAY, TransformersEngine
 
-FAMILIES = ("gpt2", "llama", "blenderbot")
+FAMILIES = ("gpt2", "llama")  # whose texts are drawn
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 PROMPTS = [
@@ -44,13 +39,14 @@ DRAWN = [
     Sampling(temperature=0.0, max_tokens=20, frequency_penalty=2, presence_penalty=2),
     Sampling(temperature=0.7, top_k=20, max_tokens=24, stops=("a", "Guess:")),
     Sampling(temperature=1.3, top_p=0.9, max_tokens=7, min_tokens=7),
-    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",), min_tokens=3),
+    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",)),
     Sampling(temperature=0.0, max_tokens=1),
     Sampling(temperature=2.0, max_tokens=16, presence_penalty=-1, stops=("e", "t", " ")),
     Sampling(temperature=0.0, max_tokens=18),
 ]
 GREEDY = Sampling(temperature=0.0, max_tokens=24)
-NO_REPEATS = {"no_repeat_ngram_size": 3, "encoder_no_repeat_ngram_size": 3}
+NO_REPEATS = {"no_repeat_ngram_size": 3}
+OWN = {"num_beams": 10, "length_penalty": 0.65, "forced_eos_token_id": True, **NO_REPEATS}
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +72,8 @@ def _say(
     engine: TransformersEngine, asked: Sequence[TextRequest], seeds: Sequence[int] | None = None
 ) -> list[GeneratedText]:
     said = engine.generate_batch(asked, list(range(len(asked))) if seeds is None else seeds)
-    for one in said:
-        assert isinstance(one, GeneratedText), one
-    return [one for one in said if isinstance(one, GeneratedText)]
+    assert all(isinstance(one, GeneratedText) for one in said), said
+    return said
 
 
 def _one(engine: TransformersEngine, prompt: str, sampling: Sampling, seed: int = 0) -> GeneratedText:
@@ -153,7 +148,7 @@ def test_greedy_texts_are_those_of_transformers_generate(
 def test_blenderbots_beams_are_those_of_its_own_generation_config(folders: dict[str, Path]) -> None:
     """As its documentation shows: the tokenizer, ``generate`` without any option, one prompt."""
     plain = Plain(folders["blenderbot"])
-    engine = _loaded(folders["blenderbot"], beams={"num_beams": 10, "length_penalty": 0.65, **NO_REPEATS})
+    engine = _loaded(folders["blenderbot"], beams=OWN)
     sampling = Sampling(min_tokens=19, max_tokens=59)
     said = _say(engine, [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS])
     assert [(one.raw, one.tokens, one.finish) for one in said] == [plain.said(prompt, own=True) for prompt in PROMPTS]
@@ -175,7 +170,7 @@ class Plain:
         found: list[int] = self.tokenizer(prompt)["input_ids"]
         return [*found, self.tokenizer.eos_token_id] if self.config.is_encoder_decoder else found
 
-    def said(self, prompt: str, *, own: bool = False, **options: Any) -> tuple[str, int, str]:
+    def said(self, prompt: str | list[int], *, own: bool = False, **options: Any) -> tuple[str, int, str]:
         """The text with special tokens up to its end, its number of tokens, and how it ended; ``own``: as the
         checkpoint's own configuration has it."""
         import transformers
@@ -188,7 +183,7 @@ class Plain:
                 decoder_start_token_id=getattr(self.config, "decoder_start_token_id", None),
                 do_sample=False,
             )
-        ids = torch.tensor([self.ids(prompt)])
+        ids = torch.tensor([self.ids(prompt) if isinstance(prompt, str) else prompt])
         with torch.inference_mode():
             out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), **options)[0].tolist()
         tokens = out[1:] if self.config.is_encoder_decoder else out[ids.shape[1] :]
@@ -196,55 +191,9 @@ class Plain:
         tokens = tokens if end is None else tokens[:end]
         return self.tokenizer.decode(tokens), len(tokens), "length" if end is None else "stop"
 
-    def logits(self, prompt: list[int], said: list[int]) -> list[float]:
-        """The logits of the token after ``said``, without any cache."""
-        with torch.inference_mode():
-            if self.config.is_encoder_decoder:
-                start = self.config.decoder_start_token_id
-                out = self.model(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([[start, *said]]))
-            else:
-                out = self.model(input_ids=torch.tensor([[*prompt, *said]]))
-        values: list[float] = out.logits[0, -1].tolist()
-        return values
-
 
 def _listed(value: int | list[int] | None) -> list[int]:
     return [] if value is None else [value] if isinstance(value, int) else value
-
-
-# penalties
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("frequency", "presence"), [(2.0, 2.0), (0.7, 0.0), (0.0, 1.5), (-1.0, 0.5)])
-def test_penalties_are_taken_from_tokens_that_the_reply_has(
-    folders: dict[str, Path], engines: dict[str, TransformersEngine], family: str, frequency: float, presence: float
-) -> None:
-    plain = Plain(folders[family])
-    sampling = Sampling(
-        temperature=0, frequency_penalty=frequency, presence_penalty=presence, max_tokens=20, min_tokens=20
-    )
-    asked = [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS[:4]]
-    said = _say(engines[family], asked)
-    expected = [_penalised(plain, plain.ids(prompt), 20, frequency, presence) for prompt in PROMPTS[:4]]
-    assert [one.raw for one in said] == expected
-    unpenalised = Sampling(temperature=0, max_tokens=20, min_tokens=20)
-    assert [
-        one.raw for one in _say(engines[family], [TextRequest(p, sampling=unpenalised) for p in PROMPTS[:4]])
-    ] != expected
-
-
-def _penalised(plain: Plain, prompt: list[int], count: int, frequency: float = 0, presence: float = 0) -> str:
-    """A plain loop: for each token that was generated n times its logit loses n * frequency + presence."""
-    said: list[int] = []
-    while len(said) < count:
-        logits = plain.logits(prompt, said)
-        for token, times in Counter(said).items():
-            logits[token] -= times * frequency + presence
-        for end in plain.ends:
-            logits[end] = float("-inf")
-        said.append(max(range(len(logits)), key=logits.__getitem__))
-    return str(plain.tokenizer.decode(said))
 
 
 # ends
@@ -269,21 +218,6 @@ def test_a_text_ends_before_its_first_stop(engines: dict[str, TransformersEngine
     assert [one.text for one in said] == [text for text, _ in expected]
     assert all(one.finish == "stop" for one in said)
     assert len(asked) > 20
-
-
-@settings(max_examples=60)
-@given(st.text("abc", max_size=12), st.lists(st.text("abc", max_size=3), max_size=3), st.integers(0, 12))
-def test_the_first_stop_is_the_earliest_that_ends_late_enough(text: str, stops: list[str], floor: int) -> None:
-    """Each letter is a token."""
-    ends = [
-        at
-        for at in range(len(text))
-        for stop in stops
-        if stop and text[at : at + len(stop)] == stop and at + len(stop) > floor
-    ]
-    letters = [ord(letter) for letter in text]
-    sampling = Sampling(min_tokens=floor, stops=tuple(stops))
-    assert first_stop(letters, sampling, lambda some: "".join(map(chr, some))) == min(ends, default=None)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -376,17 +310,15 @@ def test_a_prompt_too_long_loses_its_beginning(tmp_path: Path, family: str) -> N
     engine = _loaded(tiny_language.MAKERS[family](tmp_path, positions=40))  # type: ignore[call-arg]
     plain = Plain(tmp_path)
     sampling = Sampling(temperature=0, min_tokens=10, max_tokens=10)
-    room = 40 if family == "blenderbot" else 30
     for words in (1, 8, 9, 10, 30, 60):
         prompt = " ".join(["music", "books", "dog"][i % 3] for i in range(words))
         ids = plain.ids(prompt)
         asked = TextRequest(prompt, sampling=sampling)
-        assert engine.excess(asked) == max(0, len(ids) - room)
+        assert engine.excess(asked) == max(0, len(ids) - 30)
         said = _one(engine, prompt, sampling)
-        assert said.prompt_tokens == min(len(ids), room)
-        assert said.raw == _penalised(plain, ids[-room:], 10)
+        assert said.prompt_tokens == min(len(ids), 30)
+        assert said.raw == plain.said(ids[-30:], num_beams=1, min_new_tokens=10, max_new_tokens=10)[0]
     [full] = engine.generate_batch([TextRequest("Hi", sampling=Sampling(max_tokens=41))], [0])
-    assert isinstance(full, AnswerError)
     assert full.code == "no_room"
 
 
@@ -401,7 +333,6 @@ def test_tokens_without_an_embedding_fail_their_row(folders: dict[str, Path], tm
     asked = [TextRequest(prompt, sampling=GREEDY) for prompt in (*prompts, "Hi zebra")]
     replies = engine.generate_batch(asked, [0, 1, 2])
     assert replies[:2] == _say(_loaded(folders["gpt2"]), asked[:2])
-    assert isinstance(replies[2], AnswerError)
     assert replies[2].code == "bad_prompt"
 
 
@@ -417,30 +348,7 @@ def test_logits_that_are_no_numbers_fail_their_own_row_only(
     weights["model.embed_tokens.weight"][engine.tokens(TextRequest("q"))[-1]] = torch.nan
     asked[2] = TextRequest("xq", sampling=sampling)
     replies = _loaded(_changed(folders["llama"], tmp_path, weights), beams=beams).generate_batch(asked, list(range(8)))
-    assert isinstance(replies[2], AnswerError)
     assert replies[2].code == "bad_logits"
     kept = [index for index in range(8) if index != 2 and "q" not in (whole[index].raw or "")]
     assert len(kept) >= 5
     assert [replies[index] for index in kept] == [whole[index] for index in kept]
-
-
-# checkpoints
-
-
-@pytest.fixture
-def copy(folders: dict[str, Path], tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folders["llama"], tmp_path / "copy"))
-
-
-def test_a_model_that_never_ends_is_refused(copy: Path) -> None:
-    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
-        found = json.loads((copy / name).read_text())
-        found.pop("eos_token_id", None)
-        found.pop("eos_token", None)
-        (copy / name).write_text(
-            json.dumps({**found, **({"eos_token_id": None} if name != "tokenizer_config.json" else {})})
-        )
-    engine = TransformersEngine(copy)
-    engine.open()
-    with pytest.raises(UnavailableError, match="names an end token"):
-        engine.load("cpu")

@@ -19,16 +19,13 @@ import pytest
 import tiny_language
 import tiny_vllm
 
-from agents.contract import GIB, Draw
-from agents.errors import AnswerError
-from agents.language.chat import ChatAgent, CompletionAgent
-from agents.language.dialogue_models import DialoGPTAgent
+from agents.contract import GIB
+from agents.language.chat import ChatAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
-from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
-from agents.stimuli import ConversationStimulus, WordStimulus
 from serving.scheduling.recovery import is_fatal
 
 pytestmark = [
@@ -55,7 +52,7 @@ GREEDY = [
     Sampling(temperature=0.0, max_tokens=20, frequency_penalty=2, presence_penalty=2),
     Sampling(temperature=0.0, max_tokens=24, stops=("a", "Guess:")),
     Sampling(temperature=0.0, max_tokens=7, min_tokens=7, frequency_penalty=-1.5),
-    Sampling(temperature=0.0, max_tokens=30, presence_penalty=1.5, stops=("o", ""), min_tokens=3),
+    Sampling(temperature=0.0, max_tokens=30, presence_penalty=1.5, stops=("o", "")),
     Sampling(temperature=0.0, max_tokens=1),
     Sampling(temperature=0.0, max_tokens=16, top_k=3, top_p=0.4, stops=("e", "t", " ")),
 ]
@@ -63,7 +60,7 @@ DRAWN = [
     Sampling(temperature=1.0, max_tokens=12),
     Sampling(temperature=0.7, top_k=20, max_tokens=24, stops=("a", "Guess:")),
     Sampling(temperature=1.3, top_p=0.9, max_tokens=7, min_tokens=7),
-    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",), min_tokens=3),
+    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",)),
     Sampling(temperature=2.0, max_tokens=16, presence_penalty=-1, stops=("e", "t", " ")),
     Sampling(temperature=0.0, max_tokens=18),
 ]
@@ -167,29 +164,6 @@ def test_a_seed_draws_the_same_text_in_any_company(loop: asyncio.Runner, engine:
     assert len({one.text for one in together}) > 15
 
 
-def test_a_chat_is_written_by_its_template_and_cut_to_the_positions(
-    loop: asyncio.Runner, engine: VLLMEngine, plain: TransformersEngine
-) -> None:
-    chat = (ChatMessage("system", "You are Ann.<|eot|>"), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
-    long = (*chat, ChatMessage("user", "Tell me more about music and movies. " * 60))
-    asked = [TextRequest(messages=messages, sampling=GREEDY[0]) for messages in (chat, long)]
-    said = _say(loop, engine, asked, [0, 0])
-    assert said == plain.generate_batch(asked, [0, 0])
-    assert [engine.excess(one) for one in asked] == [0, plain.excess(asked[1])]
-    assert said[1].prompt_tokens == 512 - 24
-    assert said[1].text != said[0].text
-
-
-def test_what_cannot_be_asked_fails_alone(loop: asyncio.Runner, engine: VLLMEngine) -> None:
-    picture = TextRequest(messages=(ChatMessage("user", "What is this?", b"..."),))
-    endless = TextRequest("Hi", sampling=Sampling(max_tokens=512))
-    for asked, code in ((picture, "no_images"), (endless, "no_room")):
-        with pytest.raises(AnswerError) as raised:
-            _say(loop, engine, [asked], [0])
-        assert raised.value.code == code
-    assert _say(loop, engine, [TextRequest("Hi", sampling=GREEDY[0])], [0])[0].text
-
-
 def test_a_text_is_held_to_its_schema(loop: asyncio.Runner, engine: VLLMEngine) -> None:
     properties = {"sure": {"type": "boolean"}, "verdict": {"enum": ["human", "machine"]}}
     schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
@@ -201,35 +175,6 @@ def test_a_text_is_held_to_its_schema(loop: asyncio.Runner, engine: VLLMEngine) 
 
 
 # how it is asked
-
-
-@tiny_vllm.needed
-@pytest.mark.parametrize("temperature", [0.0, 0.6])
-def test_each_field_becomes_vllms(temperature: float) -> None:
-    sampling = Sampling(temperature, 0.9, 7, -1.5, 2.0, 30, 300, ("Ann:", "", "\n", "Bob:"), "Ann:")
-    with tiny_vllm.told():
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
-
-        made, plain = vllm_engine.sampling_params(sampling, (1 << 70) + 5, [7, 9]), SamplingParams()
-    expected = {
-        "temperature": temperature,
-        "top_p": 0.9 if temperature else 1.0,
-        "top_k": 7 if temperature else 0,
-        "frequency_penalty": -1.5,
-        "presence_penalty": 2.0,
-        "max_tokens": 30,
-        "min_tokens": 30,
-        "stop": ["\n", "Bob:"],
-        "stop_token_ids": [7, 9],
-        "output_kind": RequestOutputKind.FINAL_ONLY,
-        "seed": 5,
-    }
-    assert {field: getattr(made, field) for field in expected} == expected
-    # Every other field is as vLLM has it by default.
-    derived = {"output_text_buffer_length", "_all_stop_token_ids"}
-    for field in set(SamplingParams.__struct_fields__) - set(expected) - derived:
-        assert getattr(made, field) == getattr(plain, field), field
 
 
 @tiny_vllm.needed
@@ -265,48 +210,6 @@ def test_without_vllm_it_is_said_before_anything_loads(folder: Path, monkeypatch
 def _agent(cls: Any, folder: Path, **chosen: Any) -> Any:
     options = {"engine": "vllm", "vllm": {**tiny_vllm.SMALL, "cache_gib": 2}, "min_words": 0, **chosen}
     return cls(cls.Settings(checkpoint=str(folder), **options), "agent")
-
-
-@pytest.mark.parametrize("cls", [ChatAgent, CompletionAgent])
-def test_an_agent_replies_as_it_does_on_the_transformers_engine(
-    loop: asyncio.Runner,
-    engine: VLLMEngine,
-    plain: TransformersEngine,
-    folder: Path,
-    cls: Any,
-) -> None:
-    cold = {
-        "temperature": 0.0,
-        "max_tokens": 30,
-        **({"hottest": 0.0, "word_temperature": 0.0} if cls is ChatAgent else {"retry_temperature": 0}),
-    }
-
-    class Shared(cls):  # type: ignore[misc, valid-type]
-        """With an engine that is loaded already."""
-
-        def make_engine(self) -> Any:
-            return engine if self.continuous() else plain
-
-    agent, other = _agent(Shared, folder, **cold), _agent(Shared, folder, engine="transformers", **cold)
-    agent.open()
-    other.open()
-    history = [{"speaker": "AB"[turn % 2], "text": f"I like music, {turn}."} for turn in range(60)]
-    stimuli: list[Any] = [
-        ConversationStimulus.model_validate_json(
-            json.dumps({"id": "c", "task": "conversation", "topic": "sports", "history": history[:count]})
-        )
-        for count in (0, 1, 60)
-    ]
-    stimuli.append(WordStimulus(id="w", task="word_association", cue="dame"))
-    draws = [Draw(seed, options={"speaker": "B", "turn": 4}) for seed in range(4)]
-
-    async def ask() -> list[Any]:
-        return await asyncio.gather(*(agent.respond_one(one, draw) for one, draw in zip(stimuli, draws, strict=True)))
-
-    replies = loop.run(ask())
-    assert replies == other.respond(stimuli, draws)
-    assert replies[2].raw["messages_left_out"] > 0
-    assert replies[2].answer.finish.endswith("prompt cut")
 
 
 # how it ends
@@ -353,4 +256,3 @@ def test_an_agent_declares_what_vllm_will_take(folder: Path) -> None:
     split = _agent(ChatAgent, folder, vllm={"tensor_parallel": 4, "cache_gib": 1})
     weights = batched.device_memory - ChatAgent.working_memory
     assert split.device_memory == ChatAgent.working_memory + weights // 4 + GIB
-    assert not DialoGPTAgent(DialoGPTAgent.Settings(checkpoint=str(folder)), "x").continuous()

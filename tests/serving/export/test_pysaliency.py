@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,119 +25,6 @@ PEOPLE = {"kind": "human", "seed": None, "timing": None, "worker": None, "create
 
 def gaze(fixations: list[list[float]], frame: tuple[int, int] = (640, 480), **changes: Any) -> dict[str, Any]:
     return {**ANSWERS[GAZE], "fixations": fixations, "frame": list(frame), **changes}
-
-
-# --- COCO-Search18 ---------------------------------------------------------------------------------------------------
-
-
-def read_coco(path: Path) -> list[dict[str, Any]]:
-    """A reader after the data set's own description: a list of scanpaths, each a dict of image name, subject (whole
-    numbers from 1 without a gap), target, condition, coordinates, durations and length; in search also the target's
-    box, whether a fixation is on it, and whether the subject was right."""
-    scanpaths = json.loads(path.read_text(encoding="utf-8"))
-    assert type(scanpaths) is list
-    for one in scanpaths:
-        common = {"name", "subject", "task", "condition", "X", "Y", "T", "length"}
-        assert one.keys() == common | (set() if one["condition"] == "freeview" else {"bbox", "fixOnTarget", "correct"})
-        assert type(one["name"]) is type(one["task"]) is str
-        assert type(one["subject"]) is type(one["length"]) is int
-        assert one["condition"] in ("present", "absent", "freeview", None)
-        assert len(one["X"]) == len(one["Y"]) == one["length"]
-        assert one["T"] is None or len(one["T"]) == one["length"]
-        assert one.get("correct") in (0, 1, None)
-        assert one.get("fixOnTarget") in (True, False, None)
-        assert one.get("bbox") is None or len(one["bbox"]) == 4
-    subjects = {one["subject"] for one in scanpaths}
-    assert subjects == set(range(1, len(subjects) + 1))
-    return scanpaths
-
-
-def test_coco_search18(tmp_path: Path) -> None:
-    timed = {**ANSWERS[GAZE], "durations_ms": [200.0, 150.5, 90.0], "frame": [1680, 1050]}
-    search = {"mode": "search", "target_image": "targets/bottle.png"}
-    stimuli = [
-        stimulus("g1", GAZE, image="a/1.jpg"),
-        stimulus("g2", GAZE, image="b/2.jpg", target_present=False, **search),
-        stimulus("g3", GAZE, image="b/3.jpg", meta={"target": "cup"}, mode="search", target_box=[1, 1, 2, 2]),
-        stimulus("g4", GAZE, image="b/4.jpg", **search),
-        stimulus("c1", COLOR),
-    ]
-    records = {
-        "gbvs": [record(f"g{number}", GAZE, "gbvs") for number in (1, 2, 3, 4)],
-        "dg": [
-            *(record("g1", GAZE, "dg", sample=sample, answer=timed) for sample in (0, 1)),
-            record("c1", COLOR, "dg"),
-            failed("g2", task=GAZE, agent="dg"),
-        ],
-    }
-    agents = {"gbvs": agent_entry(GAZE), "dg": agent_entry(GAZE, COLOR)}
-    out = tmp_path / "c.json"
-    export(write_run(tmp_path / "run", stimuli, records, agents), "coco-search18", out)
-    items = read_coco(out)
-    assert items[0] == {
-        "name": "1.jpg",
-        "subject": 1,
-        "task": "none",
-        "condition": "freeview",
-        "X": [320, 0, 639],
-        "Y": [240, 0, 479],
-        "T": None,
-        "length": 3,
-    }
-    assert [(item["name"], item["subject"], item["task"], item["condition"]) for item in items[1:]] == [
-        ("2.jpg", 1, "bottle", "absent"),
-        ("3.jpg", 1, "cup", "present"),
-        ("4.jpg", 1, "bottle", None),
-        ("1.jpg", 2, "none", "freeview"),
-        ("1.jpg", 3, "none", "freeview"),
-    ]
-    assert Counter(item["condition"] for item in items)["freeview"] == 3
-    assert items[4]["T"] == [200.0, 150.5, 90.0]
-    about = json.loads((tmp_path / "c.json.export.json").read_text())
-    assert about["subjects"]["3"] == {"agent": "dg", "sample": 1}
-    assert about["frames"]["2.jpg"] == [640, 480]
-    assert {"name": "1.jpg", "subject": 2, "frame": [1680, 1050]} in about["other_frames"]
-    assert about["left_out"] == {"failed": 1}
-
-
-@pytest.mark.parametrize(
-    ("fixations", "lands"),
-    [
-        ([[320, 240], [100, 50]], True),  # the box's first pixel
-        ([[129.9, 69.9]], True),
-        ([[130, 60]], False),  # the box ends before it
-        ([[110, 70]], False),
-        ([[99.9, 60], [110, 49.9]], False),
-        ([], False),
-    ],
-)
-def test_coco_search18_says_what_it_knows_of_the_target(
-    tmp_path: Path, fixations: list[list[float]], lands: bool
-) -> None:
-    box = {"mode": "search", "target_box": [100, 50, 30, 20]}
-    stimuli = [
-        stimulus("there", GAZE, **box),
-        stimulus("gone", GAZE, target_present=False, **box),
-        stimulus("unsaid", GAZE, mode="search", target_image="cup.png"),
-        stimulus("masked", GAZE, mode="search", target_mask="mask.png", target_present=True),
-    ]
-    rows = [
-        record("there", GAZE, "a", answer=gaze(fixations, found=True)),
-        record("gone", GAZE, "a", answer=gaze(fixations, found=False)),
-        record("unsaid", GAZE, "a", answer=gaze(fixations)),
-        record("masked", GAZE, "a", answer=gaze(fixations, found=False)),
-    ]
-    run = write_run(tmp_path / "run", stimuli, {"a": rows}, {"a": agent_entry(GAZE)})
-    export(run, "coco-search18", tmp_path / "out")
-    found = {one["name"]: one for one in read_coco(tmp_path / "out")}
-    keys = ("condition", "bbox", "fixOnTarget", "correct")
-    assert [found["there"][key] for key in keys] == ["present", [100, 50, 30, 20], lands, 1]
-    assert [found["gone"][key] for key in keys] == ["absent", None, False, None]
-    assert [found["unsaid"][key] for key in keys] == [None, None, None, None]
-    assert [found["masked"][key] for key in keys] == ["present", None, None, 0]
-
-
-# --- pysaliency ------------------------------------------------------------------------------------------------------
 
 
 def read_trains(path: Path) -> list[dict[str, Any]]:
@@ -263,15 +149,6 @@ def test_pysaliency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 images not readable" in said
 
 
-def test_pysaliency_has_no_durations_and_no_boxes_where_there_are_none(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", [stimulus("g", GAZE)], {"a": [record("g", GAZE, "a")]}, {"a": agent_entry(GAZE)})
-    export(run, "pysaliency", tmp_path / "out")
-    [path] = read_trains(tmp_path / "out")
-    assert "duration" not in path
-    assert "target_bbox" not in path
-    assert (path["x"], path["y"]) == ([320, 0, 639], [240, 0, 479])
-
-
 @settings(max_examples=25)
 @given(
     st.lists(
@@ -286,11 +163,11 @@ def test_any_paths_come_back(tmp_path_factory: pytest.TempPathFactory, paths: li
     ]
     run = write_run(folder / "run", [], {"a": rows}, {"a": agent_entry(GAZE)})
     export(run, "pysaliency", folder / "p.hdf5")
-    export(run, "coco-search18", folder / "c.json")
     found = read_trains(folder / "p.hdf5")
+    assert "duration" not in found[0]
+    assert "target_bbox" not in found[0]
     assert [list(zip(one["x"], one["y"], strict=True)) for one in found] == paths
     assert [one["t"] for one in found] == [list(range(len(path))) for path in paths]
-    assert [list(zip(one["X"], one["Y"], strict=True)) for one in read_coco(folder / "c.json")] == paths
 
 
 def test_pysaliency_by_the_package_itself(tmp_path: Path) -> None:
@@ -340,19 +217,3 @@ def test_what_is_no_scanpath_is_named(tmp_path: Path, answer: dict[str, Any]) ->
     with pytest.raises(InputError, match="a, stimulus 'g': answer: not a scanpath"):
         export(run, "pysaliency", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "run"]
-
-
-def test_two_images_of_one_file_name_keep_their_folders_whatever_is_sought_in_them(tmp_path: Path) -> None:
-    """Otherwise a reader would take the frame of one for the other's."""
-    frames = {"d1": (40, 30), "d2": (60, 50)}
-    rows = [
-        stimulus(name, GAZE, image=f"{name}/1.png", mode="search", target_box=[1, 1, 2, 2], meta={"target": name})
-        for name in frames
-    ]
-    records = [record(name, GAZE, "gbvs", answer=gaze([[1, 1]], frame)) for name, frame in frames.items()]
-    out = tmp_path / "c.json"
-    export(write_run(tmp_path / "run", rows, {"gbvs": records}, {"gbvs": agent_entry(GAZE)}), "coco-search18", out)
-    assert [one["name"] for one in read_coco(out)] == ["d1/1.png", "d2/1.png"]
-    about = json.loads((tmp_path / "c.json.export.json").read_text())
-    assert about["frames"] == {"d1/1.png": [40, 30], "d2/1.png": [60, 50]}
-    assert about["other_frames"] == []

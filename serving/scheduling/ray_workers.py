@@ -156,7 +156,12 @@ class RemoteWorker:
         return WorkerLost("worker_died", "the worker process ended")
 
     def _with_files(self, batch: list[PackedRequest]) -> list[PackedRequest]:
-        files = {row: _image_bytes(row, self.spec.root) for row in {row for row, *_ in batch}}
+        files: dict[bytes, dict[str, bytes]] = {row: {} for row, *_ in batch}
+        for row, images in files.items():
+            for image in stimuli.parse_row(row, root=self.spec.root).images():
+                # The worker looks for a file that is not sent, and fails this stimulus with the reason.
+                with contextlib.suppress(ImageError):
+                    images[image.name] = image.read()
         return [(row, files[row], *rest) for row, _, *rest in batch]  # type: ignore[misc]
 
     async def _await(self, ref: Any) -> Any:
@@ -201,12 +206,3 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
     except asyncio.CancelledError:
         await asyncio.gather(calling, return_exceptions=True)
         raise
-
-
-def _image_bytes(row: bytes, root: str) -> Mapping[str, bytes]:
-    files: dict[str, bytes] = {}
-    for image in stimuli.parse_row(row, root=root).images():
-        # The worker looks for a file that is not sent, and fails this stimulus with the reason.
-        with contextlib.suppress(ImageError):
-            files[image.name] = image.read()
-    return files

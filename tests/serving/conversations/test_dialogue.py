@@ -84,7 +84,7 @@ def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], wor
     async def main() -> Any:
         scheduler = Scheduler(SEED)
         dispatcher = Dispatcher(agent, lambda number: InProcess(worker))
-        scheduler.add(dispatcher)
+        scheduler.dispatchers[dispatcher.name] = dispatcher
         try:
             await dispatcher.start()
             return await work(scheduler)

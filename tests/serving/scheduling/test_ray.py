@@ -15,7 +15,6 @@ from typing import Any
 
 import orjson
 import pretended_gpus
-import psutil
 import pytest
 from PIL import Image as PILImage
 
@@ -24,7 +23,6 @@ from agents.errors import AgentStoppedError, ClusterError
 from serving.bench.bare import in_child
 from serving.cli import main
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.worker import PackedRequest, WorkerSpec
@@ -78,38 +76,6 @@ def test_the_text_of_an_answer_comes_before_it() -> None:
         alone = await worker.call(batch[:3], 60)
         assert [part[:4] for part in reply.replies[:3]] == [part[:4] for part in alone.replies]
         worker.kill()
-
-    asyncio.run(work())
-
-
-def actors(ray_address: str) -> list[psutil.Process]:
-    """The processes of our actors on that Ray."""
-    raylets = [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if f"--gcs-address={ray_address}" in (process.info["cmdline"] or ())
-    ]
-    children = [child for raylet in raylets for child in raylet.children() if child.status() != psutil.STATUS_ZOMBIE]
-    # A process that is just ending has no command line any more.
-    return [child for child in children if "".join(child.cmdline()[:1]).startswith("ray::WorkerActor")]
-
-
-def test_the_death_of_a_worker_with_nothing_to_do_is_noticed_and_it_is_replaced(ray_address: str) -> None:
-    async def work() -> None:
-        await Cluster().start()
-        before = actors(ray_address)
-        dispatcher = Dispatcher(catalogue.get("null").make({}), lambda number: remote("null", {}))
-        await dispatcher.start()
-        try:
-            [worker] = [actor for actor in actors(ray_address) if actor not in before]
-            worker.kill()
-            async with asyncio.timeout(600):
-                while dispatcher.loaded_workers:
-                    await asyncio.sleep(0.01)
-                while not dispatcher.loaded_workers:
-                    await asyncio.sleep(0.01)
-        finally:
-            await dispatcher.close()
 
     asyncio.run(work())
 

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from judging.measures import ALL, Score
-from judging.tables import Estimate
+from judging.tables import NO_FIGURE, Estimate
 from judging.verdicts import SAID
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def difference(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int)
     """The detectability of a judge less that of the ``other``, in points, on the trials that both judged; the interval
     is by a bootstrap over stimuli (Poisson weights). NaN where there is no other, or they have no such trials."""
     if other is None or other == judge:
-        return Estimate()
+        return NO_FIGURE
     judged = verdicts[verdicts["verdict"].isin(SAID)]
     names = judged["judge"].where(judged["judge_kind"] != "human", "people")
     both = set(judged["trial"][names == judge]) & set(judged["trial"][names == other])
@@ -114,7 +114,7 @@ def difference(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int)
             cells += [np.bincount(codes[is_it], weights, len(stimuli)) for weights in (right[is_it], None)]
     counts = np.array(cells, dtype=float).T
     if not len(stimuli) or not counts[:, 1::2].sum(axis=0).all():
-        return Estimate()
+        return NO_FIGURE
     weights = np.random.default_rng(seed).poisson(1, (REPETITIONS, len(stimuli)))
     estimate, drawn = _difference(counts.sum(axis=0)), _difference(weights @ counts)
     low, high = np.nanpercentile(drawn, (2.5, 97.5))

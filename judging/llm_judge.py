@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -139,13 +139,11 @@ class Pictured:
     target: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A request to the model. All ``trials`` of a group, in the prompt's order, have the same ``key``."""
+class Group(NamedTuple):
+    """The trials of a prompt in its order, a single one without a grid; the same ``key`` has one reply."""
 
     key: tuple[str, int, int]
     trials: Sequence[JudgementStimulus]
-    request: TextRequest
     seed: int
 
 
@@ -192,49 +190,49 @@ class LanguageJudge(EngineAgent[J]):
             raise AnswerError("unsupported_mode", "the papers' prompt for scanpaths knows free viewing only")
         return Pictured(stimulus, image.sendable(SENT)[0], None if target is None else target.sendable(SENT)[0])
 
-    def question(self, prepared: Pictured, draw: Draw) -> Question:
-        """What the model is asked. Raises AnswerError for a trial that is not among the ``trials``."""
-        chosen, trial, seed = self.settings, prepared.trial, draw.seed
-        key, trials = trial.id, [trial]
-        if chosen.grid:
-            key = _group_of(trial)
-            trials = sorted(self._groups.get(key, ()), key=lambda member: member.id)
-            if trial.id not in [member.id for member in trials]:
-                raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
-            seed = derive_seed(chosen.seed, self.name, key, draw.sample, None, draw.attempt)
-            random.Random(seed).shuffle(trials)
-        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
+    def group(self, trial: JudgementStimulus, draw: Draw) -> Group:
+        """The trials asked about together. Raises AnswerError for a trial that is not among the ``trials``."""
+        chosen = self.settings
+        if not chosen.grid:
+            return Group((trial.id, draw.sample, draw.attempt), [trial], draw.seed)
+        name = _group_of(trial)
+        trials = sorted(self._groups.get(name, ()), key=lambda member: member.id)
+        if trial.id not in [member.id for member in trials]:
+            raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
+        seed = derive_seed(chosen.seed, self.name, name, draw.sample, None, draw.attempt)
+        random.Random(seed).shuffle(trials)
+        return Group((name, draw.sample, draw.attempt), trials, seed)
+
+    def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
+        chosen, trial = self.settings, stimulus.trial
         if chosen.prompt == "own":
             text = our_prompt(trial, without_picture=chosen.without_picture)
             schema = SCHEMA if trial.beside is None else SCHEMA_OF_PAIRS
         else:
-            text, schema = paper_prompt(trials, self._example), None
-        messages = [ChatMessage("user", text, prepared.image)]
-        if prepared.target is not None:
-            messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], prepared.target))
-        request = TextRequest(messages=tuple(messages), sampling=sampling, schema=schema)
-        return Question((key, draw.sample, draw.attempt), trials, request, seed)
-
-    def fitted_request(self, stimulus: Pictured, draw: Draw) -> TextRequest:
-        request = self._adapted(stimulus, self.question(stimulus, draw).request)
+            text, schema = paper_prompt(self.group(trial, draw).trials, self._example), None
+        messages = [ChatMessage("user", text, stimulus.image)]
+        if stimulus.target is not None:
+            messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], stimulus.target))
+        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
+        request = self._adapted(stimulus, TextRequest(messages=tuple(messages), sampling=sampling, schema=schema))
         if excess := self._engine.excess(request):
             raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
         return request
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
         """In a grid all trials of a group have the text for the first; it is asked for again only if that failed."""
-        question, request = self.question(prepared, draw), self.fitted_request(prepared, draw)
+        group, request = self.group(prepared.trial, draw), self.fitted_request(prepared, draw)
         if not self.settings.grid:
-            return self._reply(prepared, draw, request, await self._engine.generate(request, question.seed))
-        task = self._replies.get(question.key)
+            return self._reply(prepared, draw, request, await self._engine.generate(request, group.seed))
+        task = self._replies.get(group.key)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = asyncio.ensure_future(self._engine.generate(request, question.seed))
-            self._replies[question.key] = task
+            task = asyncio.ensure_future(self._engine.generate(request, group.seed))
+            self._replies[group.key] = task
         return self._reply(prepared, draw, request, await asyncio.shield(task))
 
     def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
-        order = [member.id for member in self.question(stimulus, draw).trials]
+        order = [member.id for member in self.group(stimulus.trial, draw).trials]
         answer = None if text.finish == "filtered" else self._read(stimulus.trial, order, text.text, text.finish)
         raw = text.record() if isinstance(text, ServerText) else about
         raw |= {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
@@ -306,7 +304,7 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
 
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """Trials of a grid's group have the same prompt and seed, and so the same text."""
-        seeds = [self.question(prepared, draw).seed for prepared, draw in zip(batch, draws, strict=True)]
+        seeds = [self.group(prepared.trial, draw).seed for prepared, draw in zip(batch, draws, strict=True)]
         return super().respond(batch, [replace(draw, seed=seed) for draw, seed in zip(draws, seeds, strict=True)])
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from judging.tables import Estimate
+from judging.tables import NO_FIGURE, Estimate
 from judging.verdicts import SAID
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ class Judged:
     column: str | None = None
     value: Any = None
     agent: str = ALL
-    refused: int
-    unparsed: int
-    failed: int
-    unjudged: int
+    refused: int = 0
+    unparsed: int = 0
+    failed: int = 0
+    unjudged: int = 0
 
     @property
     def name(self) -> str:
@@ -67,15 +67,15 @@ class Judged:
 class Score(Judged):
     """Verdicts on answers of an agent beside people's; ``human_machine`` are people's taken for a machine's."""
 
-    human_human: int
-    human_machine: int
-    machine_human: int
-    machine_machine: int
-    p_human: Estimate
-    p_machine: Estimate
-    detectability: Estimate
-    dprime: Estimate
-    criterion: Estimate
+    human_human: int = 0
+    human_machine: int = 0
+    machine_human: int = 0
+    machine_machine: int = 0
+    p_human: Estimate = NO_FIGURE
+    p_machine: Estimate = NO_FIGURE
+    detectability: Estimate = NO_FIGURE
+    dprime: Estimate = NO_FIGURE
+    criterion: Estimate = NO_FIGURE
 
     @property
     def of_people(self) -> int:
@@ -171,7 +171,7 @@ def share(
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
     if number == 0:
-        return Estimate(), True
+        return NO_FIGURE, True
     rate, worth = hits / number, number
     is_exact = clusters[1] == number and clusters[0] in (1, number)
     if not is_exact:

@@ -41,6 +41,9 @@ class Estimate:
         return texts[0] if math.isnan(self.low) else with_interval.format(*texts)
 
 
+NO_FIGURE = Estimate()
+
+
 class Grid(NamedTuple):
     """A table as it is seen; the first cell of each row is its header."""
 

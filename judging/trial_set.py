@@ -114,22 +114,21 @@ class _Writer:
 
     def trials(self, lists: Sequence[JudgesList]) -> list[list[str]]:
         """Make every trial; returns the ids of each list's."""
-        distinct: dict[tuple[int, str], tuple[Candidate, str]] = {}  # a second showing belongs to its list
-        for entry in lists:
-            for candidate, again in entry.trials:
-                second = entry.name if again else ""
-                distinct[id(candidate), second] = (candidate, second)
+        distinct = {  # by candidate and, of a second showing, its list
+            (id(candidate), entry.name if again else ""): candidate
+            for entry in lists
+            for candidate, again in entry.trials
+        }
         keys = list(distinct)
         self.chance.shuffle(keys)
         digits = max(4, len(str(len(keys))))
         ids = {key: f"t{number:0{digits}}" for number, key in enumerate(keys, start=1)}
-        self._pictures({id(candidate.stimulus): candidate.stimulus for candidate, _ in distinct.values()})
+        self._pictures({id(candidate.stimulus): candidate.stimulus for candidate in distinct.values()})
         for key in keys:
-            candidate, second = distinct[key]
-            trial = self._trial(candidate, ids[key])
+            candidate, trial = distinct[key], self._trial(distinct[key], ids[key])
             stimulus = parse_row(orjson.dumps(trial), root=self.folder)  # what is no trial must not be written
             digest = hashlib.sha256(canonical(stimulus)).hexdigest()
-            first = ids[id(candidate), ""] if second else ""
+            first = ids[key[0], ""] if key[1] else ""
             self.rows.append((trial, {"trial": ids[key], "sha256": digest, **_key_row(candidate, first)}))
         return [
             [ids[id(candidate), entry.name if again else ""] for candidate, again in entry.trials] for entry in lists

@@ -84,8 +84,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
 
     modes: ClassVar[tuple[Mode, ...]] = ("search",)
-    # Measured on CPU, in MiB: 1662 on a frame of 1280 x 1024; to prepare a photograph of 24 million pixels beside it
-    # adds about 220. The device's share is reckoned from that.
+    # Measured on CPU, in MiB: 1662 on a frame of 1280 x 1024, and 220 while a photograph is prepared beside it.
     memory = 2048 * MIB
     device_memory = 4096 * MIB
     batch_size = 1  # a view is work enough for a device, and paths differ in length

@@ -52,8 +52,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         """Side in pixels to which whole brings the search image; tiled takes it as it is."""
 
     modes: ClassVar[tuple[Mode, ...]] = ("search",)
-    # Measured on CPU, in MiB: 1222 (one thread) and 1230 (two) with 8 images of 1280 x 1024; 1279 with one photograph
-    # of 24 million pixels and target_layer pool2; and about 100 more since tiles are floats. On a GPU nothing was.
+    # Measured on CPU, in MiB: 1330 with 8 images of 1280 x 1024, 1380 with one of 24 million pixels and pool2.
     memory = 1536 * MIB
 
     def open(self) -> None:

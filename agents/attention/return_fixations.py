@@ -62,9 +62,6 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         variant: Literal["tiled", "whole"] = "tiled"
         """How the similarity map of search is made, as in ivsn: the image in tiles of 224 pixels, or whole."""
 
-    # The base class' memory holds. Measured on CPU, in MiB: 1566 with eight pictures of 1280 x 1024 and 1519 with two
-    # of 24 million pixels; in search 1198 with eight of 1280 x 1024, 1286 with one of 24 million pixels.
-
     def open(self) -> None:
         from agents.attention.models import return_fixations
         from agents.attention.models.similarity import Method

@@ -17,9 +17,8 @@ from PIL import ImageColor
 RGB = tuple[int, int, int]
 Lab = tuple[float, float, float]
 
+# The eleven words, in the order in which people were offered them.
 WORDS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white")
-"""The eleven words, in the order in which people were offered them."""
-
 _NAMES = {
     "red": "crimson darkred firebrick indianred maroon red tomato",
     "pink": "deeppink hotpink lightcoral lightpink magenta mediumvioletred mistyrose palevioletred pink salmon",

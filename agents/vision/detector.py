@@ -210,8 +210,7 @@ class TorchvisionMaskRCNNAgent(
 
     licence = "BSD-3-Clause"
     reports = ("torchvision", "torch")
-    # Measured on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4. On a GPU, by estimate, the
-    # same activations, cuDNN's workspaces and the CUDA context.
+    # Measured on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4; on a GPU by estimate.
     memory = 4 * GIB
     device_memory = 6 * GIB
     batch_size = 4

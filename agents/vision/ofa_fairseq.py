@@ -72,14 +72,11 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         weights = checkpoints.read_torch(path).get("model")
     if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise UnavailableError(f"{path} has no tensors by name under 'model', as a checkpoint of fairseq has")
-    return {_rename(name): value for name, value in weights.items()}
-
-
-def _rename(name: str) -> str:
-    for theirs, ours in RENAMED:
-        if theirs in name:
-            return name.replace(theirs, ours)
-    return name
+    renamed = {}
+    for name, value in weights.items():
+        theirs, ours = next((pair for pair in RENAMED if pair[0] in name), ("", ""))
+        renamed[name.replace(theirs, ours)] = value
+    return renamed
 
 
 def _infer_config(weights: Weights, path: Path) -> OFAConfig:

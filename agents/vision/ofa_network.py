@@ -67,8 +67,7 @@ class ImageEmbedding(ResNet):  # type: ignore[misc]
 
     def forward(self, images: Tensor) -> Tensor:
         stem = self.maxpool(self.relu(self.bn1(self.conv1(images))))
-        embedded: Tensor = self.layer3(self.layer2(self.layer1(stem)))
-        return embedded
+        return self.layer3(self.layer2(self.layer1(stem)))  # type: ignore[no-any-return]
 
 
 def token_buckets(queries: Tensor, keys: Tensor, size: int) -> Tensor:
@@ -174,8 +173,7 @@ class Attention(nn.Module):
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=self.scale)
         mixed = mixed * self.c_attn[None, :, None, None]
-        out: Tensor = self.out_proj(mixed.transpose(1, 2).flatten(2))
-        return out
+        return self.out_proj(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
 
 class EncoderLayer(nn.Module):
@@ -308,8 +306,7 @@ class OFADecoder(nn.Module):
             bias = everywhere + bucket_bias(table, buckets)
             bias = bias.masked_fill(future, torch.finfo(bias.dtype).min)
             states = layer.decode(states, bias, source, across, kept)  # type: ignore[operator]
-        normed: Tensor = self.layer_norm(states)
-        return normed
+        return self.layer_norm(states)  # type: ignore[no-any-return]
 
 
 class OFAModel(PreTrainedModel, GenerationMixin):

@@ -115,8 +115,7 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         """Means [batch, 2048] of pictures [batch, 3, height, width] of 0 to 255."""
         channels = zip(pixels.float().unbind(1), MEAN, DEVIATION, strict=True)
         normal = torch.stack([(channel / 255 - mean) / deviation for channel, mean, deviation in channels], dim=1)
-        features: Tensor = self.resnet(normal.to(self.dtype))
-        return features
+        return self.resnet(normal.to(self.dtype))  # type: ignore[no-any-return]
 
     def forward(
         self,

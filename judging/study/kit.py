@@ -40,7 +40,7 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     if study.material.kind != "trial":
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     kit = secrets.token_hex(8)
-    judges = [await study.enlist(kit) for _ in range(number)]
+    judges = [await study.enlist(secrets.token_urlsafe(24), kit=kit) for _ in range(number)]
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
     about = {
         "kit": kit,

@@ -15,22 +15,25 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from itertools import groupby
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from agents.answers import Message, TurnAnswer, is_blank
 from agents.language.filters.policies import MEASURE, THRESHOLDS
-from agents.stimuli import ConversationStimulus, as_dict
+from agents.stimuli import as_dict
 from judging.study.agent_server import LONGEST, AgentClient, NoAnswerError, text_of, tidy
-from judging.study.events import Judge, State
+from judging.study.events import Judge
+from judging.study.materials import TalkMaterial
 from judging.study.meetings import OnlineTest, Talk
-from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
 from judging.study.settings import Tests as TestSettings
 from serving.conversations.scenario import SIDES, speaker_name
 from serving.conversations.transcript import AgentPart, Transcript, lines_of, no_instructions
+
+if TYPE_CHECKING:
+    from judging.study.study import Study
 
 CHANCE = random.SystemRandom()  # nobody can draw it again
 LOOK = 0.25  # seconds after which it is looked again whether somebody came, wrote or left
@@ -39,23 +42,17 @@ SWEEP = 1.0  # seconds after which it is looked again who has left
 TURN_SECONDS = 120.0  # within which an agent answers
 M = TypeVar("M", Talk, OnlineTest)
 View = dict[str, Any]
-Note = Callable[..., Awaitable[None]]  # writes events; returns once they are on disk
 
 
 class Lobby(ABC, Generic[M]):
-    """Who waits, and when each participant was last heard of; ``kind`` is of the steps in which they meet.
-
-    ``written`` returns once all that has happened is on disk.
-    """
+    """Who waits, and when each participant was last heard of; ``kind`` is of the steps in which they meet."""
 
     kind: ClassVar[str]
     voids: ClassVar[str]  # the event that makes a meeting void
     meeting: type[M]
 
-    def __init__(
-        self, state: State, note: Note, written: Callable[[], Awaitable[None]], waits: TalkSettings | TestSettings
-    ) -> None:
-        self.state, self.note, self.written, self.waits = state, note, written, waits
+    def __init__(self, study: Study, waits: TalkSettings | TestSettings) -> None:
+        self.state, self.note, self.written, self.waits = study.state, study.note, study.written, waits
         self.seen: dict[str, float] = {}
         self.waiting: dict[str, float] = {}
         self.tasks: dict[tuple[str, int], asyncio.Task[None]] = {}  # of machines, by the meeting and the side
@@ -200,16 +197,9 @@ class TalkLobby(Lobby[Talk]):
 
     kind, voids, meeting = "talk", "void", Talk
 
-    def __init__(
-        self,
-        settings: AnswersSettings,
-        stimuli: Mapping[str, ConversationStimulus],
-        state: State,
-        note: Note,
-        written: Callable[[], Awaitable[None]],
-    ) -> None:
-        super().__init__(state, note, written, settings.talk)
-        self.settings, self.delays, self.stimuli = settings.talk, settings.delays, stimuli
+    def __init__(self, study: Study, material: TalkMaterial) -> None:
+        super().__init__(study, material.settings.talk)
+        self.settings, self.delays, self.stimuli = material.settings.talk, material.settings.delays, material.talks
         self.parts: dict[str, AgentPart] = {}
 
     def is_over(self, talk: Talk) -> bool:

@@ -15,20 +15,23 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from agents.answers import is_blank
 from judging.study.agent_server import LONGEST, NoAnswerError, text_of, tidy
-from judging.study.events import Judge, State
-from judging.study.lobby import Lobby, Note, View
+from judging.study.events import Judge
+from judging.study.lobby import Lobby, View
 from judging.study.meetings import PARTS, SIDES, Move, OnlineTest, next_cell, people_of, shares, shortened
 from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
+
+if TYPE_CHECKING:
+    from judging.study.study import Study
 
 
 class OnlineLobby(Lobby[OnlineTest]):
@@ -37,10 +40,8 @@ class OnlineLobby(Lobby[OnlineTest]):
 
     kind, voids, meeting = "test", "test_void", OnlineTest
 
-    def __init__(
-        self, settings: OnlineSettings, state: State, note: Note, written: Callable[[], Awaitable[None]]
-    ) -> None:
-        super().__init__(state, note, written, settings.tests)
+    def __init__(self, study: Study, settings: OnlineSettings) -> None:
+        super().__init__(study, settings.tests)
         self.settings = settings
         self.began: dict[str, float] = {}
         self.awaited: dict[str, tuple[list[Move], float]] = {}
@@ -152,8 +153,10 @@ class OnlineLobby(Lobby[OnlineTest]):
         if test.void is not None:
             return "test_void"
         side = test.people.index(judge.code)
-        if _is_done(test, side, act, turn):
-            return None
+        if type(turn) is not int or not isinstance(act, str):
+            return "not_your_turn"
+        if (act, turn) in _acts(test, side) or (act == "ready" and judge.code in test.ready):
+            return None  # it was sent before
         if (judge.code, side, act) not in self.due(test) or turn != _turn(test, act):
             return "not_your_turn"
         text, event = body.get("reason" if act == "judge" else "text", ""), {"test": test.id, "who": judge.code}
@@ -162,13 +165,13 @@ class OnlineLobby(Lobby[OnlineTest]):
             return None
         if not isinstance(text, str) or len(text) > (LONGEST_REASON if act == "judge" else LONGEST):
             return "incomplete"
-        text = tidy(text)
-        clock = self.clock(test)
+        text, clock = tidy(text), self.clock(test)
         if act == "judge":
             if type(body.get("human")) is not int or body["human"] not in SIDES:
                 return "incomplete"
-            about = {"verdict": "human" if body["human"] == 1 else "machine", "reason": text[:LONGEST_REASON] or None}
-            await self.note({"event": "test_judged", **event, **about, "clock": round(clock, 3)})
+            verdict = "human" if body["human"] == 1 else "machine"
+            about = {"verdict": verdict, "reason": text[:LONGEST_REASON] or None, "clock": round(clock, 3)}
+            await self.note({"event": "test_judged", **event, **about})
         elif is_blank(text):
             return "incomplete"
         elif act == "ask":
@@ -218,17 +221,9 @@ def _turn(test: OnlineTest, act: Any) -> int:
     return len(test.questions) + int(act == "ask")
 
 
-def _is_done(test: OnlineTest, side: int, act: Any, turn: Any) -> bool:
-    """Whether what is sent was sent before."""
-    if type(turn) is not int or turn < 0:
-        return False
-    match act:
-        case "ready":
-            return test.people[side] in test.ready
-        case "ask":
-            return side == 0 and 0 < turn <= len(test.questions)
-        case "answer":
-            return side > 0 and 0 < turn <= len(test.answers) and side in test.answers[turn - 1]
-        case "judge":
-            return side == 0 and any(judged.exchanges == turn for judged in test.judged)
-    return False
+def _acts(test: OnlineTest, side: int) -> set[tuple[str, int]]:
+    """What a participant has done, with its turn."""
+    if side:
+        return {("answer", at) for at, answers in enumerate(test.answers, start=1) if side in answers}
+    asked_at = {("ask", at) for at in range(1, len(test.questions) + 1)}
+    return asked_at | {("judge", judged.exchanges) for judged in test.judged}

@@ -83,8 +83,7 @@ class Study:
         self.state: State = read_state(folder)
         self.store = Store(check, INTERVAL)
         self._writer: asyncio.Task[None] | None = None
-        known = read_personal(folder).items()
-        self._workers: dict[str, str] = {code: about["worker"] for code, about in known if "worker" in about}
+        self.personal = read_personal(folder)
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(f"{folder}: the people of this study began with {began_with}")
@@ -99,10 +98,9 @@ class Study:
     def _lobby(self) -> Lobby[Any] | None:
         """Where participants meet, in studies in which they do."""
         if isinstance(self.settings, OnlineSettings):
-            return OnlineLobby(self.settings, self.state, self._happened, self._written)
+            return OnlineLobby(self, self.settings)
         if isinstance(self.material, TalkMaterial):
-            settings, talks = self.material.settings, self.material.talks
-            return TalkLobby(settings, talks, self.state, self._happened, self._written)
+            return TalkLobby(self, self.material)
         return None
 
     def start(self) -> asyncio.Task[None]:
@@ -110,7 +108,7 @@ class Study:
         for name in (EVENTS, PERSONAL):
             self.store.open(self.folder / name)
         if self._begin["settings"] != self.state.settings:
-            self._note(self._begin)
+            self._put(self._begin)
         self._writer = asyncio.create_task(self.store.run())
         return self._writer
 
@@ -143,16 +141,11 @@ class Study:
         personal = hashed(link) if link and settings.entry == "links" else None
         if settings.entry == "links" and personal not in read_links(self.folder):
             raise Refused("no_link")
-        known = [
-            judge
-            for code, judge in self.state.judges.items()
-            if (personal and judge.link == personal) or (worker and self._workers.get(code) == worker)
-        ]
-        judge = known[0] if known else None
-        if judge is not None:
-            self._note({"event": "session", "judge": judge.code, "at": now(), "session": hashed(token)})
-            await self.loaded(judge)
-            return judge, token
+        for code, judge in self.state.judges.items():
+            if (personal and judge.link == personal) or (worker and self.worker(code) == worker):
+                await self.note({"event": "session", "judge": code, "session": hashed(token)})
+                await self.loaded(judge)
+                return judge, token
         finished = sum(map(self.state.has_finished, self.state.judges.values()))
         is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
         if self.state.closed or is_enough:
@@ -161,41 +154,31 @@ class Study:
         at_it = sum(judge.ended is None and code not in away for code, judge in self.state.judges.items())
         if finished + at_it >= settings.most:
             raise Refused("full")
-        judge = self._enlist(hashed(token), link=personal)
-        if worker:
-            self._workers[judge.code] = worker
-            self._personal(judge.code, {"worker": worker})
-        await self._written()
-        return judge, token
+        return await self.enlist(token, link=personal, worker=worker), token
 
-    async def enlist(self, kit: str) -> Judge:
-        """A new judge of an offline kit."""
-        judge = self._enlist(hashed(secrets.token_urlsafe(24)), kit=kit)
-        await self._written()
-        return judge
-
-    def _enlist(self, session: str, *, link: str | None = None, kit: str | None = None) -> Judge:
-        number = len(self.state.judges) + 1
-        code = "".join(secrets.choice(ALPHABET) for _ in range(8))
+    async def enlist(self, token: str, *, link: str | None = None, kit: str | None = None, worker: str = "") -> Judge:
+        """A new judge, in a browser or of an offline ``kit``."""
+        number, code = len(self.state.judges) + 1, "".join(secrets.choice(ALPHABET) for _ in range(8))
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
-        event = {
-            "event": "joined", "judge": code, "at": now(), "session": session, "number": number,
-            "link": link, "kit": kit,
-            # Counterbalanced: the first is for "human". Of pairs the left key is the first conversation's, "machine".
-            "keys": keys if number % 2 and not of_pairs else keys[::-1],
-            "steps": self._steps(),
-            "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
-        }  # fmt: skip
-        self._note(event)
+        self._keep(code, {"worker": worker} if worker else {})
+        await self.note(
+            {
+                "event": "joined", "judge": code, "session": hashed(token), "number": number, "link": link, "kit": kit,
+                # Counterbalanced: the first is for "human". Of pairs the left is the first conversation's, "machine".
+                "keys": keys if number % 2 and not of_pairs else keys[::-1],
+                "steps": self._steps(),
+                "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
+            }
+        )  # fmt: skip
         return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
         """The judge's page was loaded again: they go on, or are shut out, as the settings say."""
-        self._note({"event": "loaded", "judge": judge.code, "at": now()})
+        events = ["loaded"]
         if self.settings.judges.reload == "block" and judge.current is not None and judge.counted(judge.step):
-            self._note({"event": "blocked", "judge": judge.code, "at": now()})
-        await self._written()
+            events.append("blocked")
+        await self.note(*({"event": event, "judge": judge.code} for event in events))
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
         """Keep the answer to a step, now or as of ``at``; returns whether it is new. On return it is on disk.
@@ -204,7 +187,7 @@ class Study:
         answered anew.
         """
         if step < judge.step:
-            await self._written()
+            await self.written()
             return False
         current = judge.current
         if current is None or step > judge.step:
@@ -215,12 +198,10 @@ class Study:
         try:
             kept, personal = self.checked(judge, current, answer)
         except ToldError as error:
-            self._note(event | {"event": "told", "said": error.text, "flags": error.flags})
-            await self._written()
+            await self.note(event | {"event": "told", "said": error.text, "flags": error.flags})
             raise
-        self._personal(judge.code, personal)
-        self._note(event | kept)
-        await self._written()
+        self._keep(judge.code, personal)
+        await self.note(event | kept)
         return True
 
     def checked(self, judge: Judge, step: Step, answer: Any) -> tuple[dict[str, Any], dict[str, str]]:
@@ -249,26 +230,28 @@ class Study:
 
     def worker(self, code: str) -> str:
         """A panel's id of the judge; "" without any."""
-        return self._workers.get(code, "")
+        return str(self.personal.get(code, {}).get("worker", ""))
 
     # what is written
 
-    def _note(self, event: dict[str, Any]) -> None:
+    async def note(self, *events: dict[str, Any]) -> None:
+        """Take events in, now; on return they are on disk."""
+        for event in events:
+            self._put({**event, "at": event.get("at") or now()})
+        await self.written()
+
+    def _put(self, event: dict[str, Any]) -> None:
         line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)  # what cannot be written never happened
         self.state.apply(event)
         self.store.put(self.folder / EVENTS, line)
 
-    async def _happened(self, *events: dict[str, Any]) -> None:
-        for event in events:
-            self._note({**event, "at": now()})
-        await self._written()
-
-    def _personal(self, code: str, about: dict[str, str]) -> None:
+    def _keep(self, code: str, about: dict[str, str]) -> None:
         if about:
+            self.personal.setdefault(code, {}).update(about)
             line = {"judge": code, "at": now(), "said": about}
             self.store.put(self.folder / PERSONAL, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
-    async def _written(self) -> None:
+    async def written(self) -> None:
         await self.store.written([self.folder / EVENTS, self.folder / PERSONAL])
 
     # lists
@@ -284,12 +267,8 @@ class Study:
     def away(self) -> set[str]:
         """Judges who have stayed away: their trials go to others."""
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
-        judges = self.state.judges.items()
-        return {
-            code
-            for code, judge in judges
-            if judge.ended is None and judge.kit is None and datetime.fromisoformat(judge.at) < oldest
-        }
+        at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
+        return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}
 
 
 def hashed(token: str) -> str:

@@ -11,7 +11,6 @@ import asyncio
 import hmac
 import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -56,7 +55,6 @@ def create_app(
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
                   dependencies=[Depends(check_type)])  # fmt: skip
     files, shared = PageFiles(directory=STUDY_STATIC), PageFiles(directory=STATIC)
-    media: dict[str, dict[str, Path]] = {}
 
     @app.api_route("/", methods=["GET", "HEAD"])
     @app.api_route("/admin", methods=["GET", "HEAD"])
@@ -137,9 +135,7 @@ def create_app(
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
         judge = _judge(study, request)
-        if judge.code not in media:
-            media[judge.code] = media_of(study, judge)
-        path = media[judge.code].get(name)
+        path = media_of(study, judge).get(name)
         if path is None:
             raise ApiError(404, "not_found", "there is no such file")
         kind = TYPES.get(name.rpartition(".")[2], "octet-stream")

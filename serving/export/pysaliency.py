@@ -1,20 +1,9 @@
-"""Scanpaths as the package pysaliency reads them.
+"""Scanpaths as the package pysaliency reads them; ``docs/export.md`` says what each field holds.
 
-Two HDF5 files, both for ``pysaliency.read_hdf5``: the scanpaths as ``FixationTrains`` (version 1.2 of
-that form, which release 0.2.22 reads and the development version too), and beside them the images as ``FileStimuli``,
-by paths relative to the file. Imported scanpaths of people and machines are among them.
-
-- A stimulus is an image; its ``shape`` is height and width. ``n`` is its place in the order of the set.
-- ``x``, ``y`` are in pixels of the image: paths of another frame (imported ones: 1280 x 1024) are scaled to it. The
-  size is that in the image's header, or, if it cannot be read, the frame of the agents' answers.
-- ``subjects`` count from 0, one for each agent and sample; the side-car says which is which.
-- ``t`` is the number of the fixation in its path, from 0: pysaliency orders by it, so it must not be NaN, and times are
-  not modelled. Its own loader of COCO-Search18 does the same. ``duration``, in seconds, is there if any agent models
-  durations, and NaN for those that do not.
-- Attributes of a path: ``agent``, ``kind``, ``sample``, ``stimulus`` (its id), ``task`` (``meta.target``, else the name
-  of the target image without its ending, else "none"), ``mode``, ``target_present`` (1, 0, or NaN), ``target_bbox`` (in
-  pixels of the image, or NaN; only if there is one at all) and ``frame`` (width and height of the agent's own frame).
-  Text is UTF-8 bytes, as HDF5 and numpy have it.
+Two HDF5 files, both for ``pysaliency.read_hdf5``: the scanpaths as ``FixationTrains`` (version 1.2 of that form, which
+release 0.2.22 reads and the development version too), and beside them the images as ``FileStimuli``, by paths relative
+to the file. Times are not modelled: ``t`` is the number of the fixation, by which pysaliency orders, as its loader of
+COCO-Search18 has it. Text is UTF-8 bytes, as HDF5 and numpy have it.
 """
 
 from __future__ import annotations

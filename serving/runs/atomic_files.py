@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import mmap
 import os
 import re
 import secrets
@@ -42,8 +43,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove what killed processes left of files and folders that were to take the place of ``path``. Those of live
-    processes are locked, and stay."""
+    """Remove what killed processes left for the place of ``path``. What live processes write is locked, and stays."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{{2 * TOKEN}}}")
     with contextlib.suppress(OSError):  # whoever writes to this folder next will hear of it
         for item in path.parent.iterdir():
@@ -80,8 +80,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def repair_tail(path: Path) -> int:
-    """Cut a torn end off a JSONL file: all after the last newline, and the last line if it does not parse, as a power
-    failure may leave it. Returns the bytes that remain, 0 for a missing file. Raises StorageError."""
+    """Cut a torn end, or a last line that does not parse, off a JSONL file. Returns the bytes that remain."""
     try:
         file = path.open("r+b")
     except FileNotFoundError:
@@ -90,12 +89,13 @@ def repair_tail(path: Path) -> int:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
     with file:
         size = file.seek(0, os.SEEK_END)
-        end = _after_last_newline(file, size)
-        if end > 0:
-            start = _after_last_newline(file, end - 1)
-            file.seek(start)
+        if not size:
+            return 0
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            end = content.rfind(b"\n") + 1
+            start = content.rfind(b"\n", 0, max(end - 1, 0)) + 1
             try:
-                orjson.loads(file.read(end - start))
+                orjson.loads(content[start:end] or b"null")
             except orjson.JSONDecodeError:
                 end = start
         if end != size:
@@ -104,24 +104,12 @@ def repair_tail(path: Path) -> int:
         return end
 
 
-def _after_last_newline(file: BinaryIO, end: int) -> int:
-    step = 1 << 16
-    while end > 0:
-        start = max(0, end - step)
-        file.seek(start)
-        newline = file.read(end - start).rfind(b"\n")
-        if newline >= 0:
-            return start + newline + 1
-        end = start
-    return 0
-
-
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[Callable[[], None]]:
     """Hold the folder's lock, so that it has a single writer. Raises LockedError with the holder's name.
 
-    The lock is the operating system's (``flock``) and ends with its process. Once its file is removed another writer
-    may lock a new file: the function that the block gets raises LockedError then; call it before each write.
+    Once the lock's file is removed another writer may lock a new file: the function that the block gets raises
+    LockedError then; call it before each write.
     """
     path = folder / "lock"
     try:

@@ -10,7 +10,7 @@ import hashlib
 import io
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,15 @@ from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.row_problems import count
-from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, repeated_names, without_nested
+from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, without_nested
 from serving.runs.stimulus_set import present, read_rows
 
 TasksByAgent = Mapping[str, Sequence[str]]
+ROW_OF: dict[str, Callable[[str], dict[str, Any]]] = {
+    "cues": lambda text: {"cue": text},
+    "topics": lambda text: {"topic": text},
+    "messages": lambda text: {"type": "HM", "history": [{"speaker": "A", "text": text}]},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +59,16 @@ class CheckedStimuli:
 
     def add_all(self, rows: Iterator[Row]) -> None:
         """Check rows and keep them. Raises InputError with every problem."""
-
-        def keep(row: Row, *_: object) -> None:
-            if row.stimulus is not None and row.canonical is not None:
-                self.stimuli.append(CheckedStimulus(row.stimulus.id, row.canonical, kind_of(vars(row.stimulus))))
-
-        result = check_rows(rows, on_row=keep)
+        result = check_rows(rows, on_row=self._keep)
         if result.total_problems:
             problems = count(result.total_problems, "problem")
             raise InputError(f"{self.where}: {problems}; nothing was started", result.problems)
         if not result.count:
             raise InputError(f"{self.where}: an empty set: there is no stimulus in it")
+
+    def _keep(self, row: Row, *_: object) -> None:
+        if row.stimulus is not None and row.canonical is not None:
+            self.stimuli.append(CheckedStimulus(row.stimulus.id, row.canonical, kind_of(vars(row.stimulus))))
 
 
 def check_stimuli(
@@ -76,8 +80,7 @@ def check_stimuli(
     task: str | None,
     tasks: TasksByAgent,
 ) -> CheckedStimuli:
-    """Read and check the stimuli, which are in exactly one of the first five arguments. The agents' ``tasks`` tell the
-    ``task`` where only one is possible. Raises InputError with every problem."""
+    """Check the stimuli, which are in exactly one of the first five arguments. Raises InputError with every problem."""
     if sum(source is not None for source in (stimuli, images, cues, topics, messages)) != 1:
         raise InputError("give one of stimuli, images, cues, topics and messages")
     task = None if task is None else SHORT.get(task, task)
@@ -92,28 +95,19 @@ def check_stimuli(
     rows: Iterable[Any] = ()
     if images is not None:
         checked.where, rows = "images", _image_rows(images)
-    elif cues is not None:
-        checked.where, rows = "cues", [{"cue": cue} for cue in _texts(cues)]
-    elif topics is not None:
-        checked.where, rows = "topics", [{"topic": topic} for topic in _texts(topics)]
-    elif messages is not None:
-        histories = ([{"speaker": "A", "text": text}] for text in _texts(messages))
-        checked.where, rows = "messages", [{"type": "HM", "history": history} for history in histories]
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
             rows = map(without_nested, map(present, rows))
+    for name, texts in (("cues", cues), ("topics", topics), ("messages", messages)):
+        if texts is not None:
+            checked.where, rows = name, map(ROW_OF[name], [texts] if isinstance(texts, str) else texts)
     checked.add_all(_rows(checked, rows, task, tasks))
     return checked
 
 
-def _texts(texts: str | Iterable[str]) -> Iterable[str]:
-    return [texts] if isinstance(texts, str) else texts
-
-
 def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
-    """Which tasks agents get of rows that name none: about pictures those of :func:`image_tasks`; words are cues
-    where an agent associates, and topics where all converse."""
+    """The tasks of rows that name none: of words and topics what the agents answer, of pictures :func:`image_tasks`."""
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
         if PICTURE_TASKS.issuperset(tasks):
@@ -125,8 +119,7 @@ def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
 
 
 def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
-    """What agents answer about images: the only task that all answer, or each agent's only task. Raises InputError
-    if the agents leave it open."""
+    """The only task about images that all agents answer, or each agent's only one. Raises InputError if it is open."""
     about_images = [
         [task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in tasks_by_agent.values()
     ]
@@ -145,15 +138,11 @@ def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
 
 def _rows(checked: CheckedStimuli, rows: Iterable[Any], task: str | None, tasks: TasksByAgent) -> Iterator[Row]:
     reader = RowReader(checked.where, Path(checked.root), task, chosen_by(tasks), checked.files)
-    filled: list[dict[str, Any]] = []
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
         fields = present(_fields(row))
         for name in IMAGES:
             if name in fields:
                 fields[name] = _image_name(fields[name], checked.files)
-        filled.append(fields)
-    reader.repeated = repeated_names(filled)
-    for number, fields in enumerate(filled, start=1):
         yield from reader.from_values(fields, number, unnamed="id" not in fields)
 
 
@@ -171,16 +160,12 @@ def _fields(row: Any) -> dict[str, Any]:
 
 def _image_rows(images: Any) -> list[dict[str, Any]]:
     is_picture = isinstance(images, str | bytes | os.PathLike | Mapping) or hasattr(images, "__array_interface__")
-    several = [images] if is_picture or not isinstance(images, Iterable) else images
-    pictures = [os.fspath(picture) if isinstance(picture, str | os.PathLike) else picture for picture in several]
-    folders = [os.path.dirname(os.path.abspath(picture)) for picture in pictures if isinstance(picture, str)]
-    above = os.path.commonpath(folders) if folders else ""
-    return [
-        {"image": picture, "id": Path(os.path.relpath(picture, above)).as_posix()}
-        if isinstance(picture, str)
-        else {"image": picture}
-        for picture in pictures
-    ]
+    rows = [{"image": image} for image in ([images] if is_picture or not isinstance(images, Iterable) else images)]
+    on_disk = [row for row in rows if isinstance(row["image"], str | os.PathLike)]
+    above = os.path.commonpath([os.path.dirname(os.path.abspath(row["image"])) for row in on_disk] or [os.sep])
+    for row in on_disk:
+        row["id"] = Path(os.path.relpath(row["image"], above)).as_posix()
+    return rows
 
 
 def _image_name(image: Any, files: dict[str, bytes]) -> Any:

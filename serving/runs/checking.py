@@ -67,7 +67,7 @@ def check_rows(
             problems = [*row.problems]
             if row.id is not None and row.line is not None and lines.setdefault(row.id, row.line) != row.line:
                 result.duplicates += 1
-                message = f"a duplicate: it stands at line {lines[row.id]} already"
+                message = f"a duplicate of line {lines[row.id]}; give each row an id of its own"
                 problems.append(Problem(row.where, row.line, "id", message))
             else:
                 on_row(row, content, signature)

@@ -23,8 +23,7 @@ SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
 
 @dataclass(slots=True)
 class Table:
-    """A table: its columns, which stand on ``line``; the line and cells of its rows, and the problems of rows that
-    cannot be read."""
+    """Columns, which stand on ``line``; the line and cells of rows, and the problems of those that cannot be read."""
 
     names: Sequence[str]
     line: int

@@ -13,27 +13,17 @@ timing, worker, time) is null.
 
 from __future__ import annotations
 
+import html
 import re
 import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from agents.answers import (
     CaptionAnswer,
@@ -47,8 +37,9 @@ from agents.answers import (
 )
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
+from serving.runs.coco_forms import PATHS, Coco
 from serving.runs.records import people_record
-from serving.runs.row_problems import as_problems, count, repeated_ids, strict_json
+from serving.runs.row_problems import as_problems, count, strict_json
 from serving.runs.run import PERSON
 from serving.scheduling.recovery import clean
 
@@ -62,6 +53,8 @@ SHORT: dict[str, Task] = {
 FRAME = [1280, 1024]  # of the benchmark's scanpaths
 UNKNOWN = "unknown"
 LARGEST = 1 << 30  # bytes of a file, which is held in memory
+_PARAGRAPH = re.compile(r"<p\b[^>]*>(.*?)(?=</p>|<p\b|\Z)", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile("</?[a-z][^>]*>", re.IGNORECASE)
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
 
@@ -89,41 +82,6 @@ class _Talk(BaseModel):
     content: list[_Utterance] = Field(min_length=1)
 
 
-class _Picture(BaseModel):
-    id: StrictInt
-    file_name: StrictStr
-
-
-class _Caption(BaseModel):
-    image_id: StrictInt
-    caption: StrictStr
-
-
-class _Captions(BaseModel):
-    images: list[_Picture]
-    annotations: list[_Caption] = Field(min_length=1)
-
-
-class _SearchPath(BaseModel):
-    """An entry of COCO-Search18's list."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    name: str
-    subject: int | str
-    X: list[float]
-    Y: list[float]
-    T: list[float] | None = None
-    task: str | None = None
-    condition: Any = None
-
-    @model_validator(mode="after")
-    def _lengths_agree(self) -> _SearchPath:
-        if len(self.X) != len(self.Y) or (self.T is not None and len(self.T) != len(self.X)):
-            raise ValueError("X, Y and T must have as many numbers")
-        return self
-
-
 _BENCHMARK: dict[tuple[str, bool], TypeAdapter[Any]] = {  # by form and whether it is of scanpaths
     ("ground truth", False): TypeAdapter(dict[str, list[_Row[StrictStr]]]),
     ("ground truth", True): TypeAdapter(dict[str, list[_Row[_Scanpath]]]),
@@ -131,14 +89,12 @@ _BENCHMARK: dict[tuple[str, bool], TypeAdapter[Any]] = {  # by form and whether 
     ("submission", True): TypeAdapter(dict[str, _Scanpath]),
 }
 _TALKS = TypeAdapter(dict[str, _Talk])
-_CAPTIONS = TypeAdapter(_Captions)
-_PATHS = TypeAdapter(list[_SearchPath])
+_COCO = TypeAdapter(Coco)
 
 
 @dataclass(slots=True)
 class Source:
-    """A file that was read. ``answers`` are records, as far as it says; ``noticed`` counts what is not imported, by
-    why."""
+    """A file that was read; ``noticed`` counts what is not imported, by why."""
 
     path: Path
     sha256: str
@@ -276,16 +232,19 @@ def _add_benchmark(source: Source, content: Any, task: str | None, name: str | N
     source.task = task_of_file(source.path, task)
     if not isinstance(content, dict):
         raise InputError("must be a JSON object of stimuli")
-    source.form = _benchmark_form(content, source.task)
-    if source.form == "submission":
+    is_gaze = source.task == "attention_prediction"
+    lists = [value for value in content.values() if isinstance(value, list)]  # of a ground truth hold objects
+    is_truth = any(value and isinstance(value[0], dict) for value in lists) if is_gaze else bool(lists)
+    source.form = "ground truth" if is_truth else "submission"
+    if not is_truth:
         if name is None:
             raise InputError("is a submission and does not say whose answers it holds; give the machine with --name")
         source.name = name
     if not all(stimulus.strip() for stimulus in content):
         refuse([Problem(str(source.path), None, None, "a stimulus has an empty id")])
-    _validated(_BENCHMARK[source.form, source.task == "attention_prediction"], content, source.path)
+    _validated(_BENCHMARK[source.form, is_gaze], content, source.path)
     for stimulus, value in content.items():
-        rows = value if source.form == "ground truth" else [{"response": value, "machine_groundtruth": name}]
+        rows = value if is_truth else [{"response": value, "machine_groundtruth": name}]
         for row in rows:
             for other in row.keys() - _FIELDS:
                 source.noticed[f"field_{other}_not_imported"] += 1
@@ -296,49 +255,17 @@ def _add_benchmark(source: Source, content: Any, task: str | None, name: str | N
             source.add(stimulus, agent, row["response"], answer_to(source.task, row["response"]))
 
 
-def _benchmark_form(content: dict[str, Any], task: Task) -> str:
-    """A ground truth holds lists of objects. An empty list alone says nothing, except that it is no text."""
-    for value in content.values():
-        if isinstance(value, list) and value:
-            return "ground truth" if isinstance(value[0], dict) else "submission"
-        if not isinstance(value, list):
-            return "submission"
-    return "submission" if task == "attention_prediction" else "ground truth"
-
-
-class _Paragraphs(HTMLParser):
-    """The text of each paragraph of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-        self._is_within = False
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag == "p":
-            self.texts.append("")
-            self._is_within = True
-
-    def handle_endtag(self, tag: str) -> None:
-        self._is_within = self._is_within and tag != "p"
-
-    def handle_data(self, data: str) -> None:
-        if self._is_within:
-            self.texts[-1] += data
-
-
 def add_page(source: Source, data: bytes, task: str | None, name: str | None) -> None:
     """Add the conversation of a page."""
     _set_form(source, "page", "conversation", task)
     if name is None:
         raise InputError("does not say who its speakers are; give them with --name A~B, a person as human")
-    page = _Paragraphs()
     try:
-        page.feed(data.decode())
+        page = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"is not text in UTF-8: {error}") from None
-    page.close()
-    texts = [text for text in page.texts if text.strip()]
+    paragraphs = (html.unescape(_TAG.sub("", text)) for text in _PARAGRAPH.findall(page))
+    texts = [text for text in paragraphs if text.strip()]
     lines = [(match[1], match[2].strip()) for text in texts if (match := _LABELLED.fullmatch(text))]
     source.noticed["paragraphs_without_a_speaker"] = len(texts) - len(lines)
     source.name = name
@@ -361,32 +288,27 @@ def _add_conversation(
 
 
 def _add_captions(source: Source, content: dict[str, Any]) -> None:
-    captions = _validated(_CAPTIONS, content, source.path)
-    pictures = [(picture.id, picture.file_name) for picture in captions.images]
-    refuse(repeated_ids(str(source.path), "images", pictures))
-    names = dict(pictures)
-    for caption in captions.annotations:
-        if caption.image_id in names:
-            answer = answer_to("image_captioning", caption.caption)
-            source.add(names[caption.image_id], person(""), caption.caption, answer)
+    coco = _validated(_COCO, content, source.path)
+    refuse(coco.repeated_ids(str(source.path)))
+    names = {image.id: image.file_name for image in coco.images}
+    for annotation in coco.annotations:
+        if annotation.caption is None:
+            raise InputError("has annotations without a caption; `turinglike set` makes a set of them")
+        if annotation.image_id in names:
+            answer = answer_to("image_captioning", annotation.caption)
+            source.add(names[annotation.image_id], person(""), annotation.caption, answer)
         else:
             source.noticed["captions_of_pictures_that_are_not_listed"] += 1
-
-
-def searched_for(condition: Any, task: str | None) -> str | None:
-    """What an entry of COCO-Search18's list says was searched for; None in free viewing."""
-    return None if condition == "freeview" or task in (None, "", "none") else str(task).lower()
 
 
 def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size | None) -> None:
     if source.path.with_name(f"{source.path.name}.export.json").exists():
         raise InputError("is an export of a run; its answers are in that run's folder already")
-    entries = _validated(_PATHS, content, source.path)
+    entries = _validated(PATHS, content, source.path)
     source.name = name
     for entry, raw in zip(entries, content, strict=True):
         if frame is None:
             raise InputError("does not say of which frame its paths are; give --frame WIDTHxHEIGHT (often 1680x1050)")
-        target = searched_for(entry.condition, entry.task)
         answer = ScanpathAnswer(
             fixations=[[x, y] for x, y in zip(raw["X"], raw["Y"], strict=True)],
             frame=list(frame),
@@ -394,4 +316,4 @@ def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size
             found=bool(raw["correct"]) if entry.condition == "present" and raw.get("correct") in (0, 1) else None,
         )
         agent = person(str(entry.subject).zfill(2)) if name is None else f"published:{name}"
-        source.add(f"{target}/{entry.name}" if target else entry.name, agent, raw, plain(answer))
+        source.add(entry.stimulus, agent, raw, plain(answer))

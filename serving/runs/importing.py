@@ -24,7 +24,7 @@ from serving.runs.import_tables import Responses, add_screens, add_table
 from serving.runs.output_paths import make_parent
 from serving.runs.records import schema_mismatch
 from serving.runs.row_problems import count
-from serving.runs.run import Run
+from serving.runs.run import Run, refuse_other_folder
 from serving.runs.run_json import new_run_json
 
 IMPORT = "turinglike.import/1"
@@ -53,8 +53,6 @@ def import_files(
         raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
     if responses and task != "judgement":
         raise InputError("--responses are for verdicts: give --task judgement too")
-    if not paths:
-        raise InputError("there is nothing to import: give a file")
     sources: list[Source] = []
     problems: list[Problem] = []
     for path in dict.fromkeys(map(Path, paths)):
@@ -66,9 +64,7 @@ def import_files(
         raise InputError(f"nothing was imported: {count(len(problems), 'problem')}", problems)
     if name is not None and not any(source.name == name for source in sources):
         raise InputError("--name is for files that do not say whose answers they hold; these do")
-    has_run = (out / "run.json").exists() or not out.is_dir()
-    if not has_run and {entry.name for entry in out.iterdir()} - {"records", "lock"}:
-        raise InputError(f"{out} exists and is not a run folder; give a run folder or a new folder")
+    refuse_other_folder(out)
     make_parent(out / "records" / "humans.jsonl")
     with lock(out):
         if not (out / "run.json").exists():
@@ -99,8 +95,7 @@ def read_source(
     frame: Size | None = None,
     responses: Responses | None = None,
 ) -> Source:
-    """Read a file of any form; the options are those of :func:`import_files`. Raises InputError, with every problem, or
-    with a sentence about the file that does not name it."""
+    """Read a file of any form. Raises InputError, with every problem, or a sentence that does not name the file."""
     suffix = path.suffix.lower()
     is_page = suffix in (".html", ".htm")
     if name is not None and ("~" in name) != is_page:
@@ -129,8 +124,7 @@ def _earlier_sources(path: Path) -> Rows:
         return []
     except (orjson.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    is_ours = isinstance(about, dict) and not schema_mismatch(about.get("schema"), IMPORT)
-    if not is_ours or not isinstance(about.get("sources"), list):
+    if not isinstance(about, dict) or schema_mismatch(about.get("schema"), IMPORT):
         raise InputError(f"{path} is not of this version ({IMPORT})")
     return list(about["sources"])
 
@@ -140,8 +134,7 @@ def _identity(entry: dict[str, Any]) -> Identity:
 
 
 def _merged(run: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
-    """The list of ``import.json`` and the records by kind, when ``sources`` have taken the place of earlier imports of
-    the same file or the same content; samples are counted anew."""
+    """The list of ``import.json`` and the records by kind, with ``sources`` in place of earlier imports of the same."""
     listed = list(before)
     fresh: dict[Identity, Rows] = {}
     for source in sources:

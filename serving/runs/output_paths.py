@@ -17,8 +17,7 @@ MODIFIED = 946_684_800  # 2000-01-01, for every file that judges see: a time tha
 
 
 def refuse_own_files(paths: Iterable[Path], run: Path) -> None:
-    """Raise InputError if any of the paths leads to a file that a run folder keeps for itself, or is a folder that
-    ``run`` is in."""
+    """Raise InputError for a path that leads to a run folder's own file, or to a folder that ``run`` is in."""
     for path in paths:
         real = path.resolve()
         if run.resolve().is_relative_to(real):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic.json_schema import models_json_schema
 from pydantic_core import PydanticCustomError
 
 from agents.answers import BY_TASK, LATER, ConversationAnswer, TurnAnswer
@@ -58,16 +59,13 @@ class _Strict(BaseModel):
 
 
 class RecordedVerdict(_Strict):
-    """What a filter says of an attempt."""
-
     filter: str
     rejected: bool
     found: str
 
 
 class Attempt(_Strict):
-    """An attempt at an answer, or at turn ``turn`` of a conversation, with the verdicts of filters. One that no verdict
-    rejects was accepted."""
+    """An attempt at an answer, or at turn ``turn`` of a conversation. One that no verdict rejects was accepted."""
 
     attempt: Count
     turn: Count | None
@@ -85,8 +83,7 @@ class Failure(_Strict):
 
 
 class Provenance(_Strict):
-    """What made the answer. ``digest`` is of settings and checkpoint, as in ``run.json``; of imported answers it is the
-    SHA-256 of their file, as in ``import.json``."""
+    """``digest`` is of settings and checkpoint, as in ``run.json``; of imported answers the SHA-256 of their file."""
 
     digest: Digest | None
     checkpoint: str | None
@@ -159,8 +156,7 @@ _OBJECT_OR_NONE = (dict, NoneType)
 
 
 def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
-    """Raise PydanticCustomError unless ``answer`` has exactly the keys of ``model``, with values of its types. Answers
-    of old versions lack the keys LATER."""
+    """Raise PydanticCustomError unless ``answer`` has exactly the keys of ``model``; old versions lack LATER."""
     if model is ConversationAnswer:
         answer = {**{name: [] for name in LATER}, **answer}
     absent = ", ".join(name for name in model.model_fields if name not in answer)
@@ -186,8 +182,7 @@ def problems(row: Any, where: str = "record", line: int | None = None) -> list[P
 
 
 def structural_fault(row: Any) -> str | None:
-    """What makes ``row`` (parsed JSON) unreadable as a record, or None: wrong keys, or wrong types of those that
-    readers use. A fiftieth of the cost of :func:`problems`."""
+    """What makes parsed JSON unreadable as a record, or None; at a fiftieth of the cost of :func:`problems`."""
     if not isinstance(row, dict):
         return "not a JSON object"
     if row.get("schema") not in _SCHEMAS:
@@ -231,11 +226,6 @@ class RecordHeader:
     digest: str
     checkpoint: str | None
     revision: str | None
-    _provenance: orjson.Fragment = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        provenance = {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision}
-        object.__setattr__(self, "_provenance", orjson.Fragment(orjson.dumps(provenance)))
 
     def line(self, request: AgentRequest, task: str) -> bytes:
         """The request's record: a line of JSON with its newline."""
@@ -255,7 +245,7 @@ class RecordHeader:
                 "raw": None if request.raw is None else orjson.Fragment(request.raw),
                 "attempts": request.attempts,
                 "error": None if request.error is None else {"code": request.error[0], "message": request.error[1]},
-                "provenance": self._provenance,
+                "provenance": {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision},
                 "timing": {
                     "waiting": round(request.waiting, 6),
                     "preparing": round(request.preparing, 6),
@@ -269,8 +259,7 @@ class RecordHeader:
 
 
 def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an answer that no agent of the run gave: a person's, or of an import. ``fields`` are its task,
-    stimulus, agent, answer, raw, and others that are known."""
+    """The record of an answer of a person or an import; ``fields`` are its keys that are known."""
     unknown: dict[str, Any] = {
         **dict.fromkeys(KEYS),
         "schema": RECORD,
@@ -286,8 +275,6 @@ def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a record: :class:`Record`, with the type of ``answer`` by task."""
-    from pydantic.json_schema import models_json_schema
-
     models: list[type[BaseModel]] = [Record, *BY_TASK.values(), TurnAnswer]
     _, definitions = models_json_schema([(model, "serialization") for model in models])
     parts: dict[str, Any] = definitions["$defs"]
@@ -300,22 +287,14 @@ def json_schema() -> dict[str, Any]:
     parts["Attempt"]["properties"]["answer"] = {
         "anyOf": [*reference.values(), {"$ref": "#/$defs/TurnAnswer"}, {"type": "null"}]
     }
+
+    def where(key: str, value: str, **then: Any) -> dict[str, Any]:
+        return {"if": {"properties": {key: {"const": value}}}, "then": {"properties": then}}
+
     record["allOf"] = [
-        {
-            "if": {"properties": {"task": {"const": task}}},
-            "then": {"properties": {"answer": {"anyOf": [answer, {"type": "null"}]}}},
-        }
-        for task, answer in reference.items()
-    ]
-    record["allOf"] += [
-        {
-            "if": {"properties": {"status": {"const": "ok"}}},
-            "then": {"properties": {"answer": {"type": "object"}, "error": {"type": "null"}}},
-        },
-        {
-            "if": {"properties": {"status": {"const": "failed"}}},
-            "then": {"properties": {"error": {"type": "object"}}},
-        },
+        *(where("task", task, answer={"anyOf": [answer, {"type": "null"}]}) for task, answer in reference.items()),
+        where("status", "ok", answer={"type": "object"}, error={"type": "null"}),
+        where("status", "failed", error={"type": "object"}),
     ]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **record, "$defs": parts}
 

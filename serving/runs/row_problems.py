@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -34,49 +33,26 @@ LONGEST = 200  # characters of a message
 
 
 def field_problems(error: ValidationError) -> list[FieldProblem]:
-    """pydantic's errors about a stimulus as (field, message), each once."""
+    """pydantic's errors as (field, message), each once; of a stimulus without its task in front."""
     problems: dict[FieldProblem, None] = {}
     for item in error.errors(include_url=False, include_input=False):
-        path, message = item["loc"], _message(item)
+        path, context = item["loc"], item.get("ctx", {})
+        message = MESSAGES.get(item["type"], "").format(**context) or item["msg"].removeprefix("Value error, ")
         if path and path[0] in ALL_TASKS:
             path = path[1:]
         if item["type"].startswith("union_tag"):
             missing = "is missing; " if item["type"] == "union_tag_not_found" else ""
             path, message = ("task",), f"{missing}must be one of {', '.join(ALL_TASKS)}"
-        elif item["type"] == "json_invalid":
-            message = message.replace(" at line 1 column", " at column")
+        elif item["type"] == "string_too_short" and context["min_length"] == 1:
+            message = "must not be empty"
         elif path[:1] == ("meta",) and len(path) == 3:  # an error for each branch of the union
             path, message = path[:2], "must be text, a finite number, true, false or null"
         problems[".".join(shown(str(part)) for part in path) or None, shown(message)] = None
     return list(problems)
 
 
-def _message(item: Mapping[str, Any]) -> str:
-    context = item.get("ctx", {})
-    if item["type"] == "string_too_short" and context["min_length"] == 1:
-        return "must not be empty"
-    message: str = MESSAGES.get(item["type"], "").format(**context) or item["msg"]
-    return message.removeprefix("Value error, ")
-
-
 def as_problems(error: ValidationError, where: str, line: int | None = None) -> list[Problem]:
-    """pydantic's errors as problems, the place in the value being the field."""
-    return [
-        Problem(where, line, ".".join(map(str, item["loc"])) or None, _message(item))
-        for item in error.errors(include_url=False, include_input=False)
-    ]
-
-
-def repeated_ids(where: str, field: str, entries: Iterable[tuple[int, str]]) -> list[Problem]:
-    """A problem for each id that several ``entries`` (id, name) have."""
-    names: dict[int, list[str]] = {}
-    for id, name in entries:
-        names.setdefault(id, []).append(name)
-    return [
-        Problem(where, None, field, shown(f"the id {id} stands {len(several)} times: {', '.join(several)}"))
-        for id, several in names.items()
-        if len(several) > 1
-    ]
+    return [Problem(where, line, *each) for each in field_problems(error)]
 
 
 class RepeatedKeyError(ValueError):

@@ -8,7 +8,6 @@ no record is damage. A key is (task, agent, stimulus, sample); its last line cou
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,9 +27,6 @@ IMPORTS = ("humans", "published")
 PERSON = "human"
 FOLDERS = ("records", "turns")
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
-# what a folder may have in which no run has begun yet, or is just beginning
-OF_NEW_RUNS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
-HALF_WRITTEN = re.compile(r"\.(stimuli|run)\..*")  # of a process that was killed
 
 NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
 
@@ -142,19 +138,24 @@ class Run:
                 yield line[:-1]
 
     def stimuli(self) -> Iterator[dict[str, Any]]:
-        """The set's rows; an invalid row is what it was in the set. Raises InputError with file and line where a row is
-        damaged, and if there are fewer than ``run.json`` says."""
+        """The set's rows. Raises InputError where one is damaged, and if there are fewer than ``run.json`` says."""
         path = self.path / "stimuli.jsonl"
         if not self.has_stimuli():
             return
         number = 0
         with _open(path) as file:
             for number, line in enumerate(file, start=1):
-                yield _stimulus(path, number, line)
+                try:
+                    row = orjson.loads(line)
+                except orjson.JSONDecodeError as error:
+                    _damaged(Problem(str(path), number, None, f"not JSON: {error}"), None)
+                if not isinstance(row, dict):
+                    _damaged(Problem(str(path), number, None, "not a JSON object"), None)
+                yield row
         expected = self.meta["set"].get("count")
         if expected is not None and number < expected:
             message = f"the rows end here, but the set has {expected:,}"
-            raise InputError(f"damaged: {Problem(str(path), max(number, 1), None, message)}")
+            _damaged(Problem(str(path), max(number, 1), None, message), None)
 
     @cached_property
     def kinds(self) -> dict[tuple[str, str], Kind]:
@@ -176,10 +177,9 @@ class Run:
 
 def refuse_other_folder(path: Path) -> None:
     """Raise InputError for a folder that holds something else than a run or its beginnings."""
-    if path.is_dir() and not (path / "run.json").exists():
-        names = [entry.name for entry in path.iterdir()]
-        if not all(name in OF_NEW_RUNS or HALF_WRITTEN.fullmatch(name) for name in names):
-            raise InputError(f"{path} is not empty and not a run folder; choose another --out")
+    names = [entry.name for entry in path.iterdir()] if path.is_dir() else []
+    if "run.json" not in names and any(name not in OWN and name[0] != "." for name in names):
+        raise InputError(f"{path} is not empty and not a run folder; choose another --out")
 
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:
@@ -218,17 +218,5 @@ def _damaged(problem: Problem, damage: Damage | None) -> None:
 def _open(path: Path) -> BinaryIO:
     try:
         return open(path, "rb")
-    except FileNotFoundError:
-        raise InputError(f"{path} is missing") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _stimulus(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"damaged: {Problem(str(path), number, None, f'not JSON: {error}')}") from None
-    if not isinstance(row, dict):
-        raise InputError(f"damaged: {Problem(str(path), number, None, 'not a JSON object')}")
-    return row

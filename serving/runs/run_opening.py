@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -58,17 +58,19 @@ def open_run(
             raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
         _same_seed_and_agents(folder, meta, seed, described)
         old = _load_index(folder)
-    tasks = _TasksOfPictures(meta, described, choose)
-    if task is not None and source.is_dir():
-        tasks.task, task = task, None
+    of_folder = [] if task is None or not source.is_dir() else [task]
+    if of_folder:
+        task, choose = None, lambda tasks: of_folder
+    before, agents = (meta["set"].get("tasks", []), meta["agents"]) if meta is not None else ([], {})
+    tasks = _TasksOfPictures(before, {**agents, **described}, choose)
     checked = _Checked(known=old or {})
     try:
         with replacing(folder / "stimuli.new") as checked.rows:
-            checked.add_all(source, task=task, choose=tasks, skip_invalid=skip_invalid)
-        if meta is not None:
-            if old is None and checked.sha256() != meta["set"].get("sha256"):
-                old = _rebuild_index(folder, Path(meta["set"].get("root") or source.parent))
-            _carry_over(folder, old or {}, checked.entries)
+            checked.add_all(read_rows(source, task, choose=tasks), str(source), skip_invalid)
+        if old is not None:
+            _carry_over(folder, old, checked.entries)
+        elif meta is not None and checked.sha256() != meta["set"].get("sha256"):
+            raise IdentityError(f"{folder} was made from another set, and has no index of it; give the set as it was")
         try:
             (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
         except OSError as error:
@@ -99,10 +101,7 @@ def open_run(
 
 
 def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Run:
-    """Make or continue the folder of a server that keeps records, which the caller has locked.
-
-    Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
-    """
+    """Make or continue the folder of a server that keeps records. Raises InputError and IdentityError."""
     meta = _load_meta(folder)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed, 0)
@@ -127,25 +126,17 @@ def new_people_run(folder: Path, source: Path) -> Run:
 
 
 class _TasksOfPictures:
-    """The tasks of stimuli that name none: those that the run had before, and ``task`` or what ``choose`` says.
-    ``all`` are those of all stimuli."""
+    """The tasks of pictures that name none: those of the run before, and ``task`` or what ``choose`` says."""
 
-    def __init__(
-        self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None
-    ) -> None:
-        self.task: str | None = None
+    def __init__(self, before: Sequence[str], agents: Mapping[str, dict[str, Any]], choose: Choose | None) -> None:
         self.all: list[str] = []
-        self._before: list[str] = [] if meta is None else meta["set"].get("tasks", [])
-        self._agents = {**({} if meta is None else meta["agents"]), **described}
-        self._choose = choose
+        self._before, self._agents, self._choose = before, agents, choose
         self._chosen: dict[Sequence[str], list[str]] = {}
 
     def __call__(self, tasks: Sequence[str]) -> list[str]:
         if tasks not in self._chosen:
             before = [task for task in self._before if task in tasks]
-            more: Sequence[str] = [self.task] if self.task is not None else ()
-            if self.task is None and self._choose is not None:
-                more = self._choose(tasks)
+            more = () if self._choose is None else self._choose(tasks)
             self._chosen[tasks] = [*dict.fromkeys([*before, *more])]
             self.all = [*dict.fromkeys([*self.all, *self._chosen[tasks]])]
             self._refuse_two_tasks()
@@ -153,14 +144,12 @@ class _TasksOfPictures:
 
     def _refuse_two_tasks(self) -> None:
         """Raise InputError for an agent that would answer a picture in two tasks, which an id does not keep apart."""
-        problems = []
         for name, entry in self._agents.items():
             tasks = [task for task in self.all if task in entry["task"]]
             if len(tasks) > 1:
                 message = f"answers {' and '.join(tasks)}; each task needs a run of its own (--task)"
-                problems.append(Problem("--agents", None, name, message))
-        if problems:
-            raise InputError("in a run an agent has a single task about the same pictures", problems)
+                problems = [Problem("--agents", None, name, message)]
+                raise InputError("in a run an agent has a single task about the same pictures", problems)
 
 
 @dataclass(slots=True)
@@ -172,19 +161,10 @@ class _Checked:
     kinds: dict[Key, Kind] = field(default_factory=dict)
     invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
     skipped: int = 0  # rows without a readable id or task, or with an id that stands earlier
-    rows: BinaryIO | None = None
+    rows: BinaryIO = field(init=False)
 
-    def add_all(
-        self,
-        source: Path,
-        *,
-        task: str | None = None,
-        choose: Choose | None = None,
-        root: Path | None = None,
-        skip_invalid: bool,
-    ) -> None:
+    def add_all(self, rows: Iterator[Row], source: str, skip_invalid: bool) -> None:
         """Check and add the rows of a set. Raises InputError for problems that may not be skipped."""
-        rows = read_rows(source, task, choose=choose, root=root)
         result = check_rows(rows, hash_images=True, on_row=self._add, known=self._known_content)
         self.skipped += result.duplicates
         if result.total_problems and not skip_invalid:
@@ -205,8 +185,7 @@ class _Checked:
         key = row.task, row.id
         self.entries[key] = UNREAD if content is None else content[:8].hex(), signature
         self.kinds[key] = kind_of(orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus))
-        if self.rows is not None:
-            self.rows.write((row.canonical or row.raw) + b"\n")
+        self.rows.write((row.canonical or row.raw) + b"\n")
 
     def _known_content(self, task: str, id: str, signature: int) -> bytes | None:
         """The content of a row whose files have the size and time that they had when they were read."""
@@ -231,18 +210,6 @@ def _load_index(folder: Path) -> Entries | None:
         return {(task, id): (content, signature) for (task, id), (content, signature) in orjson.loads(entries)}
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _rebuild_index(folder: Path, root: Path) -> Entries:
-    """The entries of a folder without an index, from its rows and the images where they were. Raises InputError."""
-    source, checked = folder / "stimuli.jsonl", _Checked(known={})
-    checked.add_all(source, root=root, skip_invalid=True)
-    if checked.skipped:
-        raise InputError(
-            f"{source} is damaged, and this is not the set that the run was made from: give that set, or choose "
-            "another --out"
-        )
-    return checked.entries
 
 
 def _carry_over(folder: Path, old: Entries, new: Entries) -> None:

@@ -9,20 +9,20 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
-from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from agents.errors import InputError, Problem
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_rows, print_report
-from serving.runs.import_forms import read_bytes, searched_for, task_of_file
+from serving.runs.coco_forms import SEARCHES, Coco, Search
+from serving.runs.import_forms import parse_json, read_bytes, task_of_file
 from serving.runs.output_paths import make_parent, refuse_existing
-from serving.runs.row_problems import as_problems, count, repeated_ids, shown, strict_json
+from serving.runs.row_problems import as_problems, count, shown
 from serving.runs.stimulus_set import SUFFIXES, image_names, read_rows
 
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
@@ -30,48 +30,8 @@ DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
 Row = dict[str, Any]
 
 
-class _Image(BaseModel):
-    """A picture of COCO's or nocaps's."""
-
-    id: StrictInt
-    file_name: StrictStr
-    domain: Literal["in-domain", "near-domain", "out-domain"] | None = None
-    open_images_id: StrictStr | None = None
-
-
-class _Annotation(BaseModel):
-    image_id: StrictInt
-    category_id: StrictInt | None = None
-
-
-class _Category(BaseModel):
-    id: StrictInt
-    name: StrictStr
-
-
-class _Coco(BaseModel):
-    """COCO's annotations, as far as a set needs them."""
-
-    images: list[_Image]
-    annotations: list[_Annotation] = Field(default_factory=list)
-    categories: list[_Category] = Field(default_factory=list)
-
-
-class _Search(BaseModel):
-    """An entry of COCO-Search18's list."""
-
-    name: StrictStr
-    task: StrictStr | None = None
-    condition: StrictStr | None = None
-    bbox: tuple[float, float, float, float] | None = None
-
-
-_SEARCHES = TypeAdapter(list[_Search])
-
-
 def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, force: bool) -> int:
-    """Make the set and print a report on it; returns 0, or 2 if it has problems. ``images`` is the folder of the
-    pictures that annotations name. Raises InputError and StorageError."""
+    """Make the set and print a report on it; returns 0, or 2 if it has problems. Raises InputError and StorageError."""
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
     if source.is_dir() or source.suffix.lower() in (".jsonl", ".ndjson", ".csv", ".txt", ".parquet"):
@@ -88,11 +48,9 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
 
 def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> Iterator[Row]:
     try:
-        content = strict_json(read_bytes(source))
+        content = parse_json(read_bytes(source))
     except InputError as error:
         raise InputError(f"{source} {error}") from None
-    except ValueError as error:
-        raise InputError(f"{source}: is not JSON in UTF-8: {error}") from None
     is_of_benchmark = (
         isinstance(content, dict)
         and "images" not in content
@@ -111,22 +69,21 @@ def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> 
                 # ids have the task in front, as the benchmark's files use the same names
                 yield {"id": f"{of_task}/{name}", "benchmark_id": name, "task": of_task, "image": f"{place}/{file}"}
         elif isinstance(content, list):
-            yield from _searches(_SEARCHES.validate_python(content), place, images, task)
+            yield from _searches(SEARCHES.validate_python(content), place, images, task)
         else:
-            yield from _coco(_Coco.model_validate(content), str(source), place, task)
+            yield from _coco(Coco.model_validate(content), str(source), place, task)
     except ValidationError as error:
         what = f"{source}: neither annotations of COCO's form, nor COCO-Search18's list, nor the published benchmark's"
         raise InputError(what, as_problems(error, str(source))) from None
 
 
 def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
-    """The file of each picture: of exactly its name, else the only file of its name with another ending, or with an
-    ending. A picture that is not there keeps its name. Raises InputError where several could be meant."""
+    """The file of each picture: of exactly its name, else the only one with another ending. Raises InputError."""
     by_stem: dict[str, list[str]] = {}
     for file in image_names(images):
-        if "/" not in file:
-            by_stem.setdefault(os.path.splitext(file)[0], []).append(file)
+        by_stem.setdefault(os.path.splitext(file)[0], []).append(file)
     files: dict[str, str] = {}
+    names_of: dict[str, list[str]] = {}
     problems: list[Problem] = []
     for name in names:
         stem, ending = os.path.splitext(name)
@@ -136,16 +93,19 @@ def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
         if len(fitting) > 1:
             problems.append(Problem(str(images), None, shown(name), f"may be any of {', '.join(fitting)}"))
         files[name] = fitting[0] if fitting else name
-    for file, number in Counter(files.values()).items():
-        if number > 1:
-            same = shown(", ".join(name for name in files if files[name] == file))
-            problems.append(Problem(str(images), None, file, f"would be the picture of {same}"))
+        names_of.setdefault(files[name], []).append(name)
+    for file, several in names_of.items():
+        if len(several) > 1:
+            message = f"would be the picture of {shown(', '.join(several))}"
+            problems.append(Problem(str(images), None, file, message))
     if problems:
         raise InputError(f"{images}: the pictures have no names of their own", problems)
     return files
 
 
-def _coco(coco: _Coco, source: str, place: str, task: str | None) -> Iterator[Row]:
+def _coco(coco: Coco, source: str, place: str, task: str | None) -> Iterator[Row]:
+    if problems := coco.repeated_ids(source):
+        raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
     names = {category.id: category.name for category in coco.categories}
     present: dict[int, set[str]] = {image.id: set() for image in coco.images}
     unlisted = 0
@@ -157,10 +117,6 @@ def _coco(coco: _Coco, source: str, place: str, task: str | None) -> Iterator[Ro
             present[annotation.image_id].add(names[category])
     if unlisted:
         print(f"left out: {count(unlisted, 'annotation')} of images or categories that the file does not list")
-    problems = repeated_ids(source, "images", ((image.id, image.file_name) for image in coco.images))
-    problems += repeated_ids(source, "categories", ((category.id, category.name) for category in coco.categories))
-    if problems:
-        raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
     task = task or ("object_detection" if coco.categories else "image_captioning")
     for image in sorted(coco.images, key=lambda image: image.file_name):
         row: Row = {"id": image.file_name, "task": task, "image": f"{place}/{image.file_name}"}
@@ -174,26 +130,24 @@ def _coco(coco: _Coco, source: str, place: str, task: str | None) -> Iterator[Ro
         yield row
 
 
-def _searches(entries: list[_Search], place: str, images: Path, task: str | None) -> Iterator[Row]:
+def _searches(entries: list[Search], place: str, images: Path, task: str | None) -> Iterator[Row]:
     if task not in (None, "attention_prediction"):
         raise InputError(f"COCO-Search18 has scanpaths, which are no answers to {task}")
     without = 0
     rows: dict[str, Row] = {}
     for entry in entries:
-        target = searched_for(entry.condition, entry.task)
-        name = f"{target}/{entry.name}" if target else entry.name
-        if name in rows:
+        if entry.stimulus in rows:
             continue
         folder = f"{entry.task}/" if (images / (entry.task or "") / entry.name).is_file() else ""
-        row: Row = {"id": name, "task": "attention_prediction", "image": f"{place}/{folder}{entry.name}"}
+        row: Row = {"id": entry.stimulus, "task": "attention_prediction", "image": f"{place}/{folder}{entry.name}"}
         row |= {"dataset": "coco-search18"}
-        if target:
-            if entry.bbox is None:
-                without += 1
-                continue
+        if entry.target and entry.bbox is None:
+            without += 1
+            continue
+        if entry.target:
             row |= {"mode": "search", "target_box": entry.bbox, "target_present": entry.condition == "present"}
-            row |= {"meta": {"target": target}}
-        rows[name] = row
+            row |= {"meta": {"target": entry.target}}
+        rows[entry.stimulus] = row
     if without:
         print(f"left out: {count(without, 'entry', 'entries')} without a box: nothing says what the target looks like")
     yield from rows.values()

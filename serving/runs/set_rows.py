@@ -4,11 +4,9 @@ mean: fields of a stimulus, entries of ``meta``, and the task of a row that name
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import starmap
 from pathlib import Path, PurePath
 from types import NoneType
 from typing import Any
@@ -23,7 +21,6 @@ from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_prob
 META = "meta."  # of the names of columns
 SIMPLE = (str, int, float, NoneType)
 CONTENT = ("image", "cue", "topic")  # fields whose content is the id of a row without an id
-NO_TASK = "is missing, and the columns do not say it: name the task with --task, or in a column `task`"
 ID_DIGITS = 16
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
@@ -36,14 +33,15 @@ def _properties_by_task() -> dict[str, dict[str, Any]]:
     return {model["properties"]["task"]["const"]: model["properties"] for model in models}
 
 
-def _is_nested(field: dict[str, Any]) -> bool:
-    return any(variant.get("type") in ("array", "object") for variant in field.get("anyOf", [field]))
-
-
 _PROPERTIES = _properties_by_task()
 PICTURE_TASKS = frozenset(task for task, fields in _PROPERTIES.items() if "image" in fields)
 FIELDS = frozenset(name for fields in _PROPERTIES.values() for name in fields)
-NESTED = frozenset(name for fields in _PROPERTIES.values() for name, field in fields.items() if _is_nested(field))
+NESTED = frozenset(  # lists and objects
+    name
+    for fields in _PROPERTIES.values()
+    for name, field in fields.items()
+    if any(variant.get("type") in ("array", "object") for variant in field.get("anyOf", [field]))
+)
 _COMMON = frozenset.intersection(*(frozenset(fields) for fields in _PROPERTIES.values()))
 
 
@@ -69,25 +67,6 @@ def _tasks_of(fields: frozenset[str]) -> Sequence[str]:
     )
 
 
-def needed_field(task: str) -> str | None:
-    """The field without which no row of a task can be."""
-    return "image" if task in PICTURE_TASKS else "cue" if task == "word_association" else None
-
-
-def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool) -> list[FieldProblem]:
-    """The problems of a table's columns: those that every row needs and that are not there."""
-    if unprintable := [shown(name) for name in names if not name.isprintable()]:
-        return [(name, "is not printable text in UTF-8") for name in unprintable]
-    wanted = CONTENT if task is None else tuple(filter(None, [needed_field(task)]))
-    if task is not None and wanted and "task" not in names and wanted[0] not in names:
-        return [(wanted[0], "missing: there is no such column")]
-    if task is None and "task" not in names:
-        tasks = tasks_of(names) or [task for name in CONTENT if name in names for task in tasks_of([name])]
-        if not tasks or not (may_choose or len(tasks) == 1 or {"cue", "topic"} & {*names}):
-            return [("task", NO_TASK)]
-    return []
-
-
 def name_of(fields: Mapping[str, Any]) -> str | None:
     """The name of a row without an id: its picture, cue or topic."""
     for field in CONTENT:
@@ -97,17 +76,6 @@ def name_of(fields: Mapping[str, Any]) -> str | None:
             path = PurePath(text)
             return path.name if path.is_absolute() or ".." in path.parts else text
     return None
-
-
-def repeated_names(rows: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The names that several of the rows have; an id is a name, too."""
-    counts = Counter(row.get("id") or name_of(row) for row in rows)
-    return frozenset(name for name, number in counts.items() if isinstance(name, str) and number > 1)
-
-
-def may_repeat_names(names: Collection[str]) -> bool:
-    """Whether rows with these columns may have the same name and different contents."""
-    return "id" not in names and ("image" in names or len({*names} - {"task", ""}) > 1)
 
 
 @dataclass(slots=True)
@@ -128,27 +96,20 @@ class Row:
     problems: tuple[Problem, ...] = ()
 
 
+@dataclass(slots=True)
 class RowReader:
     """Makes rows of a file, which problems call ``where``.
 
     ``task`` is for rows without a task, and no row may have another; ``choose`` says the tasks of a row whose
     fields several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an
-    unnamed row becomes its id, unless its name is among the ``repeated``.
+    unnamed row becomes its id.
     """
 
-    def __init__(
-        self,
-        where: str,
-        root: Path,
-        task: str | None,
-        choose: Choose | None = None,
-        files: Mapping[str, bytes] | None = None,
-    ) -> None:
-        self.where = where
-        self.task = task
-        self.choose = choose
-        self.repeated: Container[str] = frozenset()
-        self._context = {"root": root, "files": files}
+    where: str
+    root: Path
+    task: str | None
+    choose: Choose | None = None
+    files: Mapping[str, bytes] | None = None
 
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
         """The rows of a line of JSON."""
@@ -187,8 +148,7 @@ class RowReader:
         problems: Sequence[FieldProblem] = (),
         strict: bool = True,
     ) -> Iterator[Row]:
-        """The rows of the values of fields, one for each task. They may be text in place of numbers unless
-        ``strict``."""
+        """The rows of the values of fields, one for each task. Text is no number if ``strict``."""
         tasks: Sequence[str] = ()
         if "task" not in values:
             tasks = [self.task] if self.task is not None else tasks_of(values)
@@ -208,15 +168,16 @@ class RowReader:
         try:
             raw = orjson.dumps(fields)
         except TypeError:
-            return self.bad(line, [*filter(None, starmap(_not_json, _flat(fields)))])
+            return self.bad(line, _not_json(fields))
+        context = {"root": self.root, "files": self.files}
         try:
-            stimulus = ADAPTER.validator.validate_json(raw, strict=strict, context=self._context)
+            stimulus = ADAPTER.validator.validate_json(raw, strict=strict, context=context)
         except ValidationError as error:
             known = {name for name, _ in problems if name is not None}
             problems += [problem for problem in field_problems(error) if problem[0] not in known]
         else:
             if unnamed:
-                stimulus.id = fields["id"] = content_id(stimulus, self.repeated)
+                stimulus.id = fields["id"] = content_id(stimulus)
             if self.task not in (None, stimulus.task):
                 problems.append(("task", f"is {stimulus.task!r}, but --task says {self.task!r}"))
             if not problems:
@@ -232,18 +193,14 @@ class RowReader:
         return row
 
 
-def content_id(stimulus: Stimulus, repeated: Container[str] = frozenset()) -> str:
-    """An id for a stimulus without id: its picture, cue or topic; but 16 hex digits of the SHA-256 of its fields where
-    other rows have that name, too, and it is not all that this row has."""
+def content_id(stimulus: Stimulus) -> str:
+    """The id of a stimulus without id: its picture, cue or topic, else a hash of its fields."""
     fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
-    name = name_of(fields)
-    if name is not None and ([*fields.values()] == [name] or name not in repeated):
-        try:
-            return WordStimulus.model_validate({"id": name, "task": "word_association", "cue": "any"}).id
-        except ValidationError:  # it cannot be an id: with a backslash, say
-            pass
-    row = orjson.dumps({"task": stimulus.task, **fields}, option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
+    try:
+        return WordStimulus.model_validate({"id": name_of(fields), "task": "word_association", "cue": "any"}).id
+    except ValidationError:
+        row = orjson.dumps({"task": stimulus.task, **fields}, option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
 
 
 def without_nested(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,14 +217,14 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
             free[name.removeprefix(META)] = value
         else:
             fields[name] = value
-    if free:
-        fields["meta"] = {**(fields["meta"] if isinstance(fields.get("meta"), dict) else {}), **free}
+    meta = fields.get("meta") or {}
+    if free and isinstance(meta, dict):
+        fields["meta"] = {**meta, **free}
     return fields
 
 
 def _scalar(text: str) -> Any:
-    """A cell as true or false, or as the number that is spelled so and no other way; else as text. 007, 1.10 and 3.0
-    are codes and versions; no computer keeps an id of 23 digits as a number."""
+    """A cell as the number that is spelled so and no other way, true or false; else as text. 007 and 1.10 are codes."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -278,20 +235,15 @@ def _scalar(text: str) -> Any:
     return value if is_number and str(value) == text else text
 
 
-def _flat(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _not_json(fields: Mapping[str, Any], above: str = "") -> list[FieldProblem]:
+    problems: list[FieldProblem] = []
     for name, value in fields.items():
-        if name == "meta" and isinstance(value, dict):
-            yield from ((META + key, part) for key, part in value.items())
-        else:
-            yield name, value
-
-
-def _not_json(name: str, value: Any) -> FieldProblem | None:
-    try:
-        orjson.dumps(value)
-    except TypeError as error:
-        return shown(name), f"must be text or a plain number ({error})"
-    return None
+        try:
+            orjson.dumps({name: value})
+        except TypeError as error:
+            within = _not_json(value, META) if name == "meta" and isinstance(value, dict) else []
+            problems += within or [(shown(above + name), f"must be text or a plain number ({error})")]
+    return problems
 
 
 def _repeated_key(text: bytes) -> list[FieldProblem]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from serving.runs.row_problems import count
 from serving.runs.run import Damage, Run
 from serving.runs.run_json import is_changed
 
-LONGEST = 200  # characters of a message or of a rejected text
+LONGEST = 200  # characters of a message
 STATUSES = ("ok", "rejected", "failed")
 COUNTED = (*STATUSES, "unanswered")
 TEXTS = ("agent", "kind", "code", "filter", "example")  # columns that are flush left
 
-StimulusKey = tuple[str, str]  # task and id
+Groups = dict[str, dict[str, Any]]  # by code or filter: how many, and the first
 
 
 def status(path: Path | str) -> dict[str, Any]:
@@ -37,8 +36,7 @@ def status(path: Path | str) -> dict[str, Any]:
     - ``unanswered``: keys (stimulus of its tasks, sample) of the run without a record; ``outside``: records of no such
       key (0 where a folder has no set).
     - ``attempts_per_answer``: attempts made, rejected ones included, over records.
-    - ``failures``: by code, most frequent first, with the first example. ``rejections``: by filter, in how many records
-      (``answers``) it rejected how many attempts (``count``), with the first example.
+    - ``failures`` by code and ``rejections`` (attempts) by filter, most frequent first, with the first example.
     - ``damaged``: lines that are no records, and the first of them, or None. ``changed``: whether the file differs from
       its checksum in ``run.json``.
 
@@ -46,24 +44,7 @@ def status(path: Path | str) -> dict[str, Any]:
     """
     run = Run(path)
     meta = run.meta
-    recorded = run.agents()
-    agents: dict[str, Any] = {}
-    for name in dict.fromkeys([*meta["agents"], *recorded]):
-        entry = meta["agents"].get(name, {})
-        samples: int = entry.get("samples", meta["samples"])
-        tally = _Tally({key for key, kind in run.kinds.items() if is_asked(entry, kind)}, samples)
-        if name in recorded:
-            tally.add(run.latest(name, tally.damage))
-        expected = samples * len(tally.expected)
-        agents[name] = {
-            "kind": entry.get("kind"),
-            "task": entry.get("task", []),
-            **tally.report(),
-            "expected": expected,
-            "unanswered": expected - tally.within,
-            "outside": tally.statuses.total() - tally.within if run.has_stimuli() else 0,
-            "changed": is_changed(run.records_path(name), entry.get("records")),
-        }
+    agents = {name: _of_agent(run, name) for name in dict.fromkeys([*meta["agents"], *run.agents()])}
     imports = {name: _imported(run, name) for name in run.imports()}
     return {
         "path": str(run.path),
@@ -80,73 +61,51 @@ def status(path: Path | str) -> dict[str, Any]:
     }
 
 
-def print_status(path: Path | str, json: bool = False) -> int:
-    """Print :func:`status` for a person, or as JSON. Returns 0, or 1 if a file is damaged or changed."""
-    report = status(path)
-    if json:
-        sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
-    else:
-        _print(_printable(report))
-    files = [*report["agents"].values(), *report["imports"].values()]
-    return 1 if any(file["damaged"] or file.get("changed") for file in files) else 0
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Counts over an agent's records; ``within`` are those of the stimuli ``expected`` of it, in the run's samples."""
-
-    expected: set[StimulusKey]
-    samples: int
-    within: int = 0
-    statuses: Counter[str] = field(default_factory=Counter)
-    rejected_attempts: int = 0
-    all_rejected: int = 0  # records that have no further attempt beside the rejected ones
-    failures: dict[str, dict[str, Any]] = field(default_factory=dict)
-    rejections: dict[str, dict[str, Any]] = field(default_factory=dict)
-    damage: Damage = field(default_factory=Damage)
-
-    def add(self, records: Iterable[dict[str, Any]]) -> None:
-        """Count records, of which no two have the same key."""
-        for record in records:
-            self.statuses[record["status"]] += 1
-            is_expected = (record["task"], record["stimulus"]) in self.expected
-            self.within += is_expected and record["sample"] < self.samples
-            if record["status"] == "failed":
-                message = str(record["error"].get("message"))[:LONGEST]
-                example = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
-                entry = self.failures.setdefault(record["error"]["code"], {"count": 0, "example": example})
-                entry["count"] += 1
-            if record["attempts"]:
-                self._add_rejections(record)
-
-    def _add_rejections(self, record: dict[str, Any]) -> None:
-        """Count rejected attempts. An attempt may also stand there because a filter noted something and let it be."""
-        before = self.rejected_attempts
-        filters: set[str] = set()
-        for attempt in record["attempts"]:
+def _of_agent(run: Run, name: str) -> dict[str, Any]:
+    entry = run.meta["agents"].get(name, {})
+    samples: int = entry.get("samples", run.meta["samples"])
+    asked = {key for key, kind in run.kinds.items() if is_asked(entry, kind)}
+    statuses: Counter[str] = Counter()
+    failures: Groups = {}
+    rejections: Groups = {}
+    within = attempts = 0
+    damage = Damage()
+    for record in run.latest(name, damage) if name in run.agents() else ():
+        statuses[record["status"]] += 1
+        within += (record["task"], record["stimulus"]) in asked and record["sample"] < samples
+        rejected = 0
+        for attempt in record["attempts"]:  # one may stand there because a filter noted something and let it be
             verdicts = [verdict for verdict in attempt["verdicts"] if verdict["rejected"]]
-            self.rejected_attempts += bool(verdicts)
+            rejected += bool(verdicts)
             for verdict in verdicts:
-                text, reason = _text(attempt)[:LONGEST], str(verdict["found"])[:LONGEST]
-                example = {"stimulus": record["stimulus"], "text": text, "found": reason}
-                entry = self.rejections.setdefault(verdict["filter"], {"count": 0, "answers": 0, "example": example})
-                entry["count"] += 1
-                entry["answers"] += verdict["filter"] not in filters
-                filters.add(verdict["filter"])
-        if record["status"] == "rejected":
-            self.all_rejected += self.rejected_attempts > before
+                _add(rejections, verdict["filter"], record, found=verdict["found"])
+        attempts += rejected + (not rejected or record["status"] != "rejected")
+        if record["status"] == "failed":
+            _add(failures, record["error"]["code"], record, message=record["error"].get("message"))
+    total, expected = statuses.total(), samples * len(asked)
+    return {
+        "kind": entry.get("kind"),
+        "task": entry.get("task", []),
+        **{state: statuses[state] for state in STATUSES},
+        "attempts_per_answer": round(attempts / total, 4) if total else None,
+        "failures": _most_frequent_first(failures, "code"),
+        "rejections": _most_frequent_first(rejections, "filter"),
+        "damaged": damage.summary(),
+        "expected": expected,
+        "unanswered": expected - within,
+        "outside": total - within if run.has_stimuli() else 0,
+        "changed": is_changed(run.records_path(name), entry.get("records")),
+    }
 
-    def report(self) -> dict[str, Any]:
-        """The part of :func:`status` that the records alone say."""
-        total = self.statuses.total()
-        attempts = total - self.all_rejected + self.rejected_attempts
-        return {
-            **{state: self.statuses[state] for state in STATUSES},
-            "attempts_per_answer": round(attempts / total, 4) if total else None,
-            "failures": _most_frequent_first(self.failures, "code"),
-            "rejections": _most_frequent_first(self.rejections, "filter"),
-            "damaged": self.damage.summary(),
-        }
+
+def _add(groups: Groups, key: str, record: dict[str, Any], **texts: Any) -> None:
+    example = {name: str(text)[:LONGEST] for name, text in texts.items()}
+    example = {"stimulus": record["stimulus"], "sample": record["sample"], **example}
+    groups.setdefault(key, {"count": 0, "example": example})["count"] += 1
+
+
+def _most_frequent_first(groups: Groups, name: str) -> list[dict[str, Any]]:
+    return [{name: key, **entry} for key, entry in sorted(groups.items(), key=lambda item: -item[1]["count"])]
 
 
 def _imported(run: Run, name: str) -> dict[str, Any]:
@@ -159,31 +118,26 @@ def _imported(run: Run, name: str) -> dict[str, Any]:
     return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": damage.summary()}
 
 
-def _most_frequent_first(groups: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [{name: key, **entry} for key, entry in sorted(groups.items(), key=lambda item: -item[1]["count"])]
-
-
-def _text(attempt: dict[str, Any]) -> str:
-    """The text of a rejected attempt; of a conversation its last message, with which the attempt ended."""
-    answer = attempt.get("answer")
-    if isinstance(answer, dict) and isinstance(answer.get("messages"), list):
-        answer = (answer["messages"] or [None])[-1]
-    texts = [answer.get(key) for key in ("text", "word", "color")] if isinstance(answer, dict) else []
-    for text in texts:
-        if isinstance(text, str) and text:
-            return text
-    return orjson.dumps(attempt.get("raw") or answer).decode()
+def print_status(path: Path | str, json: bool = False) -> int:
+    """Print :func:`status` for a person, or as JSON. Returns 0, or 1 if a file is damaged or changed."""
+    report = status(path)
+    if json:
+        sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+    else:
+        _print(_printable(report))
+    files = [*report["agents"].values(), *report["imports"].values()]
+    return 1 if any(file["damaged"] or file.get("changed") for file in files) else 0
 
 
 def _print(report: dict[str, Any]) -> None:
-    """The report for a person. Tables are as wide as a terminal, and as wide as they need to be in a file or a pipe."""
+    """Tables are as wide as a terminal, and as wide as they need to be in a file or a pipe."""
     console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False, emoji=False)
     stimuli = ", ".join(f"{task} {number:,}" for task, number in report["stimuli"].items()) or "none"
     head = f"run {report['run']} in {report['path']}, seed {report['seed']}; stimuli: {stimuli}"
     console.print(head, soft_wrap=True)
     table = _table("", "agent", "kind", *COUNTED, "attempts/answer")
     failures = _table("failures", "agent", "code", "records", "example")
-    rejections = _table("rejected attempts", "agent", "filter", "attempts", "answers", "example")
+    rejections = _table("rejected attempts", "agent", "filter", "attempts", "example")
     for name, agent in report["agents"].items():
         attempts = "-" if agent["attempts_per_answer"] is None else f"{agent['attempts_per_answer']:,.2f}"
         table.add_row(name, agent["kind"] or "-", *(f"{agent[key]:,}" for key in COUNTED), attempts)
@@ -192,8 +146,8 @@ def _print(report: dict[str, Any]) -> None:
             example = f"{stimulus}: {message.removeprefix(f'{stimulus}: ')}"  # an error of a picture names it already
             failures.add_row(name, item["code"], f"{item['count']:,}", example)
         for item in agent["rejections"]:
-            example = "{stimulus}: “{text}” ({found})".format(**item["example"])
-            rejections.add_row(name, item["filter"], f"{item['count']:,}", f"{item['answers']:,}", example)
+            example = "{stimulus}: {found}".format(**item["example"])
+            rejections.add_row(name, item["filter"], f"{item['count']:,}", example)
     for part in (table, failures, rejections):
         if part.row_count:
             console.print()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ WARNING = "warning: "  # how such a sentence begins
 NAMED = 3  # stimuli that a warning names
 
 Row = dict[str, Any]
-Names = dict[tuple[str, str], Row]  # by task and name
+Key = tuple[str, str]  # task and a name
 
 
 class StimulusLookup:
@@ -33,7 +33,6 @@ class StimulusLookup:
 
     def __init__(self, *runs: Run) -> None:
         self._runs = runs
-        self._matches: dict[tuple[str, str], tuple[int, Row] | None] = {}
 
     def get(self, record: Mapping[str, Any]) -> Row | None:
         """The row of a record's stimulus, or None."""
@@ -42,9 +41,11 @@ class StimulusLookup:
 
     def find(self, task: str, name: str) -> tuple[int, Row] | None:
         """The number of the run whose row stands for the stimulus ``name``, and the row; or None."""
-        if (task, name) not in self._matches:
-            self._matches[task, name] = self._named(task, name)
-        return self._matches[task, name]
+        if (task, name) in self._named:
+            return self._named[task, name]
+        content = name.casefold() if task == "word_association" else PurePath(name).name
+        id = self._by_content.get((task, content))
+        return None if id is None else self._named[task, id]
 
     def differing(self) -> Iterator[str]:
         """A warning for each two runs in which an id means different stimuli, apart from the folders of pictures."""
@@ -59,29 +60,34 @@ class StimulusLookup:
                     yield f"{WARNING}{count(len(ids), 'id')} of {names} mean different stimuli: {few}"
 
     @cached_property
-    def _by_id(self) -> list[Names]:
-        return [_by_name(run.stimuli(), "id") for run in self._runs]
+    def _by_id(self) -> list[dict[Key, Row]]:
+        """The rows of each run; the first of an id counts."""
+        sets: list[dict[Key, Row]] = []
+        for run in self._runs:
+            rows: dict[Key, Row] = {}
+            for row in run.stimuli():
+                if isinstance(id := row.get("id"), str):
+                    rows.setdefault((str(row.get("task")), id), row)
+            sets.append(rows)
+        return sets
 
     @cached_property
-    def _by_benchmark_id(self) -> list[Names]:
-        return [_by_name(names.values(), "benchmark_id") for names in self._by_id]
-
-    def _named(self, task: str, name: str) -> tuple[int, Row] | None:
-        for sets in (self._by_id, self._by_benchmark_id):
-            for number, names in enumerate(sets):
-                if (task, name) in names:
-                    return number, names[task, name]
-        key = name.casefold() if task == "word_association" else PurePath(name).name
-        id = self._by_content_name.get((task, key))
-        return None if id is None else self._named(task, id)
+    def _named(self) -> dict[Key, tuple[int, Row]]:
+        named: dict[Key, tuple[int, Row]] = {}
+        for field in ("id", "benchmark_id"):
+            for number, rows in enumerate(self._by_id):
+                for (task, _), row in rows.items():
+                    if isinstance(name := row.get(field), str):
+                        named.setdefault((task, name), (number, row))
+        return named
 
     @cached_property
-    def _by_content_name(self) -> dict[tuple[str, str], str | None]:
+    def _by_content(self) -> dict[Key, str | None]:
         """The id of the stimulus with this cue or this picture; None where several of one run have the picture."""
-        ids: dict[tuple[str, str], str | None] = {}
-        for names in self._by_id:
-            pictures = set[tuple[str, str]]()
-            for (task, id), row in names.items():
+        ids: dict[Key, str | None] = {}
+        for rows in self._by_id:
+            pictures = set[Key]()
+            for (task, id), row in rows.items():
                 if isinstance(cue := row.get("cue"), str):
                     ids.setdefault((task, cue.casefold()), id)
                 elif isinstance(image := row.get("image"), str):
@@ -89,15 +95,6 @@ class StimulusLookup:
                     ids[key] = None if key in pictures else ids.get(key, id)
                     pictures.add(key)
         return ids
-
-
-def _by_name(rows: Iterable[Row], field: str) -> Names:
-    """Rows by task and a name; the first of a name counts."""
-    names: Names = {}
-    for row in rows:
-        if isinstance(name := row.get(field), str):
-            names.setdefault((str(row.get("task")), name), row)
-    return names
 
 
 def _asked(row: Row) -> Row:

@@ -21,16 +21,14 @@ from typing import Any
 from agents.errors import InputError, Problem, UnavailableError
 from agents.stimuli import IMAGES
 from serving.runs.csv_tables import read_table, repeated_columns, without_mark
+from serving.runs.row_problems import shown
 from serving.runs.set_rows import (
     META,
     PICTURE_TASKS,
     Choose,
     Row,
     RowReader,
-    header_problems,
     is_free,
-    may_repeat_names,
-    repeated_names,
     tasks_of,
     without_nested,
 )
@@ -54,15 +52,12 @@ CHUNK = 1_000  # rows of Parquet
 ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
-def read_rows(
-    path: Path | str, task: str | None = None, *, choose: Choose | None = None, root: Path | str | None = None
-) -> Iterator[Row]:
+def read_rows(path: Path | str, task: str | None = None, *, choose: Choose | None = None) -> Iterator[Row]:
     """The rows of the set at ``path``, in order.
 
     ``task`` is for rows without a task; a row with another task has a problem. Without it the fields of a row say its
-    task; where several tasks have them, as of a picture, ``choose`` says which, a row for each. ``root`` is
-    the folder that image names are relative to, by default the set's own. Raises InputError if there is no set to read:
-    no such file, unknown kind, unusable header, no row.
+    task; where several tasks have them, as of a picture, ``choose`` says which, a row for each. Raises InputError if
+    there is no set to read.
     """
     if not str(path):
         raise InputError(f"there is no set; {KINDS}")
@@ -76,7 +71,7 @@ def read_rows(
         if path.is_dir():
             rows = _folder_rows(path, where, task, choose)
         elif suffix in ROWS_OF:
-            rows = ROWS_OF[suffix](path, RowReader(where, path.parent if root is None else Path(root), task, choose))
+            rows = ROWS_OF[suffix](path, RowReader(where, path.parent, task, choose))
         else:
             raise InputError(f"{where}: an unknown kind of set; {KINDS}")
         for row in rows:
@@ -102,8 +97,7 @@ def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None
 
 
 def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:
-    """The lines with text, with their numbers. Raises InputError for a line longer than MAX_LINE, which is never
-    held."""
+    """The lines with text, with their numbers. Raises InputError for a line longer than MAX_LINE."""
     with path.open("rb") as file:
         for number in itertools.count(1):
             line = file.readline(MAX_LINE + 1)
@@ -117,15 +111,17 @@ def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
-    names = column_names(path)
-    if may_repeat_names(names):
-        reader.repeated = repeated_names(table_rows(path))
-    for number, row in enumerate(table_rows(path), start=1):
-        if any(isinstance(row.get(name), dict) for name in IMAGES):
-            advice = "write them to files, or give the rows to `answer` in Python"
-            raise InputError(f"{reader.where}: has its pictures in itself; {advice}")
-        if number == 1:
-            _renamed(reader, None, names)
+    table = _parquet(path)
+    names = [name for name in table.schema_arrow.names if not ROW_NUMBERS.fullmatch(name)]
+    _renamed(reader, None, names)
+    rows = (row for batch in table.iter_batches(CHUNK) for row in batch.to_pylist())
+    for number, row in enumerate(map(present, rows), start=1):
+        for name in IMAGES:
+            if isinstance(image := row.get(name), dict):
+                if image.get("bytes") is not None:
+                    advice = "write them to files, or give the rows to `answer` in Python"
+                    raise InputError(f"{reader.where}: has its pictures in itself; {advice}")
+                row[name] = image.get("path")
         yield from reader.from_values(without_nested(row), number, unnamed="id" not in names)
 
 
@@ -155,8 +151,6 @@ def _csv_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     if not table.names:
         return
     names = _renamed(reader, table.line, table.names)
-    if may_repeat_names(table.names):
-        reader.repeated = repeated_names(cells for _, cells in table.rows)
     unnamed = "id" not in table.names
     bad = {line: tuple(problems) for line, problems in itertools.groupby(table.problems, attrgetter("line"))}
     rows = dict(table.rows)
@@ -180,7 +174,7 @@ def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[
     """The field of each column of a table. Raises InputError for a header that no set can have."""
     renamed = {name: META + name if is_free(name) else name for name in names}
     problems = repeated_columns([renamed[name] if name else "" for name in names])
-    problems += header_problems(names, reader.task, may_choose=reader.choose is not None)
+    problems += [(shown(name), "is not printable text in UTF-8") for name in names if not name.isprintable()]
     if problems:
         header = "the columns" if line is None else "the header (the first line, names with commas between them)"
         raise InputError(
@@ -190,55 +184,29 @@ def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[
     return renamed
 
 
-def image_names(folder: Path, above: tuple[tuple[int, int], ...] = ()) -> Iterator[str]:
-    """Names of pictures relative to ``folder``, at any depth, with "/" between the parts, sorted as full names.
+def image_names(folder: Path) -> list[str]:
+    """Names of pictures relative to ``folder``, at any depth, with "/" between the parts, sorted.
 
     Every name with a picture's suffix counts, apart from those that begin with a dot. Links to folders are followed,
-    but never in a circle: ``above`` are the device and number of the folders on the way. Raises InputError for a folder
-    that cannot be read.
+    but no folder is read twice. Raises InputError for a folder that cannot be read.
     """
-    try:
-        about = folder.stat()
-        here = (about.st_dev, about.st_ino)
-        if here in above:
-            return
-        with os.scandir(folder) as entries:
-            # A folder sorts as the names in it will.
-            names = sorted(entry.name + "/" * _is_folder(entry) for entry in entries if entry.name[0] != ".")
-    except OSError as error:
-        path = os.fsencode(folder).decode("utf-8", "backslashreplace")
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    for name in names:
-        if name.endswith("/"):
-            for inner in image_names(folder / name, (*above, here)):
-                yield name + inner
-        elif os.path.splitext(name)[1].lower() in SUFFIXES:
-            yield name
 
+    def refuse(error: OSError) -> None:
+        path = os.fsencode(error.filename).decode("utf-8", "backslashreplace")
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}")
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
-        return False
-
-
-# tables with types
-
-
-def column_names(path: Path) -> list[str]:
-    """The columns of a table. Raises InputError and UnavailableError."""
-    return [name for name in _parquet(path).schema_arrow.names if not ROW_NUMBERS.fullmatch(name)]
-
-
-def table_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table without absent values; an image is its path, or as the table holds it, {"bytes", "path"}.
-
-    Raises InputError for what cannot be read, and UnavailableError without pyarrow.
-    """
-    for batch in _parquet(path).iter_batches(CHUNK):
-        for row in batch.to_pylist():
-            yield {name: _image(value) for name, value in present(row).items()}
+    names: list[str] = []
+    seen = set[str]()
+    for path, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
+        if (real := os.path.realpath(path)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = [name for name in folders if name[0] != "."]
+        within = Path(path).relative_to(folder)
+        pictures = (name for name in files if name[0] != "." and os.path.splitext(name)[1].lower() in SUFFIXES)
+        names += [(within / name).as_posix() for name in pictures]
+    return sorted(names)
 
 
 def present(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,11 +218,6 @@ def present(row: Mapping[str, Any]) -> dict[str, Any]:
         and not (isinstance(value, float) and math.isnan(value))
         and not ROW_NUMBERS.fullmatch(name)
     }
-
-
-def _image(value: Any) -> Any:
-    is_path = isinstance(value, dict) and value.keys() == {"bytes", "path"} and value["bytes"] is None
-    return value["path"] if is_path else value
 
 
 def _parquet(path: Path) -> Any:

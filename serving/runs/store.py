@@ -11,7 +11,6 @@ import contextlib
 import mmap
 import os
 import sys
-from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -67,8 +66,7 @@ class _File:
 
 
 class Store:
-    """``put`` lines; ``done`` counts, per file, what is on disk. ``check`` is called before each group of writes, and
-    raises StorageError if nothing may be written."""
+    """``put`` lines; ``done`` counts, per file, what is on disk. ``check`` may raise StorageError before each write."""
 
     def __init__(self, check: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
         self._check = check
@@ -154,8 +152,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Whose records a file has: of an agent or a pair, of these tasks, with this digest. By a checksum the first
-    ``known`` bytes of the file are what was written."""
+    """Whose records a file has; by a checksum its first ``known`` bytes are what was written."""
 
     name: str
     tasks: Container[str]
@@ -174,14 +171,13 @@ class Maker:
 
 
 class ResumeState:
-    """The records of an agent: ``status`` and, of failures, ``codes`` by (position of the stimulus, sample), and the
-    order of the lines in its file. The run has ``samples`` of a stimulus."""
+    """By (position of the stimulus, sample) the ``status`` of records and ``codes`` of failures; the file's order."""
 
     def __init__(self, samples: int) -> None:
         self.status: dict[AnswerKey, str] = {}
         self.codes: dict[AnswerKey, str] = {}
         self._samples = samples
-        self._places = array("q")  # of each line its key's place in the set's order; -1 for a key of no stimulus
+        self._places: list[int] = []  # of each line its key's place in the set's order; -1 for a key of no stimulus
 
     @classmethod
     def read(

@@ -20,10 +20,10 @@ from typing import Any
 from agents.contract import is_installed
 from agents.errors import ClusterError, UnavailableError
 from serving.scheduling import local_ray
-from serving.scheduling.dispatch import ReplicaWorker
 from serving.scheduling.interrupts import RAY_DIED, end_at_once
 from serving.scheduling.placement import Node, Place
 from serving.scheduling.ray_workers import RemoteWorker
+from serving.scheduling.recovery import one_line
 from serving.scheduling.worker import WorkerSpec
 
 LOOK = 0.25  # seconds between two looks at Ray's processes
@@ -42,8 +42,7 @@ def check_installed() -> None:
 
 @contextlib.contextmanager
 def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
-    """Start Ray while the block does other work, where that ``is_wanted`` and Ray is not there already. What no
-    :class:`Cluster` takes out of the list is ended with the block."""
+    """Start Ray while the block does other work; what no :class:`Cluster` takes out of the list ends with it."""
     heads: list[local_ray.RayHead] = []
     if is_wanted and is_installed("ray") and "ray" not in sys.modules:
         local_ray.set_environment()
@@ -58,8 +57,7 @@ def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to Ray, and the ``nodes`` that agents can be placed on. The connection of a process that has one
-    already (a notebook) is used, and not ended by ``stop``."""
+    """A connection to Ray and its ``nodes``. One that the process has already (a notebook) is used, and not ended."""
 
     address: str | None = None
     ahead: list[local_ray.RayHead] = field(default_factory=list)  # of begun_ahead
@@ -71,8 +69,7 @@ class Cluster:
     _groups_lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     async def start(self, log_progress: Callable[[str], None] = lambda text: None) -> None:
-        """Start or join Ray, which takes seconds, on a busy machine a minute. A cancellation ends it within 2 seconds.
-        Raises ClusterError, and UnavailableError where Ray is not installed."""
+        """Start or join Ray. Raises ClusterError, and UnavailableError where Ray is not installed."""
         check_installed()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another behind our back
@@ -100,8 +97,7 @@ class Cluster:
             connecting.result()
         except Exception as error:
             fault = f"the Ray cluster at {self.address} cannot be reached" if self.address else "Ray cannot be started"
-            reason = str(error).strip().splitlines()
-            raise ClusterError(f"{fault}: {reason[0] if reason else type(error).__name__}") from error
+            raise ClusterError(f"{fault}: {one_line(error)}") from error
 
     async def _start_head(self, log_progress: Callable[[str], None]) -> str:
         try:
@@ -139,8 +135,10 @@ class Cluster:
             raise
 
     def _connect(self, where: str | None) -> None:
-        if self.address is not None:
-            _check_answers(self.address)
+        if self.address is not None:  # where nobody listens, Ray itself would try for minutes, then abort
+            host, _, port = self.address.removeprefix("ray://").rpartition(":")
+            if host and port.isdigit():
+                socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         import ray
 
         if not ray.is_initialized():
@@ -165,14 +163,14 @@ class Cluster:
             if node.gpu_count:
                 node.gpu_memory = _gpu_memory(ray, node.id)
 
-    def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> ReplicaWorker:
+    def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> RemoteWorker:
         """An unstarted worker in its place."""
         strategy = partial(self._strategy, place)
         return RemoteWorker(spec, resources, self._load_locks, strategy, sends_images=self.address is not None)
 
     def _strategy(self, place: Place) -> Any:
-        """The scheduling strategy of an actor in that place. Ray itself packs actors that want a part of a GPU onto the
-        first GPU of a node; so the place's GPUs are a placement group, of which its workers take their parts."""
+        """Ray itself packs actors that want a part of a GPU onto the first GPU of a node; so a place's GPUs are a
+        placement group, of which its workers take their parts."""
         from ray.util import placement_group
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
@@ -187,17 +185,10 @@ class Cluster:
 
     async def keep_places(self, places: Collection[Place]) -> None:
         """Give back the GPUs of all places but these; whatever still runs there ends."""
-        await asyncio.to_thread(self._keep_groups, places)
-
-    def _keep_groups(self, places: Collection[Place]) -> None:
         with self._groups_lock:
-            left = {place: self._groups.pop(place) for place in [*self._groups] if place not in places}
+            left = [self._groups.pop(place) for place in [*self._groups] if place not in places]
         if left:
-            import ray
-            from ray.util import remove_placement_group
-
-            for group in left.values() if ray.is_initialized() else ():
-                remove_placement_group(group)
+            await asyncio.to_thread(_remove_groups, left)
 
     async def watch(self) -> None:
         """Return never; raise ClusterError when the local Ray has died under us."""
@@ -217,6 +208,14 @@ class Cluster:
             await asyncio.to_thread(head.end, ORDERLY_END if self._owned else 0)
 
 
+def _remove_groups(groups: list[Any]) -> None:
+    import ray
+    from ray.util import remove_placement_group
+
+    for group in groups if ray.is_initialized() else ():
+        remove_placement_group(group)
+
+
 def _in_daemon(function: Callable[[], object]) -> asyncio.Future[None]:
     """Call Ray in a thread that nobody waits for at the process's end, as such a call may hang."""
     called: Future[None] = Future()
@@ -234,13 +233,6 @@ def _in_daemon(function: Callable[[], object]) -> asyncio.Future[None]:
     ended = asyncio.wrap_future(called)
     ended.add_done_callback(lambda _: ended.cancelled() or ended.exception())  # it may be left alone
     return ended
-
-
-def _check_answers(address: str) -> None:
-    """Raise OSError if nobody listens at ``address`` (host:port): Ray itself would try for minutes, then abort."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _node(info: dict[str, Any]) -> Node:

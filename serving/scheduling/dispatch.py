@@ -7,20 +7,23 @@ worker prepares a second batch meanwhile; an engine that batches by itself holds
 from __future__ import annotations
 
 import asyncio
+import heapq
 import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
 from agents import answers, stimuli
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
+from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import DEATHS, LONGEST_PAUSE, RELOADS, CircuitBreaker, WorkerLost, describe, one_line
-from serving.scheduling.request import AgentRequest, Listeners, RequestQueue
+from serving.scheduling.request import AgentRequest
+from serving.scheduling.this_process import LocalWorker
 from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest
 from serving.timestamps import now
 
@@ -28,16 +31,7 @@ LINGER = 0.004
 log = logging.getLogger("turinglike.scheduling")
 
 
-class ReplicaWorker(Protocol):
-    """What a dispatcher needs of a worker, in this process or in another."""
-
-    host: str
-    device: str
-
-    async def start(self, timeout: float) -> dict[str, Any]: ...
-    async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = ...) -> BatchReply: ...
-    async def died(self) -> WorkerLost: ...
-    def kill(self) -> None: ...
+ReplicaWorker = RemoteWorker | LocalWorker
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +66,8 @@ class Dispatcher:
         self.provenance: dict[str, Any] | None = None
         self.stopped: AgentStoppedError | None = None
         self._make_worker = make_worker
-        self._queue = RequestQueue()
+        self._queue: list[tuple[int, int, AgentRequest]] = []  # a heap: order, number of arrival, request
+        self._arrivals = itertools.count()
         self._suspects: deque[AgentRequest] = deque()
         self._replicas: list[_Replica] = []
         self._breaker = CircuitBreaker() if breaker else None
@@ -109,10 +104,9 @@ class Dispatcher:
     async def _start_replica(self, number: int) -> None:
         if self.stopped is not None:
             return
-        worker, began = self._make_worker(number), asyncio.get_running_loop().time()
+        worker = self._make_worker(number)
         provenance = await worker.start(self.load_timeout)
-        seconds = asyncio.get_running_loop().time() - began
-        log.debug("%s: worker %d loaded in %.1f s on %s, %s", self.name, number, seconds, worker.host, worker.device)
+        log.debug("%s: worker %d is loaded on %s, %s", self.name, number, worker.host, worker.device)
         self.provenance = self.provenance or provenance
         if self.stopped is not None:
             worker.kill()
@@ -148,7 +142,7 @@ class Dispatcher:
             request.finish()
             return
         request.queued_at = asyncio.get_running_loop().time()
-        self._queue.push(request)
+        heapq.heappush(self._queue, (request.order, next(self._arrivals), request))
 
     def dispatch(self) -> None:
         """Form batches and send them, for as long as a worker can take one."""
@@ -161,7 +155,8 @@ class Dispatcher:
                     return
                 batch, replica.has_suspect = [self._suspects.popleft()], True
             elif self._has_batch(replica):
-                batch = self._queue.pop(self.batch_size)
+                number = min(self.batch_size, len(self._queue))
+                batch = [heapq.heappop(self._queue)[2] for _ in range(number)]
             else:
                 return
             if batch := [request for request in batch if not request.cancelled]:
@@ -174,15 +169,12 @@ class Dispatcher:
         return replica.has_suspect or len(replica.in_flight) >= self.max_in_flight
 
     def _has_batch(self, replica: _Replica) -> bool:
-        first = self._queue.first()
-        if first is None:
-            return False
-        if len(self._queue) >= self.batch_size:
-            return True
+        if not self._queue or len(self._queue) >= self.batch_size:
+            return bool(self._queue)
         if replica.in_flight:
             return False  # the device is busy: let the batch grow
         loop = asyncio.get_running_loop()
-        left = first.queued_at + LINGER - loop.time()
+        left = self._queue[0][2].queued_at + LINGER - loop.time()
         if left > 0 and self._timer is None:
             self._timer = loop.call_later(left, self._end_lingering)
         return left <= 0
@@ -239,7 +231,6 @@ class Dispatcher:
         if lost.cause == "out_of_memory" and len(requests) > 1:
             self.batch_size = max(1, self.batch_size // 2)
             self.max_in_flight = max(1, self.max_in_flight // 2)
-            log.debug("%s: batches of %d from now on, %d at once", self.name, self.batch_size, self.max_in_flight)
             for request in requests:
                 self.submit(request)
         else:
@@ -303,11 +294,12 @@ class Dispatcher:
             return
         self.stopped = error
         left = [request for replica in self._replicas for batch in replica.in_flight for request in batch]
-        left += [*self._suspects, *self._queue.clear()]
+        left += [*self._suspects, *(request for _, _, request in sorted(self._queue))]
         for replica in self._replicas:
             replica.worker.kill()
         self._replicas.clear()
         self._suspects.clear()
+        self._queue.clear()
         for request in left:
             request.status = "unanswered"
             request.finish()
@@ -324,8 +316,7 @@ class Dispatcher:
 
 
 def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
-    """Run the filters on an answer, note their verdicts, and count the attempt up if another follows; after the last
-    attempt the request's status is ``rejected``."""
+    """Run the filters on an answer and note their verdicts; returns whether another attempt follows."""
     stimulus = stimuli.parse_row(request.row)
     model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
     assert request.answer is not None

@@ -106,18 +106,14 @@ def run(
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
 
-    # asyncio leaves the handlers of the signals that it had in hand at their defaults.
-    before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
+        # asyncio leaves the handlers of the signals that it had in hand at their defaults.
+        with raised(), asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(work())
     except asyncio.CancelledError:
         if not received:
             raise
         raise Interrupted(received[0][0]) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def end_at_once() -> None:

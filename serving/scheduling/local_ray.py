@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import ClusterError
+from serving.scheduling.recovery import one_line
 
 PREFIX = "turinglike-"  # of the private folders
 LONGEST = 18  # characters of the folder that they stand in; a socket's path has at most 107
@@ -82,12 +83,6 @@ def workers_environment() -> dict[str, str]:
     return {**needed, "PYTHONSAFEPATH": "1"}  # also for what the workers start by `python -c`
 
 
-def private_folder() -> Path:
-    """Make a folder that only this user may enter, for Ray's files and sockets, which Ray opens to everybody."""
-    base = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=base if len(base) <= LONGEST else "/tmp"))
-
-
 @dataclass(slots=True)
 class RayHead:
     """Ray's processes on this machine, started by a process of their own; ``end`` them, started or not."""
@@ -99,7 +94,9 @@ class RayHead:
     @classmethod
     def begin(cls) -> RayHead:
         """Raises OSError."""
-        folder = private_folder()
+        # Ray opens its files and sockets to everybody: they are in a folder that only this user may enter.
+        base = tempfile.gettempdir()
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base if len(base) <= LONGEST else "/tmp"))
         options = json.dumps({**OPTIONS, "_temp_dir": str(folder / "ray")})
         try:
             process = subprocess.Popen(
@@ -222,8 +219,7 @@ def main(options: dict[str, Any]) -> None:
     try:
         ray.init(address="local", job_config=job_config(), log_to_driver=False, configure_logging=False, **options)
     except Exception as error:
-        reason = str(error).strip().splitlines()
-        send(error=reason[0] if reason else type(error).__name__)
+        send(error=one_line(error))
         os._exit(1)
     started.set()
     send(address=ray.get_runtime_context().gcs_address)

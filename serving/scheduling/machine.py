@@ -32,7 +32,7 @@ KEPT, MAPPED = 256 << 20, 32 << 20  # bytes of free memory that are kept, and of
 
 @dataclass(frozen=True)
 class Host:
-    """The machine: its name, its processor's, how many cores this process may use, and its memory in bytes."""
+    """The machine: its name, its processor's, the cores that this process may use, and its memory in bytes."""
 
     name: str
     cpu: str
@@ -67,8 +67,7 @@ def cpu() -> Device:
 
 
 def device(choice: str) -> Device:
-    """The device of agents with a use for a GPU: for "auto" the first GPU, if there is any. Raises UnavailableError for
-    "cuda" where there is none."""
+    """The first GPU for "auto", if there is any. Raises UnavailableError for "cuda" where there is none."""
     graphics = None if choice == "cpu" else gpu()
     if graphics is None and choice == "cuda":
         raise UnavailableError("--device cuda: torch sees no GPU here; leave --device out to measure on the CPU")
@@ -76,7 +75,6 @@ def device(choice: str) -> Device:
 
 
 def may_have_gpu() -> bool:
-    """Whether there is a driver of a GPU."""
     return any(Path(path).exists() for path in DRIVERS) or shutil.which("nvidia-smi") is not None
 
 
@@ -126,7 +124,7 @@ def set_up_process(*, continuous: bool) -> None:
 
 
 def freeze() -> None:
-    """All that was imported and loaded stays: the garbage collector need not go through it again and again."""
+    """Spare the garbage collector what was imported and loaded so far."""
     gc.collect()
     gc.freeze()
 

@@ -1,9 +1,10 @@
-"""Which agents fit where, by declared memory. A group of agents that are needed together (an agent; a pair; all agents
-of ``serve``) is admitted together, and waits for others to end. Each replica keeps its place while it is loaded."""
+"""Which agents fit where, by declared memory. Agents that are needed together (a pair; all agents of ``serve``) are
+admitted together, and wait for others to end. Each replica keeps its place while it is loaded."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -32,8 +33,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Of each replica of an agent: bytes on the host, and on each of ``devices`` GPUs of a machine, with what CUDA
-    itself takes (0: runs on the CPU). Of several GPUs a replica has all memory."""
+    """Of each replica of an agent: bytes on the host, and on each of ``devices`` GPUs (0: runs on the CPU). Of several
+    GPUs a replica has all memory."""
 
     agent: str
     memory: int
@@ -59,15 +60,8 @@ class Room:
         self._gpus = [[node.gpu_memory] * node.gpu_count for node in nodes]
         self._replicas: Counter[tuple[str, int, int | None]] = Counter()  # agent, node, GPU (None: on the node)
 
-    def copy(self) -> Room:
-        other = Room(self.nodes)
-        other._memory, other._gpus = [*self._memory], [[*gpus] for gpus in self._gpus]
-        other._replicas = self._replicas.copy()
-        return other
-
     def find(self, need: Need, *, spread: bool) -> Place | None:
-        """Where another replica fits, if anywhere: to ``spread``, where the agent has the fewest replicas and most is
-        free, else in the first place."""
+        """Where another replica fits: to ``spread``, where the agent has the fewest replicas and most is free."""
         places = self._fitting(need)
         return min(places, key=lambda place: self._cost(need, place), default=None) if spread else next(places, None)
 
@@ -107,11 +101,10 @@ Places = dict[str, tuple[Place, ...]]
 
 
 def place_all(needs: Sequence[Need], room: Room) -> Places | None:
-    """A place for each replica, the largest first, spread over the GPUs and nodes as far as all fit; None if they do
-    not. ``room`` stays as it is."""
+    """A place for each replica, the largest first, spread over the GPUs and nodes as far as all fit; or None."""
     largest_first = sorted(needs, key=lambda need: (-need.devices, -need.device_memory, -need.memory))
     for spread in (True, False):
-        left = room.copy()
+        left = copy.deepcopy(room)
         places: dict[str, list[Place]] = {need.agent: [] for need in needs}
         for need in chain.from_iterable([need] * need.replicas for need in largest_first):
             place = left.find(need, spread=spread)
@@ -130,22 +123,20 @@ def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
 
 
 def gpu_share(need: Need, gpu_memory: int) -> float:
-    """The share of a GPU (Ray's ``num_gpus``) that a replica takes: its declared memory over the GPU's, rounded down to
-    Ray's 1/10,000, so that what fits together by memory fits by shares. A replica on several GPUs takes all of each."""
+    """The share of a GPU (Ray's ``num_gpus``) that a replica takes, rounded down to Ray's 1/10,000, so that what fits
+    together by memory fits by shares."""
     if need.devices > 1:
         return float(need.devices)
     return min(1.0, max(1, need.device_memory * 10_000 // max(gpu_memory, 1)) / 10_000)
 
 
 def sizes(memory: int, gpus: int, gpu_memory: int) -> str:
-    """Bytes of memory, and of each GPU's, for people."""
     on_gpus = f" and {gpus} x {gpu_memory / GIB:.1f} GiB of GPU memory" if gpus and gpu_memory else ""
     return f"{memory / GIB:.1f} GiB{on_gpus}"
 
 
 def most_replicas(need: Need, batches: int, nodes: Sequence[Node]) -> int:
-    """Of ``--replicas auto``: a replica per GPU, or per core for an agent without, but no more than batches. Processes
-    fill the cores better than threads, which wait for each other at every operation."""
+    """Of ``--replicas auto``: a replica per GPU, or per core for an agent without, but no more than batches."""
     most = sum(node.gpu_count // need.devices if need.device_memory else node.cpus for node in nodes)
     return max(1, min(most, batches))
 
@@ -230,21 +221,14 @@ class Admission:
                 self._room.take(self.needs[agent], place, -1)
 
     def workers_on(self, node: int) -> int:
-        """How many replicas have their places on a node."""
         return sum(place.node == node for places in self.places.values() for place in places)
 
     def device_limit(self, agent: str, place: Place) -> int:
-        """Bytes of a GPU that a replica in its place may take: beside what it needs, its part of what nobody else is to
-        have there."""
+        """Bytes of its GPU that a replica may take: what it needs, or its share where all agents fit at once."""
         need, gpu_memory = self.needs[agent], self.nodes[place.node].gpu_memory
         if need.devices > 1:
             return gpu_memory
-        replicas = {name: places.count(place) for name, places in self.places.items()}
-        if self._all_fit:
-            declared = sum(count * self.needs[name].device_memory for name, count in replicas.items())
-            return gpu_memory * need.device_memory // declared
-        left = gpu_memory - replicas[agent] * need.device_memory
-        others = (other for other in self.needs.values() if other.agent != agent and other.devices == 1)
-        if any(0 < other.device_memory <= left for other in others):
+        if not self._all_fit:
             return need.device_memory
-        return gpu_memory // replicas[agent]
+        declared = sum(self.needs[name].device_memory * places.count(place) for name, places in self.places.items())
+        return gpu_memory * need.device_memory // declared

@@ -156,7 +156,12 @@ class RemoteWorker:
         return WorkerLost("worker_died", "the worker process ended")
 
     def _with_files(self, batch: list[PackedRequest]) -> list[PackedRequest]:
-        files = {row: _image_bytes(row, self.spec.root) for row in {row for row, *_ in batch}}
+        files: dict[bytes, dict[str, bytes]] = {row: {} for row, *_ in batch}
+        for row, images in files.items():
+            for image in stimuli.parse_row(row, root=self.spec.root).images():
+                # The worker looks for a file that is not sent, and fails this stimulus with the reason.
+                with contextlib.suppress(ImageError):
+                    images[image.name] = image.read()
         return [(row, files[row], *rest) for row, _, *rest in batch]  # type: ignore[misc]
 
     async def _await(self, ref: Any) -> Any:
@@ -170,16 +175,11 @@ class RemoteWorker:
             if isinstance(cause, FatalDeviceError):
                 raise WorkerLost.by_device(cause) from None
             raise (cause if isinstance(cause, Exception) else error) from None
-        except exceptions.OutOfMemoryError as error:
-            raise WorkerLost("out_of_memory", one_line(error)) from None
-        except exceptions.RayActorError as error:
-            if "low on memory" in str(error):
-                raise WorkerLost(
-                    "out_of_memory", "Ray ended the worker because the machine ran out of memory"
-                ) from None
-            raise WorkerLost("worker_died", "the worker process died") from None
         except exceptions.RayError as error:
-            raise WorkerLost("worker_died", one_line(error)) from None
+            if isinstance(error, exceptions.OutOfMemoryError) or "low on memory" in str(error):
+                raise WorkerLost("out_of_memory", "Ray ended it because the machine ran out of memory") from None
+            is_dead = isinstance(error, exceptions.RayActorError)
+            raise WorkerLost("worker_died", "the worker process died" if is_dead else one_line(error)) from None
 
     def kill(self) -> None:
         """End the process at once; harmless if it is gone."""
@@ -201,12 +201,3 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
     except asyncio.CancelledError:
         await asyncio.gather(calling, return_exceptions=True)
         raise
-
-
-def _image_bytes(row: bytes, root: str) -> Mapping[str, bytes]:
-    files: dict[str, bytes] = {}
-    for image in stimuli.parse_row(row, root=root).images():
-        # The worker looks for a file that is not sent, and fails this stimulus with the reason.
-        with contextlib.suppress(ImageError):
-            files[image.name] = image.read()
-    return files

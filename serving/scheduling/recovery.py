@@ -105,8 +105,7 @@ class WorkerLost(Exception):
 async def load_in_time(
     agent: str, loading: Coroutine[Any, Any, dict[str, Any]], seconds: float, kill: Callable[[], None]
 ) -> dict[str, Any]:
-    """The provenance that ``loading`` returns. Where it fails, is cancelled or raises TimeoutError, ``kill`` is called.
-    Raises AgentStoppedError."""
+    """The provenance that ``loading`` returns; where it does not, ``kill`` is called. Raises AgentStoppedError."""
     try:
         return await loading
     except TimeoutError:
@@ -129,8 +128,7 @@ class CircuitBreaker:
     in_a_row: int = 0
 
     def note(self, code: str | None, before: str = "") -> str | None:
-        """Note an answer's error code (None: no error); ``before`` is its code when it was tried before. Returns why
-        the agent is to be stopped, if it is."""
+        """Note an answer's error code, and that of the try before. Returns why the agent is to be stopped, if it is."""
         if code is not None and (code in OF_STIMULUS or code == before):
             return None
         self.seen += 1

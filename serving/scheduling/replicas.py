@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -73,8 +72,6 @@ class ReplicaPool:
             needs = fitting_replicas(needs, groups, nodes)
         self.admission = Admission(nodes, needs, self.unload)
         self.admission.check(groups)
-        for node in nodes:
-            log.debug("%s: %d cores, %s", node.host, node.cpus, sizes(node.memory, node.gpu_count, node.gpu_memory))
 
     def _needs(self, has_gpu: bool) -> dict[str, Need]:
         needs, replicas = {}, self.replicas or 1
@@ -112,8 +109,7 @@ class ReplicaPool:
     async def unload(self, name: str) -> None:
         """End an agent's workers, and its load if that is under way."""
         await self._end_loads(name)
-        if name in self.scheduler.dispatchers:
-            await self.scheduler.remove(name)
+        await self.scheduler.remove(name)
         left = {place for other, places in self.admission.places.items() if other != name for place in places}
         await self.cluster.keep_places(left)
 
@@ -157,12 +153,7 @@ class ReplicaPool:
             load_timeout=self.load_timeout,
             breaker=self.breaker,
         )
-        self.scheduler.add(dispatcher)
-        where = Counter(
-            f"{nodes[place.node].host}, GPU {'+'.join(map(str, place.gpus))}" if place.gpus else nodes[place.node].host
-            for place in places
-        )
-        workers = ", ".join(f"{count} on {place}" for place, count in where.items())
+        self.scheduler.dispatchers[name] = dispatcher
         each = sizes(need.memory, need.devices, need.device_memory)
-        log.debug("%s: workers: %s, with %s each, batches of %d", name, workers, each, dispatcher.batch_size)
+        log.debug("%s: %d workers with %s each, batches of %d", name, len(places), each, dispatcher.batch_size)
         await dispatcher.start(need.replicas)

@@ -1,12 +1,11 @@
-"""What goes through the scheduler, and the queue in which it waits for a worker."""
+"""What goes through the scheduler."""
 
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -23,13 +22,10 @@ def in_loop(listeners: Listeners) -> Listeners:
     """The same callbacks for other threads: they are called in the running event loop."""
     loop = asyncio.get_running_loop()
 
-    def called(listener: Listener) -> Listener:
-        def call(text: str) -> None:
-            loop.call_soon_threadsafe(listener, text)
+    def call(listener: Listener, text: str) -> None:
+        loop.call_soon_threadsafe(listener, text)
 
-        return call
-
-    return {place: called(listener) for place, listener in listeners.items()}
+    return {place: partial(call, listener) for place, listener in listeners.items()}
 
 
 @dataclass(slots=True, eq=False)
@@ -106,29 +102,3 @@ class AgentRequest:
             "raw": None if self.raw is None else orjson.Fragment(self.raw),
             "verdicts": verdicts,
         }
-
-
-class RequestQueue:
-    """The waiting requests of an agent, the smallest ``order`` first, and of equals the first to arrive."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, int, AgentRequest]] = []  # order, number of arrival, request
-        self._arrivals = itertools.count()
-
-    def __len__(self) -> int:
-        return len(self._heap)
-
-    def push(self, request: AgentRequest) -> None:
-        heapq.heappush(self._heap, (request.order, next(self._arrivals), request))
-
-    def first(self) -> AgentRequest | None:
-        """The next request, left where it is."""
-        return self._heap[0][2] if self._heap else None
-
-    def pop(self, count: int) -> list[AgentRequest]:
-        """Take out the next requests, at most ``count``."""
-        return [heapq.heappop(self._heap)[2] for _ in range(min(count, len(self._heap)))]
-
-    def clear(self) -> list[AgentRequest]:
-        """Take everything out, in order."""
-        return self.pop(len(self))

@@ -23,13 +23,10 @@ class Scheduler:
         self.dispatchers: dict[str, Dispatcher] = {}
         self._orders = 0
 
-    def add(self, dispatcher: Dispatcher) -> None:
-        """Make an agent known; its workers may come later."""
-        self.dispatchers[dispatcher.name] = dispatcher
-
     async def remove(self, name: str) -> None:
-        """End an agent's workers; what it still had to answer comes back unanswered."""
-        await self.dispatchers.pop(name).close()
+        """End an agent's workers, if there are any; what it still had to answer comes back unanswered."""
+        if name in self.dispatchers:
+            await self.dispatchers.pop(name).close()
 
     def next_order(self) -> int:
         """An order behind all requests so far."""
@@ -37,8 +34,7 @@ class Scheduler:
         return self._orders
 
     async def stream(self, requests: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
-        """Yield requests as they are answered, in no order, and take them only as fast as the workers can use them.
-        Raises AgentStoppedError once an agent stops, after everything answered before."""
+        """Yield requests as they are answered, as fast as the workers can use them. Raises AgentStoppedError."""
         finished: deque[AgentRequest] = deque()
         wake = asyncio.Event()
 

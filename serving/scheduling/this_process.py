@@ -13,7 +13,6 @@ from typing import Any
 
 from agents.contract import Agent
 from serving.scheduling import machine
-from serving.scheduling.dispatch import ReplicaWorker
 from serving.scheduling.placement import Device, Node, Place
 from serving.scheduling.recovery import FatalDeviceError, WorkerLost, load_in_time
 from serving.scheduling.request import NOBODY, Listeners, in_loop
@@ -97,7 +96,7 @@ class ThisProcess:
             memory = machine.available() or here.memory
             self.nodes = [Node("here", here.name, here.cores, memory, int(gpu is not None), gpu.memory if gpu else 0)]
 
-    def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> ReplicaWorker:
+    def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> LocalWorker:
         """A worker here, wherever it is placed."""
         return LocalWorker(spec, self)
 

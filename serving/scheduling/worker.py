@@ -54,8 +54,7 @@ NO_ROOM = "this stimulus alone does not fit into memory"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """``root`` is the folder that image paths are relative to; ``environment`` holds the keys that this agent alone
-    gets. ``device`` is the first of ``devices`` GPUs."""
+    """``root`` is the folder of images; ``environment`` holds keys that this agent alone gets."""
 
     entry: Entry
     settings: Mapping[str, Any]
@@ -86,22 +85,16 @@ class _Prepared:
     seconds: float = 0.0
 
 
-@dataclass(slots=True)
 class Worker:
     """``load`` before ``answer``."""
 
-    spec: WorkerSpec
-    agent: Agent[Any] = field(init=False)
-    limit: int = field(init=False, default=1 << 30)
-    _preparers: ThreadPoolExecutor = field(init=False)
-    _device: ThreadPoolExecutor = field(init=False)
-    _large: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
-
-    def __post_init__(self) -> None:
-        self.agent = self.spec.entry.make(self.spec.settings)
-        if self.spec.devices > 1:
-            self.agent.use_devices(self.spec.devices)
-        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=machine.yield_to_device)
+    def __init__(self, spec: WorkerSpec) -> None:
+        self.spec = spec
+        self.agent: Agent[Any] = spec.entry.make(spec.settings)
+        if spec.devices > 1:
+            self.agent.use_devices(spec.devices)
+        self.limit = 1 << 30
+        self._preparers = ThreadPoolExecutor(spec.threads, "prepare", initializer=machine.yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 
     def load(self) -> dict[str, Any]:
@@ -144,32 +137,31 @@ class Worker:
         """Reply to each request of a batch, in order (to a single one, for an engine that batches by itself).
 
         ``listeners`` are called from other threads. A batch whose pictures would take too much memory is answered in
-        parts, and beside no other such batch; what gets no memory beside others comes again alone, after them. Raises
-        FatalDeviceError.
+        parts; what gets no memory beside others comes again alone, after them. Raises FatalDeviceError.
         """
         if self.agent.continuous():
             return await self._answer_one(batch[0], listeners.get(0))
-        parts, size = deque([list(range(len(batch)))]), 0
+        parts = deque([list(range(len(batch)))])
         if any(b'"image":' in row for row, *_ in batch):
-            parts, size = await asyncio.get_running_loop().run_in_executor(self._preparers, self._parts, batch)
-        async with self._large if size > MOST_DECODED // 2 else contextlib.nullcontext():
-            total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
-            while parts:
-                places = parts.popleft()
-                reply = await self._answer_part(
-                    [batch[place] for place in places], [listeners.get(place) for place in places]
-                )
-                for place, packed in zip(places, reply.replies, strict=True):
-                    total.replies[place] = packed
-                    if packed[0] == "out_of_memory" and len(places) > 1:
-                        parts.append([place])
-                total.responding += reply.responding
-                total.size = max(total.size, reply.size)
-                total.limit = reply.limit or total.limit
-            return total
+            parts = await asyncio.get_running_loop().run_in_executor(self._preparers, self._parts, batch)
+        total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
+        while parts:
+            places = parts.popleft()
+            reply = await self._answer_part(
+                [batch[place] for place in places], [listeners.get(place) for place in places]
+            )
+            for place, packed in zip(places, reply.replies, strict=True):
+                total.replies[place] = packed
+                if packed[0] == "out_of_memory" and len(places) > 1:
+                    parts.append([place])
+            total.responding += reply.responding
+            total.size = max(total.size, reply.size)
+            total.limit = reply.limit or total.limit
+        return total
 
     async def _answer_part(self, batch: Sequence[PackedRequest], listeners: Sequence[Listener | None]) -> BatchReply:
-        keys = _keys(batch)
+        # Images of requests have no names of their own: two rows that read the same need not show the same.
+        keys = [(row, id(files) if files else None) for row, files, *_ in batch]
         distinct = dict(zip(keys, batch, strict=True))
         prepared = dict(zip(distinct, await self._prepare_all(list(distinct.values())), strict=True))
         items = [
@@ -178,23 +170,18 @@ class Worker:
         ]
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
-    def _parts(self, batch: Sequence[PackedRequest]) -> tuple[deque[list[int]], int]:
-        """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes, and the bytes
-        of all."""
+    def _parts(self, batch: Sequence[PackedRequest]) -> deque[list[int]]:
+        """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes."""
         parts: deque[list[int]] = deque([[]])
-        part_of: dict[Any, list[int]] = {}
-        left, total = MOST_DECODED, 0
-        for place, (key, (row, files, *_)) in enumerate(zip(_keys(batch), batch, strict=True)):
-            if key not in part_of:
-                size = self._decoded_size(row, files)
-                if size > left and parts[-1]:
-                    parts.append([])
-                    left = MOST_DECODED
-                part_of[key] = parts[-1]
-                left -= size
-                total += size
-            part_of[key].append(place)
-        return parts, total
+        left = MOST_DECODED
+        for place, (row, files, *_) in enumerate(batch):
+            size = self._decoded_size(row, files)
+            if size > left and parts[-1]:
+                parts.append([])
+                left = MOST_DECODED
+            parts[-1].append(place)
+            left -= size
+        return parts
 
     def _decoded_size(self, row: bytes, files: Mapping[str, bytes] | None) -> int:
         size = 0
@@ -291,11 +278,6 @@ class Worker:
         if len(replies) != len(batch):
             return AnswerError("bad_agent", f"{len(replies)} replies to a batch of {len(batch)}")
         return replies
-
-
-def _keys(batch: Sequence[PackedRequest]) -> list[Any]:
-    # Images of requests have no names of their own: two rows that read the same need not show the same.
-    return [(row, id(files) if files else None) for row, files, *_ in batch]
 
 
 def _draw(request: PackedRequest, listener: Listener | None) -> Draw:

@@ -83,7 +83,7 @@ def scheduled(
             entry.make(settings), lambda number: make() if make else InProcess(Worker(spec)), **options
         )
         scheduler = Scheduler(RUN_SEED)
-        scheduler.add(dispatcher)
+        scheduler.dispatchers[dispatcher.name] = dispatcher
         try:
             await dispatcher.start(replicas)
             return await work(scheduler, dispatcher)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from PIL import Image as PILImage
+from run_folders import RUN, agent_entry, record, write_run
 
-RUN = "0123456789ab"
+__all__ = ["ANSWERS", "COLOR", "PATH", "RUN", "Folder"]
+
 COLOR = {
     "color": "red",
     "css_name": "crimson",
@@ -72,34 +73,22 @@ class Folder:
         return row
 
     def agent(self, name: str, task: str, **fields: Any) -> None:
-        self.agents[name] = {
-            "task": [task], "kind": "machine", "digest": "d" * 64, "settings": {}, "checkpoint": None,
-            "revision": None, "samples": 1, "versions": {}, "provenance": {}, **fields,
-        }  # fmt: skip
+        self.agents[name] = {**agent_entry(task), "settings": {}, "versions": {}, **fields}
 
     def record(self, agent: str, row: dict[str, Any], answer: dict[str, Any] | None = None, **fields: Any) -> None:
         imported = fields.get("kind") in ("human", "published")
-        record = {
-            "schema": "turinglike.record/1", "run": RUN, "task": row["task"], "stimulus": row["id"],
-            "stimulus_sha256": None, "agent": agent, "kind": "machine", "sample": 0, "seed": None if imported else 7,
-            "status": "ok", "answer": answer, "raw": None, "attempts": [], "error": None,
-            "provenance": {"digest": None, "checkpoint": None, "revision": None}, "timing": None, "worker": None,
+        changes = {
+            "stimulus_sha256": None, "seed": None if imported else 7, "answer": answer, "raw": None, "timing": None,
+            "provenance": {"digest": None, "checkpoint": None, "revision": None}, "worker": None,
             "created": None if imported else "2026-01-02T03:04:05.678Z", **fields,
         }  # fmt: skip
-        kind = {"human": "humans", "published": "published"}.get(record["kind"], agent)
-        self.records.setdefault(kind, []).append(record)
+        kind = {"human": "humans", "published": "published"}.get(fields.get("kind", ""), agent)
+        self.records.setdefault(kind, []).append(record(row["id"], row["task"], agent, **changes))
 
     def write(self) -> Path:
-        meta: dict[str, Any] = {
-            "schema": "turinglike.run/1", "run": RUN, "created": "2026-01-02T03:04:05.678Z", "turinglike": "0.1.0",
-            "seed": 3, "samples": 1, "set": {}, "agents": self.agents,
-        }  # fmt: skip
-        if self.stimuli:
-            count = len(self.stimuli)
-            meta["set"] = {"source": "set.jsonl", "root": str(self.set), "count": count, "sha256": "e" * 64}
-            (self.path / "stimuli.jsonl").write_text("".join(json.dumps(row) + "\n" for row in self.stimuli))
-        for name, records in self.records.items():
-            lines = "".join(json.dumps(record) + "\n" for record in records)
-            (self.path / "records" / f"{name}.jsonl").write_text(lines)
-        (self.path / "run.json").write_text(json.dumps(meta))
+        count = len(self.stimuli)
+        about = {"source": "set.jsonl", "root": str(self.set), "count": count, "sha256": "e" * 64} if count else {}
+        write_run(self.path, self.stimuli, self.records, self.agents, set=about, created="2026-01-02T03:04:05.678Z")
+        if not count:
+            (self.path / "stimuli.jsonl").unlink()
         return self.path

@@ -33,7 +33,7 @@ class ServiceHere(Service):
     async def load(self, name: str) -> None:
         worker = Worker(WorkerSpec(self.options.entries[name], self.options.settings[name], "/"))
         dispatcher = Dispatcher(self.agents[name], lambda number: InProcess(worker), breaker=False)
-        self.scheduler.add(dispatcher)
+        self.scheduler.dispatchers[dispatcher.name] = dispatcher
         await dispatcher.start()
 
     async def close(self) -> None:

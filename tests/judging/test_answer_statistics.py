@@ -110,10 +110,6 @@ def _caption(agent: str, stimulus: str, text: str) -> dict[str, Any]:
     return {"asked": "image_captioning", "agent": agent, "truth": truth, "stimulus": stimulus, "answer": answer}
 
 
-COUNTS = (
-    *("human_human", "human_machine", "machine_human", "machine_machine"),
-    *("refused", "unparsed", "failed", "unjudged"),
-)
 PEOPLE = [
     _caption("human:1", "s1", "A dog runs on the grass."),
     _caption("human:2", "s1", "a brown dog runs on grass"),
@@ -124,15 +120,10 @@ PEOPLE = [
 
 
 def _scores(**of: float) -> list[Score]:
-    counts = dict.fromkeys(COUNTS, 0)
-    none = Estimate()
+    values = {"all": 0.5, **of}.items()
     return [
-        Score(
-            task="image_captioning", judge="svm", agent=name, **counts, p_human=none, p_machine=none,
-            detectability=Estimate(value), dprime=none, criterion=none,
-        )
-        for name, value in {"all": 0.5, **of}.items()
-    ]  # fmt: skip
+        Score(task="image_captioning", judge="svm", agent=name, detectability=Estimate(value)) for name, value in values
+    ]
 
 
 def test_cider_d_in_closed_form() -> None:

@@ -181,11 +181,7 @@ def _judged(cue: str, people: list[str], machines: list[str]) -> float:
     judge = CueJudge(CueSettings(cue=cue), "cue")  # type: ignore[arg-type]
     inputs = judge.features("image_captioning", trials, "cpu")
     result = judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
-    right = [
-        (result[item["id"]]["margin"] > 0) == (key["truth"] == "machine")
-        for item, key in zip(trials, keys, strict=True)
-    ]
-    return float(np.mean(right))
+    return share_right(result, trials, keys)
 
 
 def test_a_cue_tells_what_it_is_about_and_nothing_else() -> None:

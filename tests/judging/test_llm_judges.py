@@ -7,7 +7,7 @@ import base64
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +82,22 @@ def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> N
     assert ("which you cannot see" in our_prompt(trial(asked), without_picture=True)) is pictured
 
 
-@pytest.mark.parametrize(("text", "verdict"), [*REPLIES["verdicts"], ("{" * 30_000, None), ('{"a":' * 30_000, None)])
-def test_our_verdict_is_read_or_is_none(text: str, verdict: str | None) -> None:
-    result = replies.read_verdict(text)
-    assert (result and result.verdict) == verdict
+HMH = ["human", "machine", "human"]
+READERS: dict[str, Callable[..., Any]] = {
+    "verdicts": replies.read_verdict,
+    "repeated": lambda text, judged: replies.read_verdict(text, judged=judged),
+    "pairs": replies.read_pair,
+    "answers": replies.read_answer,
+    "identities": lambda text: [replies.read_identity(text, "A"), replies.read_identity(text, "B")],
+}
 
 
-@pytest.mark.parametrize(("text", "shown", "verdict"), REPLIES["repeated"])
-def test_the_answer_said_once_more_is_no_verdict(text: str, shown: str | None, verdict: str | None) -> None:
-    result = replies.read_verdict(text, judged=shown)
-    assert (result and result.verdict) == verdict
+@pytest.mark.parametrize("kind", READERS)
+def test_what_is_read_from_replies(kind: str) -> None:
+    more = [("{" * 30_000, None), ('{"a":' * 30_000, None)] if kind == "verdicts" else []
+    for *arguments, wanted in [*REPLIES[kind], *more]:
+        result = READERS[kind](*arguments)
+        assert (result.verdict if isinstance(result, VerdictAnswer) else result) == wanted, arguments
 
 
 def test_our_placeholder_is_no_reason() -> None:
@@ -103,15 +109,6 @@ def test_our_placeholder_is_no_reason() -> None:
 def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
     assert replies.read_verdict(f"{HUMAN} and so", cut=True)
     assert replies.read_verdict("My answer: human. But then, if one looks", cut=True) is None
-
-
-def test_where_the_machine_is_said_to_speak() -> None:
-    for text, verdict in REPLIES["pairs"]:
-        result = replies.read_pair(text)
-        assert (result and result.verdict) == verdict, text
-
-
-HMH = ["human", "machine", "human"]
 
 
 def test_the_papers_summary_is_a_list_or_groups() -> None:
@@ -129,13 +126,6 @@ def test_any_case_is_asked_for() -> None:
     assert replies.read_summary("summary of classifications\n- human\n- AI-Generated", 2, any_case=True) == HMH[:2]
     assert replies.read_answer("answer: human") is None
     assert replies.read_answer("answer: human", any_case=True) == "human"
-
-
-def test_the_papers_answers_about_scanpaths_and_conversations() -> None:
-    for text, verdict in REPLIES["answers"]:
-        assert replies.read_answer(text) == verdict, text
-    for text, both in REPLIES["identities"]:
-        assert [replies.read_identity(text, "A"), replies.read_identity(text, "B")] == both, text
 
 
 # on a server
@@ -334,8 +324,9 @@ def test_a_grids_order_is_drawn(trials: Path) -> None:
     orders = []
     for seed in (0, 1):
         agent = judge("http://localhost:1/v1", "llm-judge-openai-papers", seed=seed, **arguments)
-        asked = [agent.question(agent.prepare(item), Draw(seed=at)) for at, item in enumerate(rows)]
-        by_key = {(item.key, item.request.messages[0].text, item.seed) for item in asked}
+        asked = [agent.group(item, Draw(seed=at)) for at, item in enumerate(rows)]
+        texts = [agent.fitted_request(agent.prepare(item), Draw(seed=0)).messages[0].text for item in rows]
+        by_key = {(item.key, text, item.seed) for item, text in zip(asked, texts, strict=True)}
         assert len(by_key) == len({item.key for item in asked}) == 6
         orders.append([tuple(trial.id for trial in item.trials) for item in asked])
     assert orders[0] != orders[1]

@@ -40,11 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def _score(task: str, judge: str, agent: str, value: float) -> Score:
     estimate = Estimate(value, value - 0.02, value + 0.02)
-    counts = dict.fromkeys(
-        ("human_human", "human_machine", "machine_human", "machine_machine", "refused", "unparsed", "failed",
-         "unjudged"), 0
-    )  # fmt: skip
-    return Score(task=task, judge=judge, agent=agent, **counts, **dict.fromkeys(MEASURES, estimate))
+    return Score(task=task, judge=judge, agent=agent, **dict.fromkeys(MEASURES, estimate))
 
 
 def _beside(paper: str, *scores: Score) -> dict[tuple[str, ...], PublishedFigure]:

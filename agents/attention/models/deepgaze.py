@@ -75,8 +75,7 @@ class OnePass:
         for part in (self.features, *self.saliency):
             part.items = items
         bias = self.bias.expand(len(items), -1, -1)
-        density: Tensor = self.model(self.pictures[items], bias, history[:, 0], history[:, 1])[:, 0]
-        return density
+        return self.model(self.pictures[items], bias, history[:, 0], history[:, 1])[:, 0]  # type: ignore[no-any-return]
 
 
 class _Kept(nn.Module):

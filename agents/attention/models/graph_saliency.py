@@ -87,16 +87,10 @@ def saliency(
     return _to_frame(total, images.shape[1], images.shape[2], program)
 
 
-def grid_shape(height: int, width: int) -> tuple[int, int]:
-    """Rows and columns of the map grid: the longer side 32, the other rounded, at least 1."""
-    longer = max(height, width)
-    return max(1, round(GRID_SIDE * height / longer)), max(1, round(GRID_SIDE * width / longer))
-
-
 def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[int]]:
-    """Feature maps on the grid [batch, maps, rows, columns], each in units of its full scale, and the channel of each
-    (0 colour, 1 intensity, 2 orientation)."""
-    grid = grid_shape(*images.shape[1:3])
+    """Feature maps on the grid [batch, maps, rows, columns], whose longer side is 32, each in units of its full scale,
+    and the channel of each (0 colour, 1 intensity, 2 orientation)."""
+    rows, columns = (max(1, round(GRID_SIDE * side / max(images.shape[1:3]))) for side in images.shape[1:3])
     opponent = _opponent(images.device)
     maps: list[Tensor] = []
     channels: list[int] = []
@@ -106,7 +100,7 @@ def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[in
             light = _linear(light)
         colour = (opponent @ light.flatten(2)).view_as(light)
         for channel, members in enumerate((colour, intensity, orientations(intensity[:, 0]))):
-            maps.append(resize(members, *grid, program))
+            maps.append(resize(members, rows, columns, program))
             channels += [channel] * members.shape[1]
     return torch.cat(maps, 1), channels
 

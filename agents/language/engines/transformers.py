@@ -165,8 +165,8 @@ class TransformersEngine(LocalEngine):
     """One model of transformers, its layers in turn on ``devices`` GPUs.
 
     ``beams`` are transformers' options of a beam search. With it a row's temperature, top-k, top-p and penalties have
-    no effect, its stops only cut the text; ``no_repeat_ngram_size`` counts the prompt, too, and a text of a model with
-    an encoder has the end token at its limit.
+    no effect, its stops only cut the text; ``no_repeat_ngram_size`` counts the prompt, too, and with
+    ``forced_eos_token_id`` (True) a text that reaches its limit has an end token there.
     """
 
     def __init__(
@@ -265,8 +265,7 @@ class TransformersEngine(LocalEngine):
         samplings = [row.request.sampling for row in rows]
         least, most = samplings[0].min_tokens, max(sampling.max_tokens for sampling in samplings)
         search: dict[str, Any] = dict(self._beams or {})
-        if self._beams is not None and self._encodes and least < most:
-            search["forced_eos_token_id"] = self._ends
+        search["forced_eos_token_id"] = self._ends if search.get("forced_eos_token_id") else None
         row_ends = RowEnds([row.request for row in rows], self._ends, start, self._decode, self._device)
         finite = Finite(len(rows), normalised=search.get("num_beams", 1) > 1)
         processors: list[Any] = [finite]

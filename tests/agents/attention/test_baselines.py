@@ -35,34 +35,28 @@ def distance(values, curve):
     return max(abs((values < place).mean() - curve(place)) for place in places)
 
 
+def normal(side, deviation):
+    """A normal distribution about the middle, cut off at both ends."""
+    curve = NormalDist(side / 2, deviation)
+    return lambda place: (curve.cdf(place) - curve.cdf(0)) / (curve.cdf(side) - curve.cdf(0))
+
+
 @pytest.mark.parametrize(("width", "height"), [(640, 480), (300, 900)])
-def test_random_is_uniform(tmp_path, width, height):
+@pytest.mark.parametrize("chosen", [None, {}, {"variance": 0.01}, {"variance": 4.0, "ratio": 2.0}])
+def test_random_is_uniform_and_center_is_normal_up_to_the_edge(tmp_path, width, height, chosen):
     item = stimulus(tmp_path, width, height, max_fixations=MANY)
-    [answer] = answers(agent("random"), [item], [3])
+    made = agent("random") if chosen is None else agent("center", **chosen)
+    [answer] = answers(made, [item], [4])
     drawn = np.array(answer["fixations"][1:])
+    if chosen is None:
+        curves = [lambda place: place / width, lambda place: place / height]
+    else:
+        across = math.sqrt(chosen.get("variance", 0.23)) * width / 2
+        curves = [normal(width, across), normal(height, across * math.sqrt(chosen.get("ratio", 0.45)))]
     limit = 1.95 / math.sqrt(len(drawn))  # exceeded by one sample in a thousand
-    assert distance(drawn[:, 0], lambda place: place / width) < limit
-    assert distance(drawn[:, 1], lambda place: place / height) < limit
+    assert all(distance(values, curve) < limit for values, curve in zip(drawn.T, curves, strict=True))
     assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.04
     assert abs(np.corrcoef(drawn[1:, 0], drawn[:-1, 0])[0, 1]) < 0.04
-
-
-@pytest.mark.parametrize(("width", "height"), [(640, 480), (300, 900)])
-@pytest.mark.parametrize("chosen", [{}, {"variance": 0.01}, {"variance": 4.0, "ratio": 2.0}])
-def test_center_is_a_normal_distribution_cut_off_at_the_frame(tmp_path, width, height, chosen):
-    item = stimulus(tmp_path, width, height, max_fixations=MANY)
-    [answer] = answers(agent("center", **chosen), [item], [4])
-    drawn = np.array(answer["fixations"][1:])
-    across = math.sqrt(chosen.get("variance", 0.23)) * width / 2
-    down = math.sqrt(chosen.get("variance", 0.23) * chosen.get("ratio", 0.45)) * width / 2
-    for values, side, deviation in ((drawn[:, 0], width, across), (drawn[:, 1], height, down)):
-        curve = NormalDist(side / 2, deviation)
-        low, high = curve.cdf(0), curve.cdf(side)
-
-        def cut(place, curve=curve, low=low, high=high):
-            return (curve.cdf(place) - low) / (high - low)
-
-        assert distance(values, cut) < 1.95 / math.sqrt(len(values))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -274,14 +274,11 @@ def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tupl
 
 
 def test_lengths_are_those_of_the_people_in_a_file_of_records(tmp_path: Path) -> None:
-    path, kinds = tmp_path / "humans.jsonl", ("human", "human", "machine", "human")
-    texts = ("a dog on a bench", "two cats", "one two three four", "")
-    rows = [
-        {"task": "image_captioning", "kind": kind, "answer": {"text": text}}
-        for kind, text in zip(kinds, texts, strict=True)
-    ]
-    words = {"task": "word_association", "kind": "human", "answer": {"word": "bone"}}
-    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in [*rows, words]))
+    path = tmp_path / "humans.jsonl"
+    captions = [("human", "a dog on a bench"), ("human", "two cats"), ("machine", "one two three four"), ("human", "")]
+    rows = [{"task": "image_captioning", "kind": kind, "answer": {"text": text}} for kind, text in captions]
+    rows += [{"task": "word_association", "kind": "human", "answer": {"word": "bone"}}]
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     name = "llava-v1.6-mistral-7b"
     entries, settings = resolve([name], [f"{name}.lengths={path}"], None)
     [made] = checked_agents(entries, settings).values()

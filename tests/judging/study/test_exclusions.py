@@ -126,27 +126,6 @@ def test_who_tosses_a_coin_is_at_chance(task: str, preset: str, exclude: dict[st
     assert [row["rules"] for row in rows_of(state, chosen, turned, personal)] == [row["rules"] for row in rows]
 
 
-@pytest.mark.parametrize("preset", ["2022", "2025"])
-def test_who_looks_at_clips_stays_and_who_guesses_is_out_by_the_control_question(preset: str) -> None:
-    """Seven of twelve, of three choices: a judge who guesses is right in 7 or more with a chance of 0.066."""
-    key, chosen = key_of("attention_prediction"), settings("attention_prediction", preset)
-    assert chosen.trials.number == 12
-    controls = read_controls("object", None, key, "1")  # type: ignore[arg-type]
-    state, chance = State(), random.Random(0)
-    for at in range(2000):
-        judge = Judge(f"j{at}", "", "2026-01-01T00:00:00Z", at, ["f", "j"], [], "", ended="finished")
-        for name in chance.sample(list(key), 12):
-            control = controls[key[name]["stimulus"]]
-            judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
-            judge.answers.append({"rt": 5000.0, "away": False, "key": True, "at": judge.joined, "verdicts": ["human"],
-                                  "right": at % 2 == 0 or chance.choice(control.options) == control.right})  # fmt: skip
-        state.judges[judge.code] = judge
-    kept = Counter(int(row["judge"][1:]) % 2 for row in rows_of(state, chosen, key, {}) if not row["rules"])
-    passes = sum(math.comb(12, right) * 2 ** (12 - right) for right in range(7, 13)) / 3**12
-    assert kept[0] == 12 * 1000
-    assert kept[1] / 12 / 1000 == pytest.approx(passes, abs=4 * math.sqrt(passes * (1 - passes) / 1000))
-
-
 def answered(*answers: tuple[str, dict[str, Any]]) -> State:
     judge = Judge("j", "", "2026-01-01T00:00:00+00:00", 1, ["f", "j"], [], "", ended="finished")
     for name, answer in answers:

@@ -172,26 +172,3 @@ def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, table: str, ch
     with pytest.raises(InputError) as error:
         read_settings(study)
     assert re.search(why, "\n".join([*map(str, error.value.problems), str(error.value)]))
-
-
-def test_catch_trials_are_scored_over_all_judges_before_anybody_is_excluded(tmp_path: Path) -> None:
-    """As in the 2025 paper's Table S3: judges, catch trials, and the share that was caught; swapped scanpaths apart."""
-    rows = study_folders.word_trials(40, catch=40)
-    for _, key in rows:
-        if key["catch"] and int(key["stimulus"].split()[1]) >= 20:  # as if it were the swapped path of a person
-            key |= {"catch": "swapped", "truth": "human"}
-    judges = [{"say": right}, {"say": always_human}, {"say": always_human}]
-    study = judged(tmp_path, judges, "word_association", rows, number=10, catch=0.4, one_sided=True)
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
-    assert main(["score", str(tmp_path / "V"), "-o", str(tmp_path / "S")]) == 0
-    with (tmp_path / "S" / "catch.csv").open(newline="") as file:
-        found = list(csv.DictReader(file))
-    verdicts = [row for row in rows_of(study) if row["catch"]]
-    caught = [row["verdict"] == "machine" for row in verdicts if row["phase"] == "catch"]
-    about = {"asked": "word_association", "judge": "people", "judges": "3"}
-    assert 0 < sum(caught) < len(caught)
-    assert [{**row, "right": float(row["right"])} for row in found] == [
-        {**about, "kind": "catch", "truth": "machine", "trials": str(len(caught)),
-         "right": pytest.approx(sum(caught) / len(caught))},
-        {**about, "kind": "swapped", "truth": "human", "trials": str(len(verdicts) - len(caught)), "right": 1.0},
-    ]  # fmt: skip

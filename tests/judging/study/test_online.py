@@ -214,23 +214,6 @@ def test_who_leaves_makes_it_void_and_the_other_one_goes_back(
     assert second.void is None
 
 
-def test_a_test_that_everybody_has_left_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.lobby.SWEEP", 0.0)
-    replies(monkeypatch)
-
-    async def work(served: Study) -> None:
-        lobby, leaves = lobby_of(served), await arrived(served, "test")
-        assert (await lobby.at(leaves, ""))["state"] == "open"
-        comes, late = await arrived(served, "test"), await arrived(served, "test")
-        assert (await lobby.at(comes, ""))["state"] == "waiting"  # for one test alone is wanted
-        assert (await take_part(served, comes, "x"))[-1]["state"] == "over"
-        assert (await lobby.at(late, ""))["state"] == "nobody"  # there are enough
-        with pytest.raises(Refused, match="closed"):
-            await served.join(None, None)
-
-    run(made(tmp_path, tests_wanted=1, exchanges=[1], two_machines=1.0, seconds_away=0.3), work)
-
-
 def test_who_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies(monkeypatch)
 
@@ -327,18 +310,6 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
             await served.join(None, None)
 
     run(made(tmp_path, participants_wanted=1, participants_most=1, exchanges=[1], two_machines=1.0), work)
-
-
-def test_who_waited_for_one_test_waits_anew_for_the_next(tmp_path: Path) -> None:
-    async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "test"), lobby_of(served)
-        version = ""
-        while (found := await lobby.at(judge, version))["state"] == "waiting":
-            version = found["version"]
-        await served.answer(judge, judge.step, {"nobody": True})
-        assert (await lobby.at(judge, ""))["state"] == "waiting"
-
-    run(made(tmp_path, seconds_in_lobby=0.2, each=2), work)
 
 
 def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:

@@ -77,19 +77,6 @@ def to_the_trials(page: Page) -> None:
     page.get_by_role("heading", name="Practice").wait_for()
 
 
-def test_who_has_pressed_the_wrong_button_comes_back(context: BrowserContext, server: Server, study: Path) -> None:
-    page = opened(context, server)
-    page.get_by_role("button", name="Begin").click()
-    for name in ("I do not want to take part", "Back"):
-        page.get_by_role("button", name=name).click()
-    page.get_by_role("button", name="I agree").wait_for()
-    assert judge_of(context, study).ended is None
-    for name in ("I do not want to take part", "Leave"):
-        page.get_by_role("button", name=name).click()
-    page.get_by_text("You have chosen not to take part. You may close this page.").wait_for()
-    assert judge_of(context, study).ended == "declined"
-
-
 def answer(page: Page, key: str = "f") -> None:
     page.locator("fieldset.all:enabled").wait_for()
     page.keyboard.press(key)
@@ -177,16 +164,6 @@ def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Ser
     context.set_offline(False)
     page.get_by_text("It was:").wait_for()
     assert sum(one["kind"] == "trial" for one in judge_of(context, study).answers) == 1
-
-
-def test_a_phone_is_wide_enough(browser: Browser, server: Server) -> None:
-    context = browser.new_context(viewport={"width": 360, "height": 740})
-    page = opened(context, server)
-    to_the_trials(page)
-    page.locator("fieldset.all:enabled").wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert page.title() == "Human or machine?"
-    context.close()
 
 
 def turinglike(*arguments: object) -> int:

@@ -67,21 +67,6 @@ def server(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         yield found
 
 
-def test_a_judge_reaches_the_end_and_what_they_said_is_exported(server: Server, study: Path, tmp_path: Path) -> None:
-    browser = Browser(server.port)
-    assert browser.post("/now", loaded=True) == (200, {"kind": "welcome"})
-    end = browser.go(random.Random(1))
-    assert end["kind"] == "end"
-    assert browser.post("/now")[1] == end
-    judge = next(iter(one for one in read_state(study).judges.values() if one.end_code == end["code"]))
-    said = {step["trials"][0]: given["verdicts"][0] for step, given in zip(judge.steps, judge.answers, strict=True)
-            if step["kind"] == "trial"}  # fmt: skip
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
-    records = [json.loads(line) for line in (tmp_path / "V" / "records" / "humans.jsonl").read_text().splitlines()]
-    found = {one["stimulus"]: one["answer"]["verdict"] for one in records if one["agent"] == f"human:{judge.code}"}
-    assert found == said
-
-
 def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Path) -> None:
     """Whatever is sent but the answer itself: no name of an agent, no stimulus, no truth; and a classifier that is
     given sizes, times, names and order is at chance."""

@@ -69,37 +69,29 @@ def test_free_columns_go_into_meta_and_change_no_id(name: str, tmp_path: Path) -
     assert record.stimulus == "sun"
 
 
-def test_a_name_that_comes_again_is_no_id_whatever_the_order(tmp_path: Path) -> None:
-    rows: list[dict[str, object]] = [{"cue": "sun", "frequency": 1.5}, {"cue": "sea", "frequency": 2}]
-    rows.append({"cue": "sun", "frequency": 2.5})
-    ids = {
-        row.stimulus.model_dump()["frequency"]: row.id for row in good(as_csv(tmp_path / "a.csv", rows)) if row.stimulus
-    }
-    assert ids[2] == "sea"
-    assert ids[1.5] != ids[2.5]
-    assert not {ids[1.5], ids[2.5]} & {"sun"}
-    turned = good(as_csv(tmp_path / "b.csv", rows[::-1]))
-    assert [row.id for row in turned] == [ids[2.5], "sea", ids[1.5]]
-    assert [record.stimulus for record in answer("null", rows)] == [ids[1.5], "sea", ids[2.5]]
-    assert check_rows(read_rows(as_csv(tmp_path / "c.csv", [*rows, rows[0]]))).duplicates == 1
+def test_rows_of_one_name_need_ids(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"cue": "sun", "frequency": 1.5}, {"cue": "sun", "frequency": 2.5}]
+    for path in (as_csv(tmp_path / "a.csv", rows), as_parquet(tmp_path / "a.parquet", rows)):
+        [problem] = check_rows(read_rows(path)).problems
+        assert "a duplicate of line" in problem.message
+    with pytest.raises(InputError, match="1 problem"):
+        answer("null", rows)
+    numbered = [{**row, "id": number} for number, row in enumerate(rows)]
+    assert [record.stimulus for record in answer("null", numbered)] == ["0", "1"]
 
 
-NAMED = [
-    ("word,age\nsun,3\n", "word_association", "cue: missing"),
-    ("Cue,age\nsun,3\n", "word_association", "cue: missing"),
-    ("participant\np1\n", "word_association", "cue: missing"),
-    ("participant\np1\n", None, "task: is missing"),
-    ("image\na.png\n", None, "task: is missing"),
-]
-
-
-@pytest.mark.parametrize(("text", "task", "message"), NAMED)
+@pytest.mark.parametrize(
+    ("text", "task", "message"),
+    [
+        ("word,age\nsun,3\n", "word_association", "cue: is missing"),
+        ("participant\np1\n", None, "task: is missing"),
+        ("image\na.png\n", None, "task: is missing"),
+    ],
+)
 def test_a_column_that_is_not_there_is_named(text: str, task: str | None, message: str, tmp_path: Path) -> None:
     (tmp_path / "set.csv").write_text(text)
-    with pytest.raises(InputError) as caught:
-        [*read_rows(tmp_path / "set.csv", task)]
-    [problem] = caught.value.problems
-    assert str(problem).startswith(f"{tmp_path}/set.csv:1: {message}")
+    [row] = read_rows(tmp_path / "set.csv", task)
+    assert str(row.problems[0]).startswith(f"{tmp_path}/set.csv:2: {message}")
 
 
 def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path, pictures: Path) -> None:

@@ -254,13 +254,3 @@ def test_a_disk_that_fills_up(
     for name in ("humans", "published"):
         made, expected = ((folder / "records" / f"{name}.jsonl").read_bytes() for folder in (out, wanted))
         assert made == expected.replace(runs[1], runs[0])
-
-
-def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = write(tmp_path / "word\x1b[2J.json", {"sun": [human("moon")]})
-    assert main(["import", str(page), "--task", "word", "--out", str(tmp_path / "new\x1b[2J")]) == 0
-    with pytest.raises(SystemExit):
-        main(["import", str(page), "--out", "x", "--sur\x1b[2Jprise"])
-    output = "".join(capsys.readouterr())
-    assert "\x1b" not in output
-    assert output.count("\\x1b[2J") == 3

@@ -118,7 +118,7 @@ def test_stimuli(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + line(stimulus("d")))  # while stimuli are added to the run
     assert len(list(run.stimuli())) == 4
     path.unlink()
-    with pytest.raises(InputError, match="is missing"):
+    with pytest.raises(InputError, match="cannot be read"):
         list(run.stimuli())
 
 

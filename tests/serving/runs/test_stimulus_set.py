@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -84,12 +86,15 @@ def test_jsonl_rows_are_their_stimuli(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_csv_means_the_same_as_jsonl(tmp_path: Path, end: str) -> None:
+def test_tables_mean_the_same_as_lines_of_json(tmp_path: Path, end: str) -> None:
     (tmp_path / "set.csv").write_text(as_csv(ROWS, end), encoding="utf-8", newline="")
+    names = dict.fromkeys(name for row in ROWS for name in row)
+    pq.write_table(pa.table({name: [row.get(name) for row in ROWS] for name in names}), tmp_path / "set.parquet")
+    wanted = [row.canonical for row in read_rows(jsonl(tmp_path, *ROWS))]
     from_csv = list(read_rows(tmp_path / "set.csv"))
-    from_jsonl = list(read_rows(jsonl(tmp_path, *ROWS)))
-    assert [row.canonical for row in from_csv] == [row.canonical for row in from_jsonl]
+    assert [row.canonical for row in from_csv] == wanted
     assert [row.line for row in from_csv] == [2, 3, 5, 6, 7, 8]
+    assert [row.canonical for row in read_rows(tmp_path / "set.parquet")] == wanted
 
 
 @pytest.mark.parametrize("name", ["set.jsonl", "set.csv"])
@@ -126,6 +131,7 @@ CASES: list[tuple[Any, list[str]]] = [  # a line, and how each of its problems b
     ),
     ({**WORD, "task": "words"}, ["task: must be one of color_estimation, "]),
     ({**WORD, "topic": "x"}, ["topic: is no field here"]),
+    ({**WORD, "meta": 5, "age": 3}, ["meta: must be an object"]),
     ({**WORD, "meta": {"a": [1]}}, ["meta.a: must be text, a finite number, true, false or null"]),
     (
         {"id": 5, "task": "conversation", "history": [{"speaker": "", "txt": "x", "at": -1}], "exchanges": "12"},

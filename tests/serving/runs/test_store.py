@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_folders import DIGEST, failed, line, record
 
-from agents.errors import InputError, StorageError
+from agents.errors import StorageError
 from serving.runs.store import Maker, ResumeState, Store
 
 COLOR = "color_estimation"
@@ -55,25 +55,6 @@ def test_the_last_line_of_a_key_counts_and_is_put_in_order(lines: list[tuple[int
         again = ResumeState.read(path, positions(6), 3, MAKER)
     assert [(int(row["stimulus"][1:]), row["sample"], row["status"]) for row in rows] == kept
     assert again.is_in_order()
-
-
-@pytest.mark.parametrize(
-    ("edited", "digest", "reason"),
-    [
-        (b'{"stimulus": "s1"}\n', DIGEST, "records.jsonl:2: not a record"),
-        (b"oops\n", DIGEST, "records.jsonl:2: not JSON"),
-        (line(record("s1", agent="other")), DIGEST, "records.jsonl:2 is a record of other in color_estimation"),
-        (line(record("s1", run="x")), DIGEST, "records.jsonl:2 is not a record: run"),
-        (b"", "e" * 64, "records.jsonl:1 was made with other settings"),
-    ],
-)
-def test_a_file_edited_by_hand_is_refused_with_its_line(
-    tmp_path: Path, edited: bytes, digest: str, reason: str
-) -> None:
-    path = tmp_path / "records.jsonl"
-    path.write_bytes(line(record("s0")) + edited + line(record("s2")))
-    with pytest.raises(InputError, match=reason):
-        ResumeState.read(path, positions(1), 1, Maker("mmcq", (COLOR,), digest))
 
 
 def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:

@@ -72,20 +72,6 @@ def test_what_fits_never_asks_for_more_than_a_device_has(sizes: list[int], devic
 
 
 @pytest.mark.parametrize(
-    ("need", "share"),
-    [
-        (Need("a", 0, 1), 0.0001),
-        (Need("a", 0, 80 * GIB // 3), 0.3333),
-        (Need("a", 0, 40 * GIB), 0.5),
-        (Need("a", 0, 80 * GIB), 1.0),
-        (Need("a", 0, GIB, devices=2), 2.0),
-    ],
-)
-def test_a_share_is_a_part_of_a_gpu(need: Need, share: float) -> None:
-    assert gpu_share(need, 80 * GIB) == share
-
-
-@pytest.mark.parametrize(
     ("need", "batches", "nodes", "expected"),
     [
         (Need("a", GIB, GIB), 100, [SERVER, SERVER], 4),  # a worker for each GPU
@@ -100,12 +86,6 @@ def test_a_share_is_a_part_of_a_gpu(need: Need, share: float) -> None:
 def test_replicas(need: Need, batches: int, nodes: list[Node], expected: int) -> None:
     wanted = replace(need, replicas=most_replicas(need, batches, nodes))
     assert fitting_replicas({"a": wanted}, [("a",)], nodes)["a"].replicas == expected
-
-
-def test_replicas_that_do_not_fit_beside_another_agent_are_fewer() -> None:
-    needs = {name: Need(name, GIB, 50 * GIB, 8) for name in "abc"}
-    fitting = fitting_replicas(needs, [("a", "b"), ("c",)], [EIGHT])
-    assert [fitting[name].replicas for name in "abc"] == [4, 4, 8]
 
 
 def test_replicas_are_spread_over_nodes_before_they_share_a_gpu() -> None:
@@ -130,7 +110,6 @@ async def nothing(agent: str) -> None:
         ([Need("a", GIB, 30 * GIB, 8), Need("b", GIB, 10 * GIB, 8)], [60, 20]),
         # They take turns: what another is to have later is not taken now.
         ([Need("a", GIB, 50 * GIB, 8), Need("b", GIB, 30 * GIB, 8), Need("c", GIB, 40 * GIB, 8)], [50, 30]),
-        ([Need("a", GIB, 50 * GIB, 8), Need("b", GIB, 60 * GIB, 8)], [80]),
         ([Need("large", GIB, 60 * GIB, devices=4)], [80]),
     ],
 )

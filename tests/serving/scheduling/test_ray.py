@@ -15,7 +15,6 @@ from typing import Any
 
 import orjson
 import pretended_gpus
-import psutil
 import pytest
 from PIL import Image as PILImage
 
@@ -24,7 +23,6 @@ from agents.errors import AgentStoppedError, ClusterError
 from serving.bench.bare import in_child
 from serving.cli import main
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.worker import PackedRequest, WorkerSpec
@@ -82,38 +80,6 @@ def test_the_text_of_an_answer_comes_before_it() -> None:
     asyncio.run(work())
 
 
-def actors(ray_address: str) -> list[psutil.Process]:
-    """The processes of our actors on that Ray."""
-    raylets = [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if f"--gcs-address={ray_address}" in (process.info["cmdline"] or ())
-    ]
-    children = [child for raylet in raylets for child in raylet.children() if child.status() != psutil.STATUS_ZOMBIE]
-    # A process that is just ending has no command line any more.
-    return [child for child in children if "".join(child.cmdline()[:1]).startswith("ray::WorkerActor")]
-
-
-def test_the_death_of_a_worker_with_nothing_to_do_is_noticed_and_it_is_replaced(ray_address: str) -> None:
-    async def work() -> None:
-        await Cluster().start()
-        before = actors(ray_address)
-        dispatcher = Dispatcher(catalogue.get("null").make({}), lambda number: remote("null", {}))
-        await dispatcher.start()
-        try:
-            [worker] = [actor for actor in actors(ray_address) if actor not in before]
-            worker.kill()
-            async with asyncio.timeout(600):
-                while dispatcher.loaded_workers:
-                    await asyncio.sleep(0.01)
-                while not dispatcher.loaded_workers:
-                    await asyncio.sleep(0.01)
-        finally:
-            await dispatcher.close()
-
-    asyncio.run(work())
-
-
 @pytest.mark.usefixtures("ray_address")
 def test_images_travel_to_another_machine(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
@@ -134,23 +100,6 @@ def test_images_travel_to_another_machine(tmp_path: Path) -> None:
         worker.kill()
 
     asyncio.run(work())
-
-
-@pytest.mark.parametrize(("agent", "policy"), [("null", "passive"), ("null-one", None)])
-def test_threads_wait_without_spinning_unless_an_engine_batches_by_itself(agent: str, policy: str | None) -> None:
-    """It holds for a whole process."""
-    code = (
-        "import json, os, sys; from serving.scheduling.worker import WorkerSpec; from agents import catalogue\n"
-        "from serving.scheduling.ray_workers import WorkerActor\n"
-        "WorkerActor(WorkerSpec(catalogue.get(sys.argv[1]), {}, '.'))\n"
-        "print(json.dumps([os.environ.get('OMP_WAIT_POLICY'), sys.getswitchinterval()]))"
-    )
-    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
-    call = [sys.executable, "-c", code, agent]
-    done = subprocess.run(call, capture_output=True, text=True, env=environment, check=True)
-    waits, interval = json.loads(done.stdout)
-    assert waits == policy
-    assert interval < 0.001
 
 
 def test_generate_joins_a_cluster_and_leaves_it_running(tmp_path: Path, ray_address: str) -> None:

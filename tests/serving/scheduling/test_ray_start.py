@@ -14,13 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-import server_process
 
 from agents.errors import AgentStoppedError, ClusterError
 from serving.scheduling import cluster, local_ray
@@ -79,10 +77,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     temporary.rmdir()
 
 
-def write_words(folder: Path, count: int) -> list[dict[str, str]]:
+def write_words(folder: Path, count: int) -> None:
     rows = [{"id": f"w{number}", "task": "word_association", "cue": "sun"} for number in range(count)]
     (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return rows
 
 
 def family_with(process: subprocess.Popen[str], name: str) -> list[psutil.Process]:
@@ -164,22 +161,13 @@ def test_a_signal_ends_a_start_that_hangs(start: Start, number: int, command: tu
 
 def test_what_needs_no_ray_starts_none(start: Start, tmp_path: Path) -> None:
     """Agents that servers answer for, and all with --here, however much it is; here Ray would hang."""
-    rows = write_words(tmp_path, 300)
+    write_words(tmp_path, 300)
     with start(*GENERATE, "--here", "--batch-size", "1", raylet="sleep 600") as process:
         assert process.wait(100) == 0
     with start("generate", "set.jsonl", "--agents", "null-one", "--out", "run", raylet="sleep 600") as process:
         assert process.wait(100) == 0
     for agent in ("null", "null-one"):
         assert (tmp_path / "run" / "records" / f"{agent}.jsonl").read_text().count("\n") == 300
-    command = [sys.executable, "-m", "serving.cli", "serve", "--agents", "null-one"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "fake"), os.environ["PYTHONPATH"]])}
-    with server_process.running(tmp_path, command, environment) as server:
-        server.wait_for("/ready")
-        body = json.dumps({"agent": "null-one", "stimulus": rows[0]})
-        headers = {"content-type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(f"{server.url}/answers", body.encode(), headers)) as answer:
-            assert json.load(answer)["status"] == "ok"
-        assert "starting Ray" not in server.said()
 
 
 def test_an_agent_that_ends_the_process_ends_a_run_here(start: Start, tmp_path: Path) -> None:
@@ -192,17 +180,6 @@ def test_an_agent_that_ends_the_process_ends_a_run_here(start: Start, tmp_path: 
     with start(*GENERATE, "--here", "--replicas", "2", raylet="sleep 600") as process:
         _, errors = process.communicate(timeout=100)
     assert (process.returncode, errors.count("\n")) == (2, 1)
-
-
-@pytest.mark.slow
-def test_an_agent_that_ends_its_worker_fails_its_stimulus_alone(start: Start, tmp_path: Path) -> None:
-    write_words(tmp_path, 9)
-    with start(*GENERATE, "--replicas", "1", "--set", "null.crash=w5") as process:
-        process.communicate(timeout=280)
-    records = [json.loads(line) for line in (tmp_path / "run" / "records" / "null.jsonl").read_text().splitlines()]
-    assert {record["stimulus"]: (record["error"] or {}).get("code") for record in records} == {
-        f"w{number}": "worker_died" if number == 5 else None for number in range(9)
-    }
 
 
 @pytest.mark.slow
@@ -266,18 +243,6 @@ def _answers_anybody(port: int) -> bool:
         with connection.getresponse() as reply:
             return reply.status == 200
     return False
-
-
-@pytest.mark.parametrize("length", [18, 60])
-def test_rays_sockets_have_a_path_that_the_system_takes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = f"/tmp/{'a' * (length - 5)}"
-    os.makedirs(base, exist_ok=True)
-    monkeypatch.setattr(tempfile, "tempdir", base)
-    folder = local_ray.private_folder()
-    session = folder / "ray" / "session_2026-01-01_00-00-00_000000_4194304"
-    assert len(str(session / "sockets" / "plasma_store")) <= 107
-    folder.rmdir()
-    os.rmdir(base)
 
 
 @pytest.mark.parametrize(

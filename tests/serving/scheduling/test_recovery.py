@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from in_process import InProcess, Mortal, error_codes, row, scheduled, stream
 
 from agents import catalogue
@@ -18,7 +16,7 @@ from agents.errors import OF_STIMULUS, AgentStoppedError
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.recovery import CircuitBreaker, FatalDeviceError, WorkerLost, is_fatal, is_out_of_memory
-from serving.scheduling.request import NOBODY, AgentRequest, Listeners, RequestQueue
+from serving.scheduling.request import NOBODY, AgentRequest, Listeners
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
 
@@ -32,16 +30,13 @@ HALVED = [
     RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 79.18 GiB total capacity)"),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
-    RuntimeError("cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`"),
     RuntimeError("FIND was unable to find an engine to execute this computation"),
-    RuntimeError("Unable to find a valid cuDNN algorithm to run convolution"),
     RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
     MemoryError(),
 ]
 FATAL = [
     ACCELERATOR_ERROR("CUDA error: device-side assert triggered" + HINT),
     RuntimeError("CUDA error: an illegal memory access was encountered" + HINT),
-    RuntimeError("CUDA error: unspecified launch failure" + HINT),  # Xid 13, 31, 79: the card fell off the bus
     RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( handle, opa, opb, m, n, k)`"),
     RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR"),
     RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered"),
@@ -187,21 +182,3 @@ def test_a_lost_worker_is_loaded_again(
         assert answered().status == "ok"
     assert paused == pauses
     assert started == 1 + fails + (not breaker or fails < 3)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), max_size=40))
-def test_nothing_is_lost_and_the_oldest_goes_first(pushed: list[tuple[int, int]]) -> None:
-    queue = RequestQueue()
-    requests = [AgentRequest("eliza", b"{}", f"{place}", order=order) for place, (order, _) in enumerate(pushed)]
-    for request in requests:
-        queue.push(request)
-    taken: list[AgentRequest] = []
-    for _, count in pushed:
-        first = queue.first()
-        batch = queue.pop(count)
-        assert (batch or [None])[0] is first
-        taken += batch
-    taken += queue.clear()
-    assert taken == sorted(requests, key=lambda request: request.order)  # of the same order, the first to arrive
-    assert len(queue) == 0

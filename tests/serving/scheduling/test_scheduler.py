@@ -109,10 +109,10 @@ def test_a_batch_is_answered_in_parts_whose_pictures_fit(tmp_path: Path, monkeyp
         sizes.append(len(prepared))
         return respond(prepared, draws)
 
-    monkeypatch.setattr(scheduling_worker, "MOST_DECODED", 3 * 100 * 100 * 3)
+    monkeypatch.setattr(scheduling_worker, "MOST_DECODED", 6 * 100 * 100 * 3)
     monkeypatch.setattr(worker.agent, "respond", note_size)
     reply = asyncio.run(worker.answer(batch))
-    assert (sizes, reply.size) == ([6, 6, 4], 6)  # three pictures of each part, each twice
+    assert (sizes, reply.size) == ([6, 6, 4], 6)
     monkeypatch.undo()
     assert [part[:2] for part in reply.replies] == [part[:2] for part in asyncio.run(worker.answer(batch)).replies]
 
@@ -192,6 +192,22 @@ def test_a_deadline_and_a_cancellation_leave_others_alone() -> None:
     first, last = scheduled(work, {"delay_s": 0.5}, batch_size=1)
     assert (first.stimulus, last.stimulus) == ("w000", "w003")
     assert {first.status, last.status} == {"ok"}
+
+
+def test_the_smallest_order_goes_first_and_of_equals_the_first_to_arrive() -> None:
+    finished: list[Any] = []
+
+    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
+        queued = requests(6)
+        for request, request.order in zip(queued, (3, 1, 2, 1, 3, 1), strict=True):
+            request.deliver = finished.append
+            dispatcher.submit(request)
+        dispatcher.dispatch()
+        while len(finished) < 6:
+            await asyncio.sleep(0)
+        assert finished == sorted(queued, key=lambda request: request.order)
+
+    scheduled(work, batch_size=1)
 
 
 def test_odd_replies_of_a_plugin_become_json() -> None:

@@ -46,6 +46,7 @@ DRAWN = [
 ]
 GREEDY = Sampling(temperature=0.0, max_tokens=24)
 NO_REPEATS = {"no_repeat_ngram_size": 3}
+OWN = {"num_beams": 10, "length_penalty": 0.65, "forced_eos_token_id": True, **NO_REPEATS}
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +148,7 @@ def test_greedy_texts_are_those_of_transformers_generate(
 def test_blenderbots_beams_are_those_of_its_own_generation_config(folders: dict[str, Path]) -> None:
     """As its documentation shows: the tokenizer, ``generate`` without any option, one prompt."""
     plain = Plain(folders["blenderbot"])
-    engine = _loaded(folders["blenderbot"], beams={"num_beams": 10, "length_penalty": 0.65, **NO_REPEATS})
+    engine = _loaded(folders["blenderbot"], beams=OWN)
     sampling = Sampling(min_tokens=19, max_tokens=59)
     said = _say(engine, [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS])
     assert [(one.raw, one.tokens, one.finish) for one in said] == [plain.said(prompt, own=True) for prompt in PROMPTS]

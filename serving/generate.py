@@ -137,12 +137,10 @@ def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
 
 @contextlib.contextmanager
 def _debug_lines(verbose: bool) -> Iterator[None]:
-    if not verbose:
-        yield
-        return
     handler, level = _Lines(), log.level
-    log.addHandler(handler)
-    log.setLevel(logging.DEBUG)
+    if verbose:
+        log.addHandler(handler)
+        log.setLevel(logging.DEBUG)
     try:
         yield
     finally:

@@ -134,7 +134,6 @@ def test_forms_of_dates(head: str, time: str, tmp_path: Path) -> None:
         ("1/2/24 3/2/24", None),  # both orders go forward
         ("1/2/24 13/2/24", ["02-01", "02-13"]),
         ("1/2/24 2/13/24", ["01-02", "02-13"]),
-        ("9/2/24 1/3/24", ["02-09", "03-01"]),  # by months first it would go back
         ("15/12/30 15/12/31 16/01/01", ["12-30", "12-31", "01-01"]),  # a year of two digits may stand first
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import pickle
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from agents.errors import UnavailableError
-from agents.language.words.vectors import FIRST, NearestWords, WordVectors, embedded, read
+from agents.language.words.vectors import MOST, NearestWords, WordVectors, embedded, read
 
 Vectors = Mapping[str, Sequence[float]]
 
@@ -179,14 +178,6 @@ def test_a_damaged_cache_is_made_anew(own_cache: Path) -> None:
     assert path.read_bytes() == whole
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(own_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    own_cache.parent.mkdir(parents=True)
-    own_cache.write_text("no folder")
-    with caplog.at_level(logging.WARNING, "turinglike.embeddings"):
-        assert embedded(WORDS, {}, Model()).shape == (100, 3)
-    assert "cannot be written" in caplog.text
-
-
 # The search.
 
 
@@ -208,22 +199,22 @@ def plain(vectors: np.ndarray, queries: np.ndarray, metric: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_all_words_come_in_the_order_of_a_plain_search(metric: Any) -> None:
+def test_the_nearest_words_come_in_the_order_of_a_plain_search(metric: Any) -> None:
     random = np.random.default_rng(1)
-    vectors = random.normal(size=(2 * FIRST + 7, 12)).astype(np.float32)
+    vectors = random.normal(size=(MOST + 7, 12)).astype(np.float32)
     queries = random.normal(size=(5, 12)).astype(np.float32)
     nearest = NearestWords(names(len(vectors)), vectors, metric, "cpu")
     for distances, walk in zip(plain(vectors, queries, metric), nearest.around(queries), strict=True):
         ordered = list(walk)
         places = [int(word[1:]) for word, _ in ordered]
-        assert sorted(places) == list(range(len(vectors)))
+        assert len(set(places)) == MOST
         assert [distance for _, distance in ordered] == pytest.approx(distances[places], abs=1e-7)
         assert (np.diff(distances[places]) > -2e-5).all()  # two steps at most
         assert places[:3] == np.argsort(distances)[:3].tolist()
 
 
 def test_among_equal_distances_the_more_frequent_word_is_nearer() -> None:
-    vectors = np.zeros((3 * FIRST, 2), np.float32)
+    vectors = np.zeros((600, 2), np.float32)
     vectors[:, 0] = [place % 3 for place in range(len(vectors))]
     [walk] = NearestWords(names(len(vectors)), vectors, "euclidean", "cpu").around(np.zeros((1, 2), np.float32))
     expected = sorted(range(len(vectors)), key=lambda place: (place % 3, place))

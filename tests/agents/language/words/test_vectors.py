@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import pickle
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -177,14 +176,6 @@ def test_a_damaged_cache_is_made_anew(own_cache: Path) -> None:
     assert np.array_equal(embedded(WORDS, {}, model), first)
     assert model.calls == [100, 100]
     assert path.read_bytes() == whole
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(own_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    own_cache.parent.mkdir(parents=True)
-    own_cache.write_text("no folder")
-    with caplog.at_level(logging.WARNING, "turinglike.embeddings"):
-        assert embedded(WORDS, {}, Model()).shape == (100, 3)
-    assert "cannot be written" in caplog.text
 
 
 # The search.

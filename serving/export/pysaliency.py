@@ -44,7 +44,7 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
     sizes: dict[str, Size] = {}
     unread: list[str] = []  # images whose size is the frame of their first answer
     paths: list[dict[str, Any]] = []
-    for record in _scanpaths(chosen):
+    for record in scanpaths(chosen, imported=True):
         row = chosen.run.stimulus_of(record) or {}
         try:
             if not record["answer"]["fixations"]:
@@ -81,21 +81,22 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
     }
 
 
-def _scanpaths(chosen: Export) -> Iterator[Record]:
+def scanpaths(chosen: Export, *, imported: bool) -> Iterator[Record]:
     """The selected scanpaths, agents before imports: an image that cannot be read has the frame of an agent if any
     answered it."""
     begun = chosen.run.agents()
-    for name in [*(name for name in chosen.machines() if name in begun), *chosen.run.imports()]:
+    machines = [name for name in chosen.machines() if name in begun]
+    for name in machines + (chosen.run.imports() if imported else []):
         yield from chosen.records(name, answers_to=TASK)
 
 
-def _target(row: Row) -> str:
+def target_name(row: Row) -> str:
     """What is searched for, in a word, or "none"."""
     named, image = (row.get("meta") or {}).get("target"), row.get("target_image")
     return named if isinstance(named, str) else PurePosixPath(image).stem if isinstance(image, str) else "none"
 
 
-def _present(row: Row) -> float:
+def presence(row: Row) -> float:
     """1 or 0 in search where it is known whether the target is there, else NaN."""
     if row.get("mode", "free") == "free":
         return math.nan
@@ -136,9 +137,9 @@ def _path(record: Record, row: Row, size: Size) -> dict[str, Any]:
         "kind": record["kind"],
         "sample": record["sample"],
         "stimulus": row.get("id", record["stimulus"]),
-        "task": _target(row),
+        "task": target_name(row),
         "mode": row.get("mode", "free"),
-        "target_present": _present(row),
+        "target_present": presence(row),
         "target_bbox": [float(side) for side in row.get("target_box") or [math.nan] * 4],
     }
 

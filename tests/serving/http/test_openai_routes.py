@@ -24,7 +24,6 @@ from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
 from agents.universal.null import NullAgent
 from serving.http.chat_requests import MOST_CHOICES, MOST_MESSAGES
-from serving.http.guard import Rules
 from serving.runs.records import problems
 
 SEED = 7
@@ -93,17 +92,6 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
         with pytest.raises(openai.NotFoundError) as caught:
             ask()
         assert caught.value.code == "unknown_agent"
-
-
-def test_a_key_is_needed_where_there_is_one() -> None:
-    async def work(found: served_here.Here) -> None:
-        for key in ("wrong" * 5, "k" * 23, "k" * 25):
-            with pytest.raises(openai.AuthenticationError) as caught:
-                await found.openai(api_key=key).models.list()
-            assert caught.value.type == "authentication_error"
-        assert [one.id async for one in found.openai(api_key="k" * 24).models.list()] == ["null"]
-
-    here(work, rules=Rules(key="k" * 24))
 
 
 # chats
@@ -348,9 +336,7 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     ),
     "no model": ({"messages": TEXT}, 422, "model"),
     "no messages": ({"model": "null", "messages": []}, 422, "messages"),
-    "the assistant is last": ({"model": "null", "messages": [*TEXT, {"role": "assistant", "content": "y"}]}, 422, None),
     "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 422, "messages.0.content"),
-    "no parts": ({"model": "null", "messages": [{"role": "user", "content": []}]}, 422, "messages.0.content"),
     "many messages": ({"model": "null", "messages": TEXT * (MOST_MESSAGES + 1)}, 422, "messages"),
     "two images": (
         {"model": "null", "messages": [{"role": "user", "content": look(png())[0]["content"] * 2}]}, 422, "messages"
@@ -360,21 +346,17 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "an image in a chat": (
         {"model": "null", "messages": look(png()), "stimulus": {"task": "conversation"}}, 422, "messages"
     ),
-    "an image for eliza": ({"model": "eliza", "messages": look(png())}, 422, None),
     "a text for mmcq": ({"model": "mmcq", "messages": TEXT}, 422, None),
     "no image for mmcq": (
         {"model": "mmcq", "messages": TEXT, "stimulus": {"task": "color_estimation"}}, 422, "messages"
     ),
-    "a task of others": ({"model": "eliza", "messages": TEXT, "stimulus": {"task": "word_association"}}, 422, None),
     "a long cue": (
         {"model": "null", "messages": [{"role": "user", "content": "x" * 201}],
          "stimulus": {"task": "word_association"}}, 422, "stimulus.cue",
     ),
-    "one name": ({"model": "null", "messages": TEXT, "stimulus": {"names": ["Ann", "Ann"]}}, 422, None),
     "a field of another task": ({"model": "null", "messages": look(png()), "stimulus": {"topic": "art"}}, 422, None),
     "an id that is a path": ({"model": "null", "messages": TEXT, "stimulus": {"id": "../x"}}, 422, None),
     "a path for an image": ({"model": "null", "messages": TEXT, "stimulus": {"image": "/etc/passwd"}}, 422, None),
-    "a list": ([], 422, None),
     "a number": (7, 422, None),
 }  # fmt: skip
 

@@ -98,6 +98,7 @@ gpt2_words = family("language.word_embeddings:GPT2EmbeddingAgent", WORDS, "Radfo
 minilm = family("language.minilm:MiniLMAgent", WORDS, "Reimers, Gurevych 2019", ran=True)
 eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966", ran=True)
 completion = family("language.chat:CompletionAgent", TALK, "Radford et al. 2019", MIT)
+dialogpt = family("language.dialogue_models:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
 blenderbot = family("language.dialogue_models:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
 # As the papers prompted Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
 LLAMA: dict[str, Any] = {
@@ -251,6 +252,7 @@ BUILT_IN: tuple[Entry, ...] = (
         "GPT-2 large continues the papers' prompt for GPT-3",
         checkpoint="openai-community/gpt2-large",
     ),
+    dialogpt("dialogpt", "DialoGPT, large", checkpoint="microsoft/DialoGPT-large"),
     blenderbot(
         "blenderbot-400m", "BlenderBot, 400 million weights", VARIANT, checkpoint="facebook/blenderbot-400M-distill"
     ),

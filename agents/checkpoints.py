@@ -43,8 +43,8 @@ SPARE = [
     *(f"*.{form}[.-]*" for form in ("fp16", "bf16", "fp32", "int8")),
 ]
 
-# The commits of published checkpoints where no other revision is chosen; from others' published caches. BlenderBot,
-# OFA, CLIP and OpenFlamingo come from main as it was when fetched.
+# The commits of published checkpoints where no other revision is chosen; from others' published caches. DialoGPT,
+# BlenderBot, OFA, CLIP and OpenFlamingo come from main as it was when fetched.
 PINNED = {
     "Qwen/Qwen2.5-7B-Instruct": "a09a35458c702b33eeacc393d103063234e8bc28",
     "Salesforce/blip-image-captioning-base": "82a37760796d32b1411fe092ab5d4e227313294b",

@@ -260,7 +260,7 @@ class Agents:
         stimuli = [stimulus for stimulus in checked.stimuli if self._answers(name, stimulus.kind)]
         keys = [(stimulus, sample) for stimulus in stimuli for sample in range(query.samples)]
         if "~" in name:
-            pair, order = ConversingPair.of(name, self._made, self.settings.get(name)), self._scheduler.next_order
+            pair, order = ConversingPair(name, self._made, self.settings.get(name)), self._scheduler.next_order
             talks = (pair.conversation(stimulus.row, sample, seed, order()) for stimulus, sample in keys)
             done = await all_of(talk.run(self._scheduler) for talk in talks)
         else:
@@ -318,18 +318,11 @@ def _explained() -> Iterator[None]:
 def ask(options: argparse.Namespace) -> int:
     """Run the command; returns its exit code: 1 if an answer failed. Raises TuringlikeError."""
     names = [name for name in options.agents.split(",") if name]
-    pictures, stimuli = options.image, None
-    if options.material:
-        sets = [
-            text
-            for text in options.material
-            if os.path.splitext(text)[1].lower() in SET_SUFFIXES or os.path.isdir(text)
-        ]
-        if sets and len(options.material) > 1:
-            raise InputError(f"ask: {sets[0]} is a set; give it alone")
-        stimuli = Path(sets[0]) if sets else None
-        pictures = None if sets else [*options.material, *(pictures or ())]
-    images = pictures[0] if pictures is not None and len(pictures) == 1 else pictures
+    files = options.material
+    is_set = len(files) == 1 and (os.path.splitext(files[0])[1].lower() in SET_SUFFIXES or os.path.isdir(files[0]))
+    stimuli = Path(files[0]) if is_set else None
+    pictures = [*([] if is_set else files), *(options.image or ())]
+    images = pictures[0] if len(pictures) == 1 else pictures or None
     sources = (stimuli, images, options.cue, options.topic, options.message)
     if sum(source is not None for source in sources) != 1:
         raise InputError("ask: give pictures or one set (FILE), cues (--cue), topics (--topic) or messages (--message)")

@@ -6,17 +6,16 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import orjson
 
 from agents import catalogue
 from agents.contract import Agent, Entry
 from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
-from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
-from serving.conversations.scenario import PairSettings, read_pair_settings
+from serving.conversations.scenario import read_pair_settings
 from serving.runs.eligibility import Kind, is_asked, named
 from serving.runs.records import RecordHeader
 from serving.runs.run_json import digest
@@ -144,30 +143,23 @@ def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: It
     return Problem(where, None, name, f"answers {wants}, but the set has {named(of_set) or 'nothing'}{hint}")
 
 
-@dataclass(frozen=True, slots=True)
 class ConversingPair:
-    """A pair with its settings and policies; makes its conversations."""
+    """A pair of the agents ``made``, with its settings and policies; makes its conversations."""
 
-    name: str
-    members: tuple[str, str]
-    agents: tuple[Agent[Any], Agent[Any]]
-    settings: PairSettings
-    policies: Mapping[str, Policy]
-
-    @classmethod
-    def of(cls, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> Self:
-        first, second = catalogue.pair(name)
-        agents = made[first], made[second]
-        chosen = read_pair_settings(name, settings)
-        by_type = {kind: chosen.policy_for(kind, agents) for kind in get_args(ConversationType)}
-        return cls(name, (first, second), agents, chosen, by_type)
+    def __init__(self, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> None:
+        self.name = name
+        self.members = catalogue.pair(name)
+        self.agents = [made[member] for member in self.members]
+        self.settings = read_pair_settings(name, settings)
+        first, second = self.agents
+        self.policies = {kind: self.settings.policy_for(kind, (first, second)) for kind in get_args(ConversationType)}
 
     def conversation(self, row: bytes, sample: int, seed: int, order: int, **options: Any) -> Conversation:
         """The conversation about the stimulus ``row``; ``options`` are further fields of Conversation."""
         first, second = self.agents
         return Conversation(
             name=self.name,
-            pair=self.members,
+            pair=(self.members[0], self.members[1]),
             row=row,
             sample=sample,
             run_seed=seed,

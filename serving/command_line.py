@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import errno
 import logging
-import math
 import os
 import sys
 import traceback
@@ -102,21 +101,17 @@ def sizes(text: str) -> tuple[int, ...]:
 
 
 def seconds(text: str) -> float:
-    return _real(text, 1e-9, 1e9, "a number of seconds above 0")
+    return real(text, 1e-9, 1e9)
 
 
 def share(text: str) -> float:
-    return _real(text, 0, 1, "a share from 0 to 1")
+    return real(text, 0, 1)
 
 
-def _real(text: str, lowest: float, highest: float, what: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not lowest <= number <= highest:
-        raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}")
-    return number
+def real(text: str, lowest: float, highest: float) -> float:
+    if not lowest <= (value := float(text)) <= highest:
+        raise argparse.ArgumentTypeError(f"must be from {lowest:g} to {highest:g}, not {text!r}")
+    return value
 
 
 def settings_options() -> Parser:

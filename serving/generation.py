@@ -240,7 +240,7 @@ class Generation:
         self.store.put(assignment.records, assignment.header.line(request, task), request.status)
 
     async def _converse(self, assignment: Assignment) -> None:
-        pair = ConversingPair.of(assignment.name, self.agents, self.options.settings.get(assignment.name))
+        pair = ConversingPair(assignment.name, self.agents, self.options.settings.get(assignment.name))
         status = assignment.resume.status
 
         def unfinished(stimulus: str, sample: int) -> bool:

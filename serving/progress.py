@@ -98,7 +98,7 @@ def _report(task: Task, counts: Counter[str]) -> str:
     parts += [f"{counts[status]:,} {status}" for status in ("failed", "rejected") if counts[status]]
     if rate := task.finished_speed or task.speed:
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
-    if task.finished:
+    if task.completed >= (task.total or 0):
         parts.append("done")
     elif task.time_remaining is not None and task.fields["state"] == "working":
         parts.append(f"{duration(task.time_remaining)} left")

@@ -9,14 +9,12 @@ from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
+from serving.command_line import chosen
 from serving.runs.run_json import digest
 from serving.scheduling import interrupts
 
 KEY = "TURINGLIKE_API_KEY"
 SHORTEST, LONGEST = 16, 4096  # characters of a key
-SAME_NAMES = (
-    "seed", "replicas", "batch_size", "address", "device", "timeout", "load_timeout", "queue", "deadline", "lazy",
-)  # fmt: skip
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -40,7 +38,7 @@ def serve(options: argparse.Namespace) -> int:
     agents = checked_agents(entries, settings)
     log = ServerLog(options.quiet, options.verbose)
     log.start()
-    chosen = ServeOptions(entries, settings, **{name: getattr(options, name) for name in SAME_NAMES})
+    served = chosen(ServeOptions, options, entries=entries, settings=settings)
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
@@ -52,7 +50,8 @@ def serve(options: argparse.Namespace) -> int:
             described = {name: digest([(entries[name], agent)]) for name, agent in agents.items()}
             kept = held.enter_context(kept_records(options.out, options.seed, described))
         interrupts.run(
-            lambda take_signals: run(chosen, agents, sockets, rules, take_signals, log, kept), uvloop.new_event_loop
+            lambda take_signals: run(served, agents, sockets, rules, take_signals, log, kept),
+            uvloop.new_event_loop,
         )
     return 0
 

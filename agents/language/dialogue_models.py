@@ -1,12 +1,13 @@
-"""BlenderBot, which was trained on exchanges of messages (Roller et al. 2021, arXiv 2004.13637).
+"""Models trained on exchanges of messages, which know a topic only from the greeting before the first message.
 
-It knows a topic only from the greeting before the first message, encodes the newest messages, and searches the next
-with beams. The papers used BlenderBot 3; these are its forerunners.
+DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2. BlenderBot (Roller et al. 2021, arXiv 2004.13637) encodes the
+newest messages and searches the next with beams; the papers used BlenderBot 3, these are its forerunners.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -15,14 +16,47 @@ from agents.contract import GIB, Draw
 from agents.language import prompts
 from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
-from agents.language.text_agent import EngineSettings, LocalAgent, TextAgent, TextSettings
+from agents.language.text_agent import DrawnSettings, EngineSettings, LocalAgent, TextAgent, TextSettings
 from agents.stimuli import ConversationStimulus, Family, Utterance
 
+DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
 # A space before each message, as its words were in training, and two between messages.
-TEMPLATE = (
+BLENDERBOT_TEMPLATE = (
     "{% for message in messages %}{{ ' ' + message['content'] }}{% if not loop.last %}{{ '  ' }}{% endif %}{% endfor %}"
     "{{ eos_token }}"
 )
+GREETINGS = ("Hi!\nWhat do you think about {topic}?",)
+
+
+class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
+    """Continues all messages of both speakers, each followed by the end of text, by the next."""
+
+    class Settings(DrawnSettings, EngineSettings):
+        """How messages are drawn."""
+
+        temperature: float = Field(1.0, ge=0, le=2)
+        """Divides the logits; 0 takes the likeliest token."""
+        frequency_penalty: float = Field(0.0, ge=-2, le=2)
+        """Taken from the logit of a token for each time that the message has it."""
+        presence_penalty: float = Field(0.0, ge=-2, le=2)
+        """Taken from the logit of a token that the message has."""
+        top_k: int = Field(10, ge=0, le=1_000_000)
+        """Only the so many likeliest tokens; 0: all."""
+        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
+        """The other's words before the first message; a line with a {topic} not known goes."""
+
+    memory = 6 * GIB
+    device_memory = 5 * GIB
+    model_types = ("gpt2",)
+
+    settings: Settings
+
+    def make_engine(self) -> TransformersEngine:
+        return TransformersEngine(self.folder(), precision=self.settings.precision, template=DIALOGPT_TEMPLATE)
+
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
+        sampling = replace(self.settings.sampling(self.settings.temperature, self.settings.max_tokens), min_tokens=1)
+        return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)
 
 
 class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
@@ -43,7 +77,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
         """Beam scores are divided by the length to this power; below 0 favours short messages."""
         no_repeat_ngram: int = Field(3, ge=0, le=20)
         """No sequence of so many tokens stands twice in the message, nor in it and those before; 0: no such rule."""
-        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = ("Hi!\nWhat do you think about {topic}?",)
+        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = GREETINGS
         """The other's words before the first message; a line with a {topic} not known goes."""
 
     family: ClassVar[Family] = "blenderbot"
@@ -63,15 +97,10 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
         }
         if chosen.beams > 1:
             beams["length_penalty"] = chosen.length_penalty
-        return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=TEMPLATE)
+        return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=BLENDERBOT_TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         # The engine counts the tokens after the start token.
         least, most = self.settings.min_tokens - 1, self.settings.max_tokens - 1
         sampling = Sampling(temperature=0, min_tokens=least, max_tokens=most)
-        name, _ = prompts.speakers(stimulus, draw.options)
-        greeting = None
-        if len(history) == len(stimulus.history):
-            chosen = prompts.drawn(stimulus, draw.sample, "greeting").choice(self.settings.greetings)
-            greeting = " ".join(prompts.filled(chosen, topic=stimulus.topic).split("\n"))
-        return TextRequest(messages=tuple(prompts.chat(stimulus, name, history, greeting)), sampling=sampling)
+        return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)

@@ -150,7 +150,23 @@ def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     return TextRequest(word_examples(stimulus), sampling=replace(sampling, stops=("Cue:",)))
 
 
-# chat models
+# models of dialogues
+
+
+def dialogue_request(
+    stimulus: ConversationStimulus,
+    draw: Draw,
+    history: Sequence[Utterance],
+    sampling: Sampling,
+    greetings: Sequence[str],
+) -> TextRequest:
+    """The next message after ``history``, before which the other greets with a choice of ``greetings``."""
+    name, _ = speakers(stimulus, draw.options)
+    greeting = None
+    if len(history) == len(stimulus.history):
+        chosen = drawn(stimulus, draw.sample, "greeting").choice(greetings)
+        greeting = " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
+    return TextRequest(messages=tuple(chat(stimulus, name, history, greeting)), sampling=sampling)
 
 
 def chat(
@@ -166,6 +182,9 @@ def chat(
     if greeting is not None and (not messages or messages[0].role == "assistant"):
         messages.insert(0, ChatMessage("user", greeting))
     return messages
+
+
+# chat models
 
 
 def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:

@@ -146,7 +146,7 @@ def serve_(options: argparse.Namespace) -> None:
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
-    rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024, all_bytes=64 * 1024 * 1024)
+    rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024)
     log = ServerLog(options.quiet)
     log.start()
     for problem in material.served_problems():

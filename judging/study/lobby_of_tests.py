@@ -153,8 +153,10 @@ class OnlineLobby(Lobby[OnlineTest]):
         if test.void is not None:
             return "test_void"
         side = test.people.index(judge.code)
-        if _is_done(test, side, act, turn):
-            return None
+        if type(turn) is not int or not isinstance(act, str):
+            return "not_your_turn"
+        if (act, turn) in _acts(test, side) or (act == "ready" and judge.code in test.ready):
+            return None  # it was sent before
         if (judge.code, side, act) not in self.due(test) or turn != _turn(test, act):
             return "not_your_turn"
         text, event = body.get("reason" if act == "judge" else "text", ""), {"test": test.id, "who": judge.code}
@@ -219,17 +221,9 @@ def _turn(test: OnlineTest, act: Any) -> int:
     return len(test.questions) + int(act == "ask")
 
 
-def _is_done(test: OnlineTest, side: int, act: Any, turn: Any) -> bool:
-    """Whether what is sent was sent before."""
-    if type(turn) is not int or turn < 0:
-        return False
-    match act:
-        case "ready":
-            return test.people[side] in test.ready
-        case "ask":
-            return side == 0 and 0 < turn <= len(test.questions)
-        case "answer":
-            return side > 0 and 0 < turn <= len(test.answers) and side in test.answers[turn - 1]
-        case "judge":
-            return side == 0 and any(judged.exchanges == turn for judged in test.judged)
-    return False
+def _acts(test: OnlineTest, side: int) -> set[tuple[str, int]]:
+    """What a participant has done, with its turn."""
+    if side:
+        return {("answer", at) for at, answers in enumerate(test.answers, start=1) if side in answers}
+    asked_at = {("ask", at) for at in range(1, len(test.questions) + 1)}
+    return asked_at | {("judge", judged.exchanges) for judged in test.judged}

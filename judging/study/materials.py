@@ -151,6 +151,7 @@ class TrialMaterial(Material):
         return read_verdict(answer, self.settings.trials, len(step["trials"]), self.control(step))
 
     def instructions(self, judge: Judge) -> dict[str, Any]:
+        samples = [{**self._trial(page.trials), "truth": self.pool.truth(page.trials)} for page in self.pool.sample]
         trials = self.settings.trials
         return {
             "trials": judge.counted(),
@@ -158,15 +159,12 @@ class TrialMaterial(Material):
             "keys": judge.keys,
             "four": trials.choices == "four" and not self.pool.of_pairs,
             "pairs": self.pool.of_pairs,
-            "samples": [{**self._trial(page.trials), "truth": self._truth(page.trials)} for page in self.pool.sample],
+            "samples": samples,
         }
-
-    def _truth(self, names: Sequence[str]) -> list[str]:
-        return [self.pool.key[name]["truth"] for name in names]
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
         trials, control = self.settings.trials, self.control(step)
-        pairs = [("human", judge.keys[0]), ("machine", judge.keys[1])]
+        pairs = zip(VERDICTS, judge.keys, strict=True)
         return {
             **self._trial(step["trials"]),
             "practice": step["phase"] == "practice",
@@ -177,7 +175,7 @@ class TrialMaterial(Material):
         }
 
     def truth(self, step: Step) -> list[str] | None:
-        return None if step["phase"] == "test" else self._truth(step["trials"])
+        return None if step["phase"] == "test" else self.pool.truth(step["trials"])
 
     def files(self, step: Step | None) -> dict[str, Path]:
         pages = [page.trials for page in self.pool.sample] if step is None else [step["trials"]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -117,11 +117,10 @@ class TrialPool:
     def _sample(self, pages: list[Page]) -> list[Page]:
         """A person's page and a machine's that the instructions show with the truth, and nobody judges."""
         chance = random.Random(f"sample {self.folder.name}")
-        sample: list[Page] = []
+        sample, plain = list[Page](), [page for page in pages if not page.catch]
         for is_machine in (False, True) if self.settings.trials.sample else ():
             stimuli = {page.stimulus for page in sample}
-            fit = [page for page in pages if bool(page.agents) == is_machine and page.stimulus not in stimuli]
-            if fit := [page for page in fit if not page.catch]:
+            if fit := [page for page in plain if bool(page.agents) == is_machine and page.stimulus not in stimuli]:
                 sample.append(chance.choice(fit))
         return sample
 
@@ -163,6 +162,9 @@ class TrialPool:
             changed["number"] = trials.number - 1
             self.settings = self.settings.model_copy(update={"trials": trials.model_copy(update=changed)})
         return changed
+
+    def truth(self, trials: Iterable[str]) -> list[str]:
+        return [self.key[name]["truth"] for name in trials]
 
     def has_catch(self) -> bool:
         return any(name in self.cells for name in CATCH)

@@ -23,8 +23,9 @@ import orjson
 
 from agents.contract import Agent, Entry, derive_seed
 from agents.errors import AgentStoppedError, TuringlikeError
-from agents.stimuli import Mode, Task
+from agents.stimuli import ConversationStimulus, Mode, Task
 from serving.bench import made_stimuli
+from serving.conversations.scenario import next_turn
 from serving.scheduling import machine
 from serving.scheduling.recovery import describe
 from serving.scheduling.worker import NO_ROOM, BatchReply, PackedRequest, Worker, WorkerSpec
@@ -195,12 +196,11 @@ class BareAgent:
         self._worker.load()
         self.load_s = time.perf_counter() - began
         machine.freeze()
-        rows = setup.source.read_bytes().splitlines()
-        stimuli = made_stimuli.read(setup.source)
-        self.requests: list[PackedRequest] = [
-            (row, None, derive_seed(0, self.agent.name, stimulus.id, 0, None, 0), 0, 0, made_stimuli.options(stimulus))
-            for row, stimulus in zip(rows, stimuli, strict=True)
-        ]
+        self.requests: list[PackedRequest] = []
+        for row, stimulus in zip(setup.source.read_bytes().splitlines(), made_stimuli.read(setup.source), strict=True):
+            seed = derive_seed(0, self.agent.name, stimulus.id, 0, None, 0)
+            options = next_turn(stimulus)[1] if isinstance(stimulus, ConversationStimulus) else {}
+            self.requests.append((row, None, seed, 0, 0, options))
         self._runner = asyncio.Runner()  # an engine that batches by itself knows a single event loop
         self._runner.run(self._worker.answer(self.requests[:1]))
         self.first_answer_s = time.perf_counter() - began

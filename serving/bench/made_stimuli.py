@@ -7,14 +7,13 @@ their usual work. Of a conversation with two to ten messages the next turn is wa
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from agents.language.words import vocabulary
-from agents.stimuli import ConversationStimulus, Mode, Stimulus, Task, parse_row
+from agents.stimuli import Mode, Stimulus, Task, parse_row
 from serving.conversations.scenario import NAMES, PERSONAS, SIDES, TOPICS
 
 if TYPE_CHECKING:
@@ -57,11 +56,6 @@ def write(path: Path, task: Task, mode: Mode | None, count: int) -> Path:
 def read(path: Path) -> list[Stimulus]:
     """The stimuli of a set that :func:`write` wrote."""
     return [parse_row(row, root=path.parent) for row in path.read_bytes().splitlines()]
-
-
-def options(stimulus: Stimulus) -> Mapping[str, Any]:
-    """A draw's options: of a conversation whose turn it is."""
-    return {"speaker": stimulus.who_starts, "turn": 0} if isinstance(stimulus, ConversationStimulus) else {}
 
 
 def _conversation(number: int) -> dict[str, Any]:

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal
 
 import orjson
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
-from rich.table import Table
 
 from agents import __version__
 from agents.contract import GIB, MIB
 from agents.errors import UnavailableError
 from agents.stimuli import Mode, Task
 from serving.scheduling.machine import Device, Host
+from serving.terminal import plain_table
 
 
 @dataclass(frozen=True)
@@ -104,18 +103,6 @@ class BenchResult:
         return orjson.dumps(self, option=orjson.OPT_APPEND_NEWLINE)
 
 
-COLUMNS: tuple[tuple[str, Callable[[Size], str]], ...] = (
-    ("stimuli/s", lambda size: rate(size.stimuli_s)),
-    ("tokens/s", lambda size: _optional(size.tokens_s, rate)),
-    ("fix/s", lambda size: _optional(size.fixations_s, rate)),
-    ("p50", lambda size: _seconds(size.p50_s)),
-    ("p95", lambda size: _seconds(size.p95_s)),
-    ("busy", lambda size: _optional(size.busy, _share)),
-    ("host", lambda size: _memory(size.peak_host_bytes)),
-    ("device", lambda size: _optional(size.peak_device_bytes, _memory)),
-)
-
-
 def print_result(console: Console, result: BenchResult) -> None:
     """Print the table of each agent, and sentences."""
     for part in _parts(result):
@@ -139,25 +126,17 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
     weights = ", random weights" if measured.random_weights else ""
     times = f"loaded in {_seconds(measured.load_s)}, first answer after {_seconds(measured.first_answer_s)}"
     yield f"\n{measured.agent} ({kind}; {measured.device}{weights}): {times}"
-    table = Table(box=SIMPLE_HEAD, show_edge=False)
-    unit = "calls" if measured.continuous else "batch"
-    columns = {unit: [f"{size.batch_size}{'*' * (size == measured.best)}" for size in measured.sizes]}
-    columns |= {head: [cell(size) for size in measured.sizes] for head, cell in COLUMNS}
-    filled = {head: cells for head, cells in columns.items() if set(cells) != {"-"}}
-    for head in filled:
-        table.add_column(head, justify="right", no_wrap=True)
-    for row in zip(*filled.values(), strict=True):
-        table.add_row(*row)
+    table = plain_table("calls" if measured.continuous else "batch", *(head for head, _ in COLUMNS.values()))
+    for size in measured.sizes:
+        values = [(getattr(size, name), formatted) for name, (_, formatted) in COLUMNS.items()]
+        cells = ["-" if value is None else formatted(value) for value, formatted in values]
+        table.add_row(f"{size.batch_size}{'*' * (size == measured.best)}", *cells)
     yield table
     if measured.stopped is not None:
         yield f"  {measured.stopped}"
     best = measured.at_best()
     yield f"  best: {best.batch_size}, {rate(best.stimuli_s)} stimuli/s"
     yield from (f"  {rates}" for rates in measured.end_to_end)
-
-
-def _optional(value: float | None, formatted: Callable[[float], str]) -> str:
-    return "-" if value is None else formatted(value)
 
 
 def rate(value: float) -> str:
@@ -179,8 +158,20 @@ def _memory(value: float) -> str:
     return f"{value / GIB:.1f} GiB" if value >= GIB else f"{value / MIB:.0f} MiB"
 
 
+COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "stimuli_s": ("stimuli/s", rate),
+    "tokens_s": ("tokens/s", rate),
+    "fixations_s": ("fix/s", rate),
+    "p50_s": ("p50", _seconds),
+    "p95_s": ("p95", _seconds),
+    "busy": ("busy", _share),
+    "peak_host_bytes": ("host", _memory),
+    "peak_device_bytes": ("device", _memory),
+}
+
+
 def plot(result: BenchResult, file: BinaryIO) -> None:
-    """Write a PNG of throughput, latency and busy time by batch size. Raises UnavailableError without matplotlib."""
+    """Write a PNG of throughput and latency by batch size. Raises UnavailableError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -188,9 +179,9 @@ def plot(result: BenchResult, file: BinaryIO) -> None:
         raise UnavailableError(
             "no plot was written: matplotlib is not installed; pip install 'turinglike[bench]'"
         ) from None
-    figure = Figure(figsize=(15, 5.2 + 0.25 * -(-len(result.agents) // 3)), layout="constrained")
+    figure = Figure(figsize=(11, 5.2 + 0.25 * -(-len(result.agents) // 3)), layout="constrained")
     FigureCanvasAgg(figure)
-    throughput, latency, busy = figure.subplots(1, 3)
+    throughput, latency = figure.subplots(1, 2)
     for number, measured in enumerate(result.agents):
         style = {"color": f"C{number % 10}", "marker": "osD^"[number // 10 % 4]}
         sizes = [size.batch_size for size in measured.sizes]
@@ -198,12 +189,9 @@ def plot(result: BenchResult, file: BinaryIO) -> None:
         throughput.plot([measured.at_best().batch_size], [measured.at_best().stimuli_s], "ko", ms=13, mfc="none")
         latency.plot(sizes, [size.p50_s for size in measured.sizes], **style)
         latency.plot(sizes, [size.p95_s for size in measured.sizes], linestyle=":", **style)
-        if not measured.continuous:
-            busy.plot(sizes, [size.busy for size in measured.sizes], **style)
     throughput.set(title="throughput (ringed: the best batch size)", ylabel="stimuli per second", yscale="log")
     latency.set(title="latency of a batch: median, 95th percentile (dotted)", ylabel="seconds", yscale="log")
-    busy.set(title="share of the time in which the agent answers", ylabel="share", ylim=(0, 1.05))
-    for axes in (throughput, latency, busy):
+    for axes in (throughput, latency):
         axes.set_xscale("log", base=2)
         axes.set_xlabel("batch size, or calls at once")
         axes.grid(which="both", alpha=0.3)

@@ -1,15 +1,8 @@
 """Export: a run's records for other programs, in the formats of :data:`FORMATS`.
 
 A format is a function ``write(chosen)``: it takes records from an :class:`Export` and writes them to files that it
-opens there. What it returns are notes for the side-car; ``remarks`` among them are printed.
-
-What every format has in common: the last record of a key counts; rejected answers and control answers (catch trials)
-are left out unless asked for, and counted; everything is written whole or not at all, and nothing is replaced without
-``force``. Beside ``OUT`` stands ``OUT.export.json`` (in a folder of a benchmark ``_export.json``), which says run,
-seed, sample, each agent's settings and provenance, and what was left out. Formats that have no place for the stimuli's
-own fields and ``meta`` come with them in ``OUT.stimuli.jsonl`` (``_stimuli.jsonl``).
-
-Text is exported as it stands. A spreadsheet may take an answer such as ``=1+1`` for a formula: import CSV as text.
+opens there. What it returns are notes for the side-car; ``remarks`` among them are printed. The last record of a key
+counts; everything is written whole or not at all. ``docs/export.md`` describes the side-cars.
 """
 
 from __future__ import annotations
@@ -54,6 +47,7 @@ FORMATS = {
     "csv": Format("serving.export.tables:write_csv"),
     "parquet": Format("serving.export.tables:write_parquet"),
     "turingtest": Format("serving.export.published_files:write_turingtest", is_folder=True, beside=(STIMULI,)),
+    "coco-search18": Format("serving.export.coco_search18:write_coco_search18", beside=(STIMULI,)),
     "pysaliency": Format("serving.export.pysaliency:write_pysaliency", beside=("stimuli.hdf5", STIMULI)),
 }
 

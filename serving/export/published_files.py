@@ -1,11 +1,8 @@
-"""The published benchmark's submission format.
+"""The published benchmark's submission format: a folder per agent, a file per task (:data:`FILES`), ``{id: response}``.
 
-One folder per agent with one file per task (:data:`FILES`), each ``{id: response}`` in the order of the set; the id is
-the stimulus's ``benchmark_id`` if it has one, else its own. Responses: a caption, a word, a colour, up to three labels
-as ``"a, b, c"`` in lower case (a comma inside a label becomes a space), and for free viewing the first 15 fixations as
-integers in a frame of 1280 x 1024: floor(x * 1280 / width), floor(y * 1024 / height). A point off the frame is moved to
-its edge and counted. Visual search and conversation are not part of that benchmark; an agent that is asked search alone
-has no gaps in free viewing.
+The id is the stimulus's ``benchmark_id`` if it has one, else its own. Responses are a text, up to three labels
+``"a, b, c"`` in lower case, and for free viewing the first 15 fixations in a frame of 1280 x 1024, rounded down; a
+point off the frame is moved to its edge and counted. Visual search and conversation are not part of that benchmark.
 """
 
 from __future__ import annotations

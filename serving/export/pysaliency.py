@@ -1,20 +1,9 @@
-"""Scanpaths as the package pysaliency reads them.
+"""Scanpaths as the package pysaliency reads them; ``docs/export.md`` says what each field holds.
 
-Two HDF5 files, both for ``pysaliency.read_hdf5``: the scanpaths as ``FixationTrains`` (version 1.2 of
-that form, which release 0.2.22 reads and the development version too), and beside them the images as ``FileStimuli``,
-by paths relative to the file. Imported scanpaths of people and machines are among them.
-
-- A stimulus is an image; its ``shape`` is height and width. ``n`` is its place in the order of the set.
-- ``x``, ``y`` are in pixels of the image: paths of another frame (imported ones: 1280 x 1024) are scaled to it. The
-  size is that in the image's header, or, if it cannot be read, the frame of the agents' answers.
-- ``subjects`` count from 0, one for each agent and sample; the side-car says which is which.
-- ``t`` is the number of the fixation in its path, from 0: pysaliency orders by it, so it must not be NaN, and times are
-  not modelled. Its own loader of COCO-Search18 does the same. ``duration``, in seconds, is there if any agent models
-  durations, and NaN for those that do not.
-- Attributes of a path: ``agent``, ``kind``, ``sample``, ``stimulus`` (its id), ``task`` (``meta.target``, else the name
-  of the target image without its ending, else "none"), ``mode``, ``target_present`` (1, 0, or NaN), ``target_bbox`` (in
-  pixels of the image, or NaN; only if there is one at all) and ``frame`` (width and height of the agent's own frame).
-  Text is UTF-8 bytes, as HDF5 and numpy have it.
+Two HDF5 files, both for ``pysaliency.read_hdf5``: the scanpaths as ``FixationTrains`` (version 1.2 of that form, which
+release 0.2.22 reads and the development version too), and beside them the images as ``FileStimuli``, by paths relative
+to the file. Times are not modelled: ``t`` is the number of the fixation, by which pysaliency orders, as its loader of
+COCO-Search18 has it. Text is UTF-8 bytes, as HDF5 and numpy have it.
 """
 
 from __future__ import annotations
@@ -55,7 +44,7 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
     sizes: dict[str, Size] = {}
     unread: list[str] = []  # images whose size is the frame of their first answer
     paths: list[dict[str, Any]] = []
-    for record in _scanpaths(chosen):
+    for record in scanpaths(chosen, imported=True):
         row = chosen.run.stimulus_of(record) or {}
         try:
             if not record["answer"]["fixations"]:
@@ -92,21 +81,22 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
     }
 
 
-def _scanpaths(chosen: Export) -> Iterator[Record]:
+def scanpaths(chosen: Export, *, imported: bool) -> Iterator[Record]:
     """The selected scanpaths, agents before imports: an image that cannot be read has the frame of an agent if any
     answered it."""
     begun = chosen.run.agents()
-    for name in [*(name for name in chosen.machines() if name in begun), *chosen.run.imports()]:
+    machines = [name for name in chosen.machines() if name in begun]
+    for name in machines + (chosen.run.imports() if imported else []):
         yield from chosen.records(name, answers_to=TASK)
 
 
-def _target(row: Row) -> str:
+def target_name(row: Row) -> str:
     """What is searched for, in a word, or "none"."""
     named, image = (row.get("meta") or {}).get("target"), row.get("target_image")
     return named if isinstance(named, str) else PurePosixPath(image).stem if isinstance(image, str) else "none"
 
 
-def _present(row: Row) -> float:
+def presence(row: Row) -> float:
     """1 or 0 in search where it is known whether the target is there, else NaN."""
     if row.get("mode", "free") == "free":
         return math.nan
@@ -147,9 +137,9 @@ def _path(record: Record, row: Row, size: Size) -> dict[str, Any]:
         "kind": record["kind"],
         "sample": record["sample"],
         "stimulus": row.get("id", record["stimulus"]),
-        "task": _target(row),
+        "task": target_name(row),
         "mode": row.get("mode", "free"),
-        "target_present": _present(row),
+        "target_present": presence(row),
         "target_bbox": [float(side) for side in row.get("target_box") or [math.nan] * 4],
     }
 

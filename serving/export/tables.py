@@ -1,11 +1,8 @@
-"""Tables: JSONL, the records as they are, in one file; CSV and Parquet, one row per record, flattened.
+"""Tables: JSONL, the records as they are; CSV and Parquet, one row per record, flattened.
 
-Columns, in this order: the record's own (``schema`` to ``status``), ``answer.*`` for every task in the export, the rest
-of the record (``raw``, ``attempts``, ``rejected_attempts``, ``error.*``, ``provenance.*``, ``timing.*``, ``worker.*``,
-``created``), the stimulus's own fields as ``stimulus.*``, and its ``meta`` as ``meta.*``. Types are those of
-:class:`Record` and the answers; nested values are JSON text in CSV, and typed in Parquet. What may be anything
-(``raw``, a field of stimuli with values of several types) is text as it stands, and JSON text if it is anything else.
-An imported answer finds its stimulus by ``benchmark_id`` where no stimulus has its name for an id.
+Columns and types are those of :class:`Record`, of the answers (``answer.*``), of stimuli (``stimulus.*``) and of their
+``meta``. Nested values are JSON text in CSV, and typed in Parquet. What may be anything (``raw``, a field of stimuli
+with values of several types) is text as it stands, and JSON text if it is anything else.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -58,7 +57,7 @@ def history(options: argparse.Namespace) -> int:
         os.fchmod(file.fileno(), 0o600)  # for nobody else's eyes
         file.write(history_lines(messages))
     dropped = sum((chat.dropped for chat in chats), Counter[str]())
-    others = {message.id or message.name for chat in chats for message in chat.messages if not person.wrote(message)}
+    others = {message.author for chat in chats for message in chat.messages} - person
     styles = {speaker: measure(messages, speaker) for speaker in ("person", "other")}
     if options.json:
         row = {**styles, "others": len(others)}
@@ -89,44 +88,33 @@ def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Whose history is made: the names in the files, and the account, if any file has it."""
-
-    names: frozenset[str]
-    account: str | None
-
-    def wrote(self, message: ChatMessage) -> bool:
-        return message.id == self.account if message.id and self.account else message.name in self.names
-
-
-def choose_person(chats: Sequence[Chat], person: str) -> Person:
-    """Who has the name ``person``, or this account. Raises InputError if nobody has, or several have."""
+def choose_person(chats: Sequence[Chat], person: str) -> frozenset[str]:
+    """The names and the account (as :attr:`ChatMessage.author` has them) of who has the name ``person``, or this
+    account. Raises InputError if nobody has, or several have."""
     messages = [message for chat in chats for message in chat.messages]
     name = same_name(person)
     accounts = Counter(message.id for message in messages if message.name == name and message.id)
     if len(accounts) > 1:
         choices = " or ".join(f"{account} (messages: {number:,})" for account, number in accounts.items())
         raise InputError(f"--person: {len(accounts)} people are called {name}: say --person {choices}")
-    if any(message.name == name for message in messages):
-        return Person(frozenset({name}), next(iter(accounts), None))
-    names = frozenset(message.name for message in messages if message.id == person)
-    if not names:
+    by_name = [message for message in messages if message.name == name]
+    chosen = by_name or [message for message in messages if message.id == person]
+    if not chosen:
         there = list(dict.fromkeys(message.name for message in messages if message.name))[:MOST_NAMES]
         raise InputError(f"--person: no message is from {person}; there are messages from {', '.join(there)}")
-    return Person(names - {""}, person)
+    return frozenset(author for message in chosen for author in (message.id, message.name) if author)
 
 
-def join(chats: Sequence[Chat], person: Person) -> list[HistoryMessage]:
-    """The history of ``person`` in ``chats``: one chat after the other, the chat of the newest message last. Raises
-    InputError."""
+def join(chats: Sequence[Chat], person: frozenset[str]) -> list[HistoryMessage]:
+    """The history of the ``person`` with these names: one chat after the other, the chat of the newest message last.
+    Raises InputError."""
     times = [[message.at for message in chat.messages if message.at is not None] for chat in chats]
     if len({at.tzinfo is None for row in times for at in row}) > 1:
         raise InputError("some times of these files have an offset and some have none")
     if all(times):
         chats = [chat for _, chat in sorted(zip(map(max, times), chats, strict=True), key=lambda pair: pair[0])]
     return [
-        HistoryMessage("person" if person.wrote(message) else "other", message.text, message.at)
+        HistoryMessage("person" if message.author in person else "other", message.text, message.at)
         for chat in chats
         for message in chat.messages
     ]

@@ -31,6 +31,10 @@ class ChatMessage:
     text: str
     id: str | None = None
 
+    @property
+    def author(self) -> str:
+        return self.id or self.name
+
 
 @dataclass(slots=True)
 class Chat:

@@ -16,11 +16,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cache, lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -177,13 +175,13 @@ def _hour(entry: _Entry) -> int:
 
 
 def _order(entries: Sequence[_Entry], path: Path) -> Order:
-    """The order of days, months and years that fits the most dates and goes back least in time."""
+    """The order of days, months and years that fits the most dates."""
     entries = [entry for entry in entries if len(entry.date[0]) < 3]
     if not entries:
         return "ymd"
     orders: tuple[Order, ...] = ("dmy", "ymd") if entries[0].mark == "." else ("dmy", "mdy", "ymd")
-    misfits = {order: _misfit(entries, order) for order in orders}
-    best = [order for order in orders if misfits[order] == min(misfits.values())]
+    fits = {order: sum(_is_date(entry, order) for entry in entries) for order in orders}
+    best = [order for order in orders if fits[order] == max(fits.values())]
     if best[1:] == ["ymd"]:  # two digits of a year seldom stand first
         best.pop()
     if len(best) != 1:
@@ -191,13 +189,12 @@ def _order(entries: Sequence[_Entry], path: Path) -> Order:
     return best[0]
 
 
-def _misfit(entries: Sequence[_Entry], order: Order) -> tuple[int, int]:
-    """How many dates are none in this order, and how often they go back in time."""
-    days = []
-    for entry in entries:
-        with suppress(ValueError):
-            days.append(_date(entry, order))
-    return len(entries) - len(days), sum(second < first for first, second in pairwise(days))
+def _is_date(entry: _Entry, order: Order) -> bool:
+    try:
+        _date(entry, order)
+    except ValueError:
+        return False
+    return True
 
 
 # Names and texts.

@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fastapi import Depends, FastAPI, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 
 from agents import __version__
 from agents.contract import is_installed
 from serving.http import chat_completions, conversations, native, page
-from serving.http.bodies import Body, ResponseRequest, StreamRequest
-from serving.http.chat_requests import ChatRequest
-from serving.http.errors import EVERYWHERE, on_bad_query, on_fault, on_http_error
+from serving.http.errors import EVERYWHERE, on_fault, on_http_error, on_invalid
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.service import Service
 
 if not is_installed(page.SWAGGER[0]):  # which is not imported: its files are served
     raise ModuleNotFoundError(f"No module named {page.SWAGGER[0]!r}")
-
-BODIES: tuple[type[Body], ...] = (
-    ResponseRequest,
-    StreamRequest,
-    ChatRequest,
-    conversations.OpenRequest,
-    conversations.MessageRequest,
-)
-
-
-class WebApp(FastAPI):
-    """FastAPI's, whose document has the bodies too, which the routes read themselves."""
-
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            schemas = super().openapi()["components"]["schemas"]
-            _, bodies = models_json_schema(
-                [(model, "validation") for model in BODIES], ref_template="#/components/schemas/{model}"
-            )
-            schemas.update(bodies["$defs"])
-        return super().openapi()
 
 
 def create_app(
@@ -52,7 +27,7 @@ def create_app(
     kept: conversations.OpenConversations | None = None,
 ) -> Guard:
     """The application for a service, which its caller starts and closes."""
-    app = WebApp(
+    app = FastAPI(
         title="Turinglike",
         version=__version__,
         openapi_url=None,
@@ -63,7 +38,7 @@ def create_app(
         dependencies=[Depends(check_type)],
         exception_handlers={
             HTTPException: on_http_error,
-            RequestValidationError: on_bad_query,
+            RequestValidationError: on_invalid,
             Exception: on_fault,
         },
     )

@@ -1,22 +1,18 @@
-"""Bodies of requests: how they are read, the models of the native routes, and how a request becomes a stimulus.
+"""Bodies of requests: the models of the native routes, and how a request becomes a stimulus.
 
 Images travel in the request as base64, under the name of the stimulus's field that they fill; a stimulus in a request
-names no path and no address. Large bodies are read in a thread of their own, one at a time, so that no body keeps
-others waiting.
+names no path and no address.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import math
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import unquote
 
 import orjson
-from fastapi import Depends, Request
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -27,24 +23,16 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, from_json
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from agents.stimuli import ADAPTER, ALL_TASKS, WHOLE, Stimulus, parse_row
-from serving.http.errors import ApiError, invalid, listed, unreadable
+from serving.http.errors import invalid, listed
 
 ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
 MOST_ITEMS = 1000
-MOST_VALUES = 50_000  # commas and brackets of a body, also those in its texts: counting them takes no parser
-MOST_ROW = 4 << 20  # bytes of a stimulus
-LARGE = 65_536  # bytes of a body from which on it is read beside the event loop
-PIECE = 1 << 20  # bytes that are gone through at once: between two pieces other threads have their turn
 JSON = "application/json"
 ROW = {"id": "tea", "task": "word_association", "cue": "tea"}
-M = TypeVar("M", bound=BaseModel)
-T = TypeVar("T")
-P = ParamSpec("P")
-_reader = ThreadPoolExecutor(1, "bodies")
 
 
 class _RowSchema:
@@ -60,28 +48,21 @@ class _RowSchema:
         return schema
 
 
-def from_base64(text: str) -> bytes:
-    """The bytes of base64 in its common spellings: with line ends, without padding, URL-safe, percent-encoded.
-    Raises ValueError."""
-    text = unquote(text) if "%" in text else text
-    text = "".join(text.split()).replace("-", "+").replace("_", "/")
-    unpadded = text.rstrip("=")
-    if len(text) - len(unpadded) > 2 or "=" in unpadded:
-        raise ValueError("padding in the middle")
-    text = unpadded + "=" * (-len(unpadded) % 4)
-    return b"".join(base64.b64decode(text[at : at + PIECE], validate=True) for at in range(0, len(text), PIECE))
-
-
-def _decoded(text: Any) -> Any:
+def from_base64(text: Any) -> Any:
+    """The bytes of base64 in its common spellings: with line ends, without padding, URL-safe, percent-encoded."""
     if not isinstance(text, str):
         return text
+    plain = "".join((unquote(text) if "%" in text else text).split()).replace("-", "+").replace("_", "/")
+    unpadded = plain.rstrip("=")
     try:
-        return from_base64(text)
+        if len(plain) - len(unpadded) > 2:
+            raise ValueError
+        return base64.b64decode(unpadded + "=" * (-len(unpadded) % 4), validate=True)
     except ValueError:
         raise PydanticCustomError("base64", "is no base64") from None
 
 
-Base64 = Annotated[bytes, BeforeValidator(_decoded), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
+Base64 = Annotated[bytes, BeforeValidator(from_base64), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**53), WHOLE]
 
 
@@ -119,48 +100,6 @@ class StreamRequest(Body):
     items: list[StimulusRequest] = Field(min_length=1, max_length=MOST_ITEMS)
 
 
-def parse(model: type[M], body: bytes | str) -> M:
-    """The body as its model. Raises ApiError: 400 for what is no JSON, 413 for what has too many values, else 422."""
-    data = body.encode() if isinstance(body, str) else body
-    values = 0
-    for at in range(0, len(data), PIECE):
-        piece = data[at : at + PIECE]
-        values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
-    if values > MOST_VALUES:
-        raise ApiError(413, "too_large", f"a request has at most {MOST_VALUES:,} commas and brackets")
-    try:
-        content = from_json(data, cache_strings="none")
-    except ValueError:
-        raise ApiError(400, "bad_json", "the body is no JSON") from None
-    try:
-        return model.model_validate(content)  # which copies no texts, as reading JSON by the model would
-    except ValidationError as error:
-        raise unreadable(error) from None
-
-
-async def aside(request: Request, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Call ``work`` on what came in the request; beside the event loop, if that was large."""
-    if len(await request.body()) < LARGE:
-        return work(*arguments, **named)
-    return await asyncio.get_running_loop().run_in_executor(_reader, lambda: work(*arguments, **named))
-
-
-def body_of(model: type[M]) -> Any:
-    """FastAPI's dependency for a route that takes such a body; :func:`documented_body` describes it."""
-
-    async def read(request: Request) -> M:
-        return await aside(request, parse, model, await request.body())
-
-    dependency: Callable[[Request], Awaitable[M]] = read
-    return Depends(dependency)
-
-
-def documented_body(model: type[BaseModel]) -> dict[str, Any]:
-    """``openapi_extra`` of a route that takes such a body."""
-    content = {JSON: {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
 def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
     """The stimulus and the bytes of its images by their names. Raises ApiError."""
     named = [name for name in IMAGES if name in item.stimulus]
@@ -173,14 +112,12 @@ def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | 
 def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stimulus:
     """A row as a stimulus, whose images are among ``files``. Raises ApiError."""
     try:
-        text = orjson.dumps(row)  # where a pair is a list
+        text = orjson.dumps(row)
         if b"null" in text and _has_no_number(row):
-            raise invalid([("stimulus", "has a number that JSON has not (NaN, or beyond 1e308)")])
-        if len(text) > MOST_ROW:
-            raise ApiError(413, "too_large", f"a stimulus has at most {MOST_ROW:,} bytes, its images apart")
+            raise orjson.JSONEncodeError
         return parse_row(text, files=files)
     except orjson.JSONEncodeError:
-        raise invalid([("stimulus", "has a whole number beyond 64 bits")]) from None
+        raise invalid([("stimulus", "has a text or a number that JSON has not: NaN, or beyond 64 bits")]) from None
     except ValidationError as error:
         raise invalid([_problem(problem) for problem in listed(error)]) from None
 
@@ -188,7 +125,7 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
 def _has_no_number(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isfinite(value)
-    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     return any(map(_has_no_number, inside))
 
 

@@ -6,23 +6,22 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
-from serving.http.bodies import aside, body_of, documented_body
-from serving.http.chat_requests import ChatRequest, Question, question_of
+from agents.stimuli import Stimulus
+from serving.http.bodies import JSON
+from serving.http.chat_requests import ChatRequest, stimulus_of
 from serving.http.errors import POSTED, ApiError, documented, failure, invalid, request_id
 from serving.http.guard import unless_gone
 from serving.http.service import Service
 from serving.scheduling.request import AgentRequest, Listener
 
 EVENTS = "text/event-stream"
-IGNORED = "turinglike-ignored"
 PIECE = re.compile(r"\s*\S+|\s+$")  # the pieces of a whole answer; together they are the text
 Finish = Literal["stop", "length", "content_filter"]
 FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}
@@ -49,73 +48,58 @@ def router(service: Service) -> APIRouter:
         "/v1/chat/completions",
         summary="The next message of a chat, or the answer to an image or a cue",
         responses={200: {"description": "The answers.", "content": {EVENTS: {}}}} | POSTED | documented(502),
-        openapi_extra=documented_body(ChatRequest),
     )
-    async def complete(chat: Annotated[ChatRequest, body_of(ChatRequest)], request: Request) -> Response:
-        """Instructions and options of models have no effect; `turinglike.ignored` names them, and the header
-        `Turinglike-Ignored`."""
-        question = await aside(request, question_of, service, chat)
-        return await unless_gone(request, _respond(service, chat, question, request_id(request)))
+    async def complete(chat: ChatRequest, request: Request) -> Response:
+        """Instructions and options of models have no effect; `turinglike.ignored` names the options."""
+        completion = _Completion(service, chat, request_id(request))
+        if not chat.stream:
+            content = await unless_gone(request, completion.whole())
+            return Response(orjson.dumps(content), media_type=JSON)
+        await unless_gone(request, completion.begin())
+        return StreamingResponse(completion.events(), media_type=EVENTS, headers={"cache-control": "no-store"})
 
     return routes
 
 
-async def _respond(service: Service, chat: ChatRequest, question: Question, request_id: str) -> Response:
-    name, count = chat.model, chat.n or 1
-    service.check(name, question.stimulus)
-    most = service.agent(name).max_samples
-    if most is not None and count > most:
-        raise invalid([("n", f"agent {name} has at most {most} answers to one stimulus")])
-    service.check_queue(name, count)
-    headers = {IGNORED: ", ".join(question.ignored)} if question.ignored else {}
-    completion = _Completion(service, chat, question, count, request_id)
-    if chat.stream:
-        await completion.begin()
-        headers["cache-control"] = "no-store"
-        return StreamingResponse(completion.events(), media_type=EVENTS, headers=headers)
-    return Response(orjson.dumps(await completion.whole()), media_type="application/json", headers=headers)
-
-
-@dataclass(slots=True)
 class _Completion:
     """The answers to a request: :meth:`whole`, or :meth:`begin` and then the pieces of :meth:`events`.
 
     A stream has the pieces as the agent makes them, where it tells them (:class:`agents.contract.Draw`, ``say``);
-    otherwise the words of the accepted answer.
+    otherwise the words of the accepted answer. Raises ApiError.
     """
 
-    service: Service
-    chat: ChatRequest
-    question: Question
-    count: int
-    request_id: str
-    _texts: list[str] = field(init=False)  # of each answer, as far as it is known
-    _sent: list[str] = field(init=False)
-    _wake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
-    _answering: asyncio.Task[list[AgentRequest]] = field(init=False)
+    def __init__(self, service: Service, chat: ChatRequest, request_id: str) -> None:
+        self.service, self.chat, self.request_id = service, chat, request_id
+        self.count = chat.n or 1
+        self.stimulus, self.files = stimulus_of(service, chat)
+        service.check(chat.model, self.stimulus)
+        most = service.agent(chat.model).max_samples
+        if most is not None and self.count > most:
+            raise invalid([("n", f"agent {chat.model} has at most {most} answers to one stimulus")])
+        service.check_queue(chat.model, self.count)
+        self._texts = [""] * self.count  # of each answer, as far as it is known
+        self._sent = [""] * self.count
+        self._wake = asyncio.Event()
 
     async def whole(self) -> dict[str, Any]:
         """All answers in one object. Raises ApiError."""
         items = await self._answers([None] * self.count)
-        choices = [
-            _choice(index, {"message": {"role": "assistant", "content": text, "refusal": None}}, finish)
-            for index, (text, finish) in enumerate(map(self._text, items))
-        ]
-        more = {"records": self._records(items), "ignored": self.question.ignored}
-        return {**self._envelope("chat.completion"), "choices": choices, "usage": _usage(items), "turinglike": more}
+        choices = []
+        for index, item in enumerate(items):
+            text, finish = _text(self.stimulus, item)
+            message = {"role": "assistant", "content": text, "refusal": None}
+            choices.append(_choice(index, {"message": message}, finish))
+        more = {"choices": choices, "usage": _usage(items), "turinglike": self._more(items)}
+        return self._envelope("chat.completion") | more
 
     async def begin(self) -> None:
         """Return when there is something to send. Raises ApiError, as long as nothing is sent."""
-        self._texts, self._sent = [""] * self.count, [""] * self.count
-        # What a client's own stops would cut is not known before the end.
-        hides = any(self.chat.stop)
-        listeners = [None if hides else self._listener(index) for index in range(self.count)]
-        self._answering = asyncio.create_task(self._answers(listeners))
+        self._answering = asyncio.create_task(self._answers([self._listener(index) for index in range(self.count)]))
         self._answering.add_done_callback(lambda _: self._wake.set())
         try:
             await self._wake.wait()
         except asyncio.CancelledError:
-            await self._give_up()
+            await _cancelled([self._answering])
             raise
         if self._answering.done():
             self._answering.result()
@@ -140,57 +124,47 @@ class _Completion:
                 self._wake.clear()
             items = self._answering.result()
             for index, item in enumerate(items):
-                text, finish = self._text(item)
+                text, finish = _text(self.stimulus, item)
                 sent = self._sent[index]
                 if not text.startswith(sent):
                     raise failure(self.chat.model, "changed")
                 left = text[len(sent) :]
                 for piece in [left] * bool(left) if sent else PIECE.findall(text) or [""]:
                     yield event(index, piece)
-                more = {"records": self._records([item]), "ignored": self.question.ignored}
-                yield event(index, "", finish, turinglike=more)
+                yield event(index, "", finish, turinglike=self._more([item]))
             if has_usage:
                 yield _event({**envelope, "choices": [], "usage": _usage(items)})
             yield b"data: [DONE]\n\n"
         except ApiError as error:
             yield b"data: " + error.body(self.request_id) + b"\n\n"
         finally:
-            await self._give_up()
+            await _cancelled([self._answering])
 
     async def _answers(self, listeners: Sequence[Listener | None]) -> list[AgentRequest]:
         """Samples 0 to ``count`` - 1. If one fails, the others are cancelled. Raises ApiError."""
-        name, question = self.chat.model, self.question
+        name, answer = self.chat.model, self.service.answer
+        more: dict[str, Any] = {"files": self.files, "seed": self.chat.seed}
         with self.service.queued(name, self.count):
             tasks = [
-                asyncio.create_task(
-                    self.service.answer(
-                        name, question.stimulus, files=question.files, sample=sample, seed=self.chat.seed, say=listener
-                    )
-                )
+                asyncio.create_task(answer(name, self.stimulus, sample=sample, say=listener, **more))
                 for sample, listener in enumerate(listeners)
             ]
             try:
                 items = await asyncio.gather(*tasks)
             finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await _cancelled(tasks)
         for item in items:
             if item.status != "ok":
                 raise failure(name, "rejected" if item.status == "rejected" else (item.error or ("failed",))[0])
         return items
 
-    def _listener(self, index: int) -> Listener:
+    def _listener(self, index: int) -> Callable[[str], None]:
         def say(text: str) -> None:
             if len(text) > len(self._texts[index]):
                 self._texts[index] = text
                 self._wake.set()
 
         return say
-
-    async def _give_up(self) -> None:
-        self._answering.cancel()
-        await asyncio.gather(self._answering, return_exceptions=True)
 
     def _envelope(self, kind: str) -> dict[str, Any]:
         return {
@@ -201,27 +175,32 @@ class _Completion:
             "system_fingerprint": f"fp_{self.service.headers[self.chat.model].digest[:10]}",
         }
 
-    def _records(self, items: Sequence[AgentRequest]) -> list[orjson.Fragment]:
-        return [orjson.Fragment(self.service.record(item).rstrip()) for item in items]
+    def _more(self, items: Sequence[AgentRequest]) -> dict[str, Any]:
+        records = [orjson.Fragment(self.service.record(item).rstrip()) for item in items]
+        return {"records": records, "ignored": self.chat.ignored()}
 
-    def _text(self, item: AgentRequest) -> tuple[str, Finish]:
-        """An answer as text, up to the first of the request's stops, and how it ended."""
-        fields = orjson.loads(item.answer or b"")
-        match self.question.stimulus.task:
-            case "color_estimation":
-                text = fields["color"]
-            case "object_detection":
-                text = ", ".join(fields["labels"])
-            case "attention_prediction":
-                text = orjson.dumps(fields["fixations"]).decode()
-            case "word_association":
-                text = fields["word"]
-            case _:
-                text = fields["text"]
-        ends = [at for stop in self.chat.stop if stop and (at := text.find(stop)) >= 0]
-        if ends:
-            return text[: min(ends)], "stop"
-        return text, FINISH.get((fields.get("finish") or "").partition(";")[0], "stop")
+
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _text(stimulus: Stimulus, item: AgentRequest) -> tuple[str, Finish]:
+    """An answer as text, and how it ended."""
+    fields = orjson.loads(item.answer or b"")
+    match stimulus.task:
+        case "color_estimation":
+            text = fields["color"]
+        case "object_detection":
+            text = ", ".join(fields["labels"])
+        case "attention_prediction":
+            text = orjson.dumps(fields["fixations"]).decode()
+        case "word_association":
+            text = fields["word"]
+        case _:
+            text = fields["text"]
+    return text, FINISH.get((fields.get("finish") or "").partition(";")[0], "stop")
 
 
 def _choice(index: int, content: Mapping[str, Any], finish: Finish | None) -> dict[str, Any]:

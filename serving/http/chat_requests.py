@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, field_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, field_validator
 from pydantic_core import PydanticCustomError
 
 from agents.contract import derive_seed
-from agents.stimuli import WHOLE, ConversationStimulus, Stimulus, Task, Text, Word
+from agents.stimuli import WHOLE, ConversationStimulus, Stimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.http.bodies import Body, Seed, checked_stimulus, from_base64
 from serving.http.errors import ApiError, invalid
@@ -29,18 +28,22 @@ IMAGE_TASKS: tuple[Task, ...] = (
 TEXT_TASKS: tuple[Task, ...] = ("conversation", "word_association")
 MOST_CHOICES = 16
 MOST_MESSAGES = 1000
-MOST_TEXT = 20_000  # characters of one text
-MOST_ALL = 200_000  # and of all in a request
-MOST_IMAGE = 20 * 1024 * 1024  # bytes of an image
 DATA = re.compile(r"data:(?:image/[a-z0-9.+-]{1,40}|application/octet-stream)(?:;[^;,]{1,100}){0,4};base64,", re.I)
-LimitedText = Annotated[str, Field(max_length=MOST_TEXT)]
 
 
 class TextPart(Body):
     """Text of a message."""
 
     type: Literal["text"]
-    text: LimitedText
+    text: str
+
+
+def _is_data(url: str) -> str:
+    if DATA.match(url) is None:
+        why = "nothing is fetched: send the image itself, as data:image/png;base64,… (or another type)"
+        raise PydanticCustomError("image", why)
+    from_base64(url.partition(",")[2])
+    return url
 
 
 class ImageUrl(Body):
@@ -48,16 +51,7 @@ class ImageUrl(Body):
 
     model_config = ConfigDict(extra="ignore")
 
-    url: str = Field(max_length=MOST_IMAGE * 3 // 2, examples=["data:image/png;base64,iVBORw0KGgo="])
-
-    @field_validator("url")
-    @classmethod
-    def _is_data(cls, url: str) -> str:
-        if DATA.match(url) is None:
-            raise PydanticCustomError(
-                "image", "nothing is fetched: send the image itself, as data:image/png;base64,… (or another type)"
-            )
-        return url
+    url: Annotated[str, AfterValidator(_is_data), Field(examples=["data:image/png;base64,iVBORw0KGgo="])]
 
 
 class ImagePart(Body):
@@ -82,7 +76,7 @@ class ChatMessage(Body):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["user", "assistant", "system", "developer"]
-    content: Annotated[Parts, BeforeValidator(_as_parts, json_schema_input_type=LimitedText | Parts)]
+    content: Annotated[Parts, BeforeValidator(_as_parts, json_schema_input_type=str | Parts)]
 
     def text(self) -> str:
         """Its texts, one a line."""
@@ -102,34 +96,6 @@ class StreamOptions(Body):
     """Whether a last piece has the numbers of tokens."""
 
 
-class StimulusFields(Body):
-    """Fields of a stimulus (docs/stimuli.md) beside those that follow from the request."""
-
-    id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """Of the stimulus; by default it follows from the first message, the image or the cue."""
-    task: Task | None = None
-    """For agents that could answer the request in several ways."""
-    topic: Word | None = None
-    names: Annotated[tuple[Word, Word], Field(examples=[["Ann", "Ben"]])] | None = None
-    """The user's and the agent's; by default drawn from the seed."""
-    personas: tuple[Text, Text] | None = None
-    """The user's and the agent's."""
-    exchanges: Annotated[int, Field(strict=True, ge=1, le=1_000), WHOLE] | None = None
-    version: Literal["free", "prompted"] | None = None
-    examples: Annotated[list[tuple[Word, Word]], Field(max_length=20)] | None = None
-
-    def fields(self) -> dict[str, Any]:
-        """The fields that are set, without the task."""
-        return self.model_dump(exclude_none=True, exclude={"task"})
-
-
-Stop = LimitedText | Annotated[list[LimitedText], Field(max_length=16)] | None
-
-
-def _as_list(stop: object) -> object:
-    return [] if stop is None else [stop] if isinstance(stop, str) else stop
-
-
 class ChatRequest(Body):
     """The next message of a chat, the answer to an image, or a word that goes with another. Other options of OpenAI's
     interface are taken and have no effect."""
@@ -146,19 +112,11 @@ class ChatRequest(Body):
     """So many answers: samples 0 to n-1."""
     seed: Seed | None = None
     """The run's seed; the server's own by default, so that the same request always has the same answer."""
-    stop: Annotated[list[LimitedText], BeforeValidator(_as_list, json_schema_input_type=Stop)] = Field(
-        default_factory=list, max_length=16
-    )
-    """The answer ends before the first of these texts; the record has all of it."""
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
-    stimulus: StimulusFields = StimulusFields()
-    """Not in OpenAI's interface: more fields of the stimulus."""
-
-    @property
-    def turns(self) -> list[ChatMessage]:
-        """The user's messages and the assistant's."""
-        return [message for message in self.messages if message.role in ("user", "assistant")]
+    stimulus: dict[str, Any] = Field(default_factory=dict, examples=[{"id": "talk", "names": ["Ann", "Ben"]}])
+    """Not in OpenAI's interface: fields of the stimulus (docs/stimuli.md) beside those that follow from the request. By
+    default the id follows from the first message, the image or the cue, and the task from the agent."""
 
     @field_validator("messages")
     @classmethod
@@ -167,55 +125,27 @@ class ChatRequest(Body):
             raise PydanticCustomError("messages", "the last message is the user's, which is to be answered")
         if any(message.images() for message in messages[:-1]) or len(messages[-1].images()) > 1:
             raise PydanticCustomError("messages", "only the last message may show an image, and no more than one")
-        if sum(len(message.text()) for message in messages) > MOST_ALL:
-            raise PydanticCustomError("messages", "all messages have at most {most} characters", {"most": MOST_ALL})
         return messages
 
-
-# from a request to a stimulus
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A stimulus with its images, and the names of the request's fields without effect."""
-
-    stimulus: Stimulus
-    files: Mapping[str, bytes] | None
-    ignored: list[str]
+    def ignored(self) -> list[str]:
+        """The options without effect."""
+        return [name for name, value in (self.model_extra or {}).items() if value is not None]
 
 
-def question_of(service: Service, chat: ChatRequest) -> Question:
-    """The stimulus of a chat. Raises ApiError."""
-    turns, last = chat.turns, chat.messages[-1]
-    ignored = [name for name, value in (chat.model_extra or {}).items() if value is not None]
-    if len(turns) < len(chat.messages):
-        ignored.append("messages.system")
-    images = last.images()
-    task = chat.stimulus.task or _first_task(service, chat.model, IMAGE_TASKS if images else TEXT_TASKS)
-    if images and task in TEXT_TASKS:
-        raise invalid([("messages", f"an image cannot be shown in {task}")])
+def stimulus_of(service: Service, chat: ChatRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
+    """The stimulus of a chat, and its images. Raises ApiError."""
+    last = chat.messages[-1]
+    images, text = last.images(), last.text()
+    likely = IMAGE_TASKS if images else TEXT_TASKS
+    task = chat.stimulus.get("task") or _first_task(service, chat.model, likely)
+    if task not in likely:
+        raise invalid([("messages", f"this task {'takes no image' if images else 'needs an image'}")])
     if task == "conversation":
-        return Question(_conversation(service, chat, turns), None, ignored)
-    if len(turns) > 1:
-        ignored.append("messages")
-    text, more = last.text(), chat.stimulus.fields()
+        return _conversation(service, chat), None
     if task == "word_association":
-        if not 0 < len(text.strip()) <= 200:
-            raise invalid([("messages", "the last message is the cue: a word, of at most 200 characters")])
-        row = {"id": _id("cue", text.encode()), "task": task, "cue": text, **more}
-        return Question(checked_stimulus(row, {}), None, ignored)
-    if not images:
-        raise invalid([("messages", f"agent {chat.model} answers {task}, and there is no image")])
-    if text.strip():
-        ignored.append("messages.content.text")
-    try:
-        data = from_base64(images[0])
-    except ValueError:
-        raise invalid([("messages.content.image_url.url", "the image is no base64")]) from None
-    if len(data) > MOST_IMAGE:
-        raise ApiError(413, "too_large", f"an image has at most {MOST_IMAGE:,} bytes")
-    row = {"id": _id("image", data), "task": task, "image": "image", **more}
-    return Question(checked_stimulus(row, {"image": data}), {"image": data}, ignored)
+        return checked_stimulus(_row(chat, "cue", text.encode(), task=task, cue=text), {}), None
+    files = {"image": from_base64(images[0])}
+    return checked_stimulus(_row(chat, "image", files["image"], task=task, image="image"), files), files
 
 
 def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
@@ -227,10 +157,11 @@ def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
     raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(agent.tasks)}: {wanted} is not for it")
 
 
-def _conversation(service: Service, chat: ChatRequest, turns: Sequence[ChatMessage]) -> Stimulus:
+def _conversation(service: Service, chat: ChatRequest) -> Stimulus:
     """The conversation with these messages so far: the user is A, the agent B."""
+    turns = [message for message in chat.messages if message.role in ("user", "assistant")]
     messages = [("AB"[message.role == "assistant"], message.text()) for message in turns]
-    row = {"id": _id("chat", messages[0][1].encode()), "task": "conversation", "type": "HM", **chat.stimulus.fields()}
+    row = _row(chat, "chat", messages[0][1].encode(), task="conversation", type="HM")
     stimulus = checked_stimulus(row, {})
     assert isinstance(stimulus, ConversationStimulus)
     run_seed = service.options.seed if chat.seed is None else chat.seed
@@ -240,6 +171,6 @@ def _conversation(service: Service, chat: ChatRequest, turns: Sequence[ChatMessa
     return checked_stimulus({**row, "names": names, "who_starts": messages[0][0], "history": history}, {})
 
 
-def _id(kind: str, content: bytes) -> str:
-    """A stimulus's id by default: the same for the same content, and for all turns of a chat."""
-    return f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}"
+def _row(chat: ChatRequest, kind: str, content: bytes, **fields: Any) -> dict[str, Any]:
+    """A stimulus; by default its id is the same for the same content, and for all turns of a chat."""
+    return {"id": f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}", **chat.stimulus, **fields}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,7 @@ from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import WHOLE, ConversationStimulus, PseudoDialogue, Word
 from serving.conversations.dialogue import PERSON, BurstDialogue, Dialogue, DialogueError, FlaggedMessage
 from serving.conversations.scenario import QUIET_S, DelaySettings
-from serving.http.bodies import Body, Seed, body_of, documented_body
+from serving.http.bodies import Body, Seed
 from serving.http.errors import POSTED, ApiError, agent_failed, documented, failure, unreadable
 from serving.http.guard import unless_gone
 from serving.http.service import Service
@@ -32,7 +32,6 @@ MOST_TEXT = 2000  # characters of a message
 MOST_EXCHANGES = 200
 MOST_PSEUDO = 200  # turns that an agent writes itself
 LONGEST_WAIT = 30.0  # seconds
-MOST_FORGOTTEN = 10_000  # ids that are kept to say that their conversations were forgotten
 STATUS = {"busy": 409, "ended": 409, "not_open": 409}
 MessageText = Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
 ConversationId = Annotated[str, Path(alias="id", examples=["5d41402abc4b2a76b9719d911017c592"])]
@@ -128,7 +127,6 @@ class OpenConversations:
     def __init__(self, count: int = 1000, idle: float = 3600.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self.idle, self._clock = count, idle, clock
         self._kept: dict[str, tuple[Dialogue, float]] = {}  # with the time of the last use, the longest unused first
-        self._forgotten: dict[str, None] = {}
 
     def add(self, dialogue: Dialogue) -> str:
         """Keep a conversation; returns its id. Raises ApiError 429 if there are as many as there may be."""
@@ -143,30 +141,26 @@ class OpenConversations:
         return key
 
     def use(self, key: str) -> Dialogue:
-        """The conversation of that id. Raises ApiError 404 or 410."""
+        """The conversation of that id. Raises ApiError 404."""
         dialogue = self._taken(key)
         self._kept[key] = (dialogue, self._clock())
         return dialogue
 
     def remove(self, key: str) -> None:
-        """Take a conversation out. Raises ApiError 404 or 410."""
+        """Take a conversation out. Raises ApiError 404."""
         self._taken(key).close()
 
     def _taken(self, key: str) -> Dialogue:
         self._forget()
-        if key in self._forgotten:
-            raise ApiError(410, "forgotten", f"nobody used this conversation for {self.idle:g} s: open another")
         if key not in self._kept:
-            raise ApiError(404, "unknown_conversation", "there is no such conversation")
+            message = f"there is no such conversation; after {self.idle:g} s without use one is forgotten"
+            raise ApiError(404, "unknown_conversation", message)
         return self._kept.pop(key)[0]
 
     def _forget(self) -> None:
         since = self._clock() - self.idle
         for key in [key for key, (_, used) in self._kept.items() if used <= since]:
             self._kept.pop(key)[0].close()
-            self._forgotten[key] = None
-        for key in list(self._forgotten)[:-MOST_FORGOTTEN]:
-            del self._forgotten[key]
 
 
 def router(service: Service, kept: OpenConversations) -> APIRouter:
@@ -179,9 +173,8 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         summary="Open a conversation with an agent",
         response_model_exclude_unset=True,
         responses=POSTED | documented(502),
-        openapi_extra=documented_body(OpenRequest),
     )
-    async def open_conversation(asking: Annotated[OpenRequest, body_of(OpenRequest)], request: Request) -> Conversation:
+    async def open_conversation(asking: OpenRequest, request: Request) -> Conversation:
         """If the agent speaks first, its message is in the answer."""
         stimulus = _stimulus(asking)
         service.check(asking.agent, stimulus)
@@ -209,25 +202,21 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
     @routes.post(
         "/conversations/{id}/messages",
         summary="Send a message; the agent's answer comes back",
-        responses=POSTED | documented(409, 410, 502),
-        openapi_extra=documented_body(MessageRequest),
+        responses=POSTED | documented(409, 502),
     )
-    async def say(
-        key: ConversationId, message: Annotated[MessageRequest, body_of(MessageRequest)], request: Request
-    ) -> Messages:
+    async def say(key: ConversationId, message: MessageRequest, request: Request) -> Messages:
         """After an error the conversation is as it was before. In a burst dialogue a message is taken at once, and the
         agent's messages come by `GET` with `after`."""
         dialogue = kept.use(key)
         with service.queued(dialogue.agent), _as_api_errors(dialogue.agent):
             before = len(dialogue.transcript())
             await unless_gone(request, _kept(service, dialogue, dialogue.say(message.text, service.options.deadline)))
-            fresh = dialogue.transcript()[before:]
-            return Messages(messages=[_flagged(message) for message in fresh], ended=dialogue.ended)
+            return _new(dialogue, dialogue.transcript()[before:])
 
     @routes.get(
         "/conversations/{id}/messages",
         summary="The messages after the first ones, as soon as there is one",
-        responses=documented(410, 502),
+        responses=documented(502),
     )
     async def later_messages(
         key: ConversationId,
@@ -238,14 +227,15 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         """A failure of a burst dialogue's agent comes once; it is asked again when the person writes again."""
         dialogue = kept.use(key)
         with _as_api_errors(dialogue.agent):
-            messages = await unless_gone(request, _after(service, dialogue, after, wait))
-            return Messages(messages=[_flagged(message) for message in messages], ended=dialogue.ended)
+            messages = await unless_gone(request, dialogue.after(after, wait))
+            if isinstance(dialogue, BurstDialogue) and any(new.message.agent == dialogue.agent for new in messages):
+                await asyncio.shield(service.keep(dialogue))
+            return _new(dialogue, messages)
 
     @routes.get(
         "/conversations/{id}",
         summary="All messages, and the record",
         response_model=Conversation,
-        responses=documented(410),
     )
     async def read(key: ConversationId) -> Response:
         dialogue = kept.use(key)
@@ -253,7 +243,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         content = {**_shown(key, dialogue, kept.idle).model_dump(exclude_unset=True), "record": orjson.Fragment(record)}
         return Response(orjson.dumps(content), media_type="application/json")
 
-    @routes.delete("/conversations/{id}", summary="Forget a conversation", status_code=204, responses=documented(410))
+    @routes.delete("/conversations/{id}", summary="Forget a conversation", status_code=204)
     async def forget(key: ConversationId) -> None:
         kept.remove(key)
 
@@ -265,15 +255,6 @@ async def _kept(service: Service, dialogue: Dialogue, saying: Awaitable[Any]) ->
     await saying
     if dialogue.transcript():
         await asyncio.shield(service.keep(dialogue))
-
-
-async def _after(service: Service, dialogue: Dialogue, count: int, wait: float) -> list[FlaggedMessage]:
-    """The messages after the first ``count``, once they are kept."""
-    messages = await dialogue.after(count, wait)
-    is_burst = isinstance(dialogue, BurstDialogue)
-    if is_burst and any(flagged.message.agent == dialogue.agent for flagged in messages):
-        await asyncio.shield(service.keep(dialogue))
-    return messages
 
 
 def _shown(key: str, dialogue: Dialogue, idle: float) -> Conversation:
@@ -316,6 +297,10 @@ def _as_api_errors(agent: str) -> Iterator[None]:
         raise failure(agent, error.code) from None
     except AgentStoppedError:
         raise agent_failed(agent, "has stopped") from None
+
+
+def _new(dialogue: Dialogue, messages: Sequence[FlaggedMessage]) -> Messages:
+    return Messages(messages=[_flagged(message) for message in messages], ended=dialogue.ended)
 
 
 def _flagged(flagged: FlaggedMessage) -> ShownMessage:

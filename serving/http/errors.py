@@ -106,7 +106,11 @@ def invalid(problems: Sequence[tuple[str, str]]) -> ApiError:
 
 def unreadable(error: ValidationError) -> ApiError:
     """The error for pydantic's problems of a body."""
-    return invalid([(".".join(map(str, problem["loc"])) or "body", problem["msg"]) for problem in listed(error)])
+    return invalid([(_field(problem["loc"]), problem["msg"]) for problem in listed(error)])
+
+
+def _field(place: Sequence[object]) -> str:
+    return ".".join(map(str, place)) or "body"
 
 
 def listed(error: ValidationError) -> list[Any]:
@@ -162,11 +166,13 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     return error.response(request_id(request))
 
 
-async def on_bad_query(request: Request, error: Exception) -> Response:
-    """The framework's problems of a path or a query."""
+async def on_invalid(request: Request, error: Exception) -> Response:
+    """The framework's problems of a path, a query or a body."""
     assert isinstance(error, RequestValidationError)
-    problems = [(str(problem["loc"][-1]), str(problem["msg"])) for problem in error.errors()]
-    return invalid(problems).response(request_id(request))
+    problems = error.errors()
+    if problems[0]["type"] == "json_invalid":
+        return ApiError(400, *FRAMEWORK_ERRORS[400]).response(request_id(request))
+    return invalid([(_field(problem["loc"][1:]), problem["msg"]) for problem in problems]).response(request_id(request))
 
 
 async def on_fault(request: Request, error: Exception) -> Response:

@@ -13,12 +13,12 @@ import re
 import secrets
 import time
 import traceback
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,20 +33,18 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN = frozenset({"/health", "/", "/docs"})  # without a key; they hold no data
 OPEN_FOLDER = "/static/"
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII)
-ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length")
 PORTS = {"http": ":80", "https": ":443"}
 CLOSE = {"connection": "close"}
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``hosts`` are names without a port; ``key`` None: none is needed. ``body_bytes`` limits a body, ``all_bytes`` the
-    bodies of all requests under way together, ``receive_seconds`` the time in which a body arrives."""
+    """``hosts`` are names without a port; ``key`` None: none is needed. ``body_bytes`` limits a body,
+    ``receive_seconds`` the time in which it arrives."""
 
     hosts: frozenset[str] = LOOPBACK
     key: str | None = field(default=None, repr=False)
     body_bytes: int = 32 * MIB
-    all_bytes: int = 1024 * MIB
     receive_seconds: float = 30.0
 
 
@@ -75,7 +73,6 @@ class Guard:
         self._app = app
         self.rules = rules
         self._on_end = on_end
-        self.held = 0  # bytes of the bodies that have arrived, of the requests under way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":  # no route takes WebSockets: Starlette closes them
@@ -84,7 +81,6 @@ class Guard:
         request_id = secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
         began, status = time.perf_counter(), 0
-        body = _Body(self, scope, receive)
         # Every route of GET answers HEAD, of which the server sends no body.
         routed = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
@@ -98,7 +94,7 @@ class Guard:
 
         try:
             self._admit(scope)
-            await self._app(routed, body.receive, send_checked)
+            await self._app(routed, _limited(self.rules, scope, receive), send_checked)
         except ApiError as error:
             if scope["method"] not in ("GET", "HEAD"):
                 error.headers = {**(error.headers or {}), **CLOSE}
@@ -111,7 +107,6 @@ class Guard:
         except Exception as error:  # the client has an internal error by then, and no more
             log.error("fault", extra={"about": {"request_id": request_id, "fault": origin_of(error)}})
         finally:
-            self.held -= body.seen
             route = getattr(routed.get("route"), "path", None)
             seconds = time.perf_counter() - began
             self._on_end(FinishedRequest(request_id, scope["method"], route, status or 500, seconds))
@@ -119,61 +114,49 @@ class Guard:
     def _admit(self, scope: Scope) -> None:
         """Raises ApiError for a request that is not to be answered."""
         rules = self.rules
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        if len(headers) < len(scope["headers"]):
-            counts = Counter(name for name, _ in scope["headers"])
-            for name in ONCE:
-                if counts[name] > 1:  # which of them counts is read in one way here and in another elsewhere
-                    raise ApiError(400, "bad_request", f"the header {name.decode()} is there more than once")
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        if _name(host) not in rules.hosts:
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", "").lower(), headers.get("origin")
+        name = HOST.fullmatch(host)
+        if name is None or name[1].strip("[]") not in rules.hosts:
             raise ApiError(403, "host_not_allowed", "this Host is not served here; see --allow-host")
-        origin = headers.get(b"origin")
-        if origin is not None and not _same_origin(origin.decode("latin-1").lower(), host):
+        if origin is not None and not _same_origin(origin.lower(), host):
             raise ApiError(403, "foreign_origin", "pages of other sites may not ask")
         path = scope["path"]
         is_open = scope["method"] in ("GET", "HEAD") and (path in OPEN or path.startswith(OPEN_FOLDER))
         if rules.key is not None and not is_open and not _has_key(headers, rules.key):
             wanted = "a key is needed: Authorization: Bearer KEY"
             raise ApiError(401, "unauthorized", wanted, headers={"www-authenticate": "Bearer"})
-        length = headers.get(b"content-length", b"0")
+        length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > rules.body_bytes:
             raise _too_large(rules)
-        if scope["method"] == "POST" and b"upgrade" in headers:
+        if scope["method"] == "POST" and "upgrade" in headers:
             # The parser takes what follows for that protocol's, and no body arrives.
             raise ApiError(400, "bad_request", "only HTTP/1.1 is spoken here: ask without the header Upgrade")
 
 
-class _Body:
-    """A request's body as it arrives, counted and timed."""
+def _limited(rules: Rules, scope: Scope, receive: Receive) -> Receive:
+    """``receive``, which raises ApiError for too long or too slow a body, and ClientGone before it is whole."""
+    until = asyncio.get_running_loop().time() + rules.receive_seconds
+    seen, is_whole = 0, scope["method"] in ("GET", "HEAD")
 
-    def __init__(self, guard: Guard, scope: Scope, receive: Receive) -> None:
-        self.seen = 0
-        self._guard = guard
-        self._receive = receive
-        self._until = asyncio.get_running_loop().time() + guard.rules.receive_seconds
-        self._is_whole = scope["method"] in ("GET", "HEAD")
-
-    async def receive(self) -> Message:
-        """The next message. Raises ApiError, and ClientGone before the body is whole."""
-        if self._is_whole:
-            return await self._receive()
+    async def receive_limited() -> Message:
+        nonlocal seen, is_whole
+        if is_whole:
+            return await receive()
         try:
-            async with asyncio.timeout_at(self._until):
-                message = await self._receive()
+            async with asyncio.timeout_at(until):
+                message = await receive()
         except TimeoutError:
             raise ApiError(408, "too_slow", "the request did not arrive in time", headers=CLOSE) from None
         if message["type"] == "http.disconnect":
             raise ClientGone
-        size = len(message.get("body", b""))
-        self.seen += size
-        self._guard.held += size
-        self._is_whole = not message.get("more_body", False)
-        if self.seen > self._guard.rules.body_bytes:
-            raise _too_large(self._guard.rules)
-        if self._guard.held > self._guard.rules.all_bytes:
-            raise ApiError(503, "overloaded", "too much is being received", headers={"retry-after": "1", **CLOSE})
+        seen += len(message.get("body", b""))
+        is_whole = not message.get("more_body", False)
+        if seen > rules.body_bytes:
+            raise _too_large(rules)
         return message
+
+    return receive_limited
 
 
 def _too_large(rules: Rules) -> ApiError:
@@ -186,12 +169,6 @@ def origin_of(error: BaseException) -> str:
     return f"{type(error).__name__} ({Path(frame.filename).name}:{frame.lineno})"
 
 
-def _name(host: str) -> str:
-    """The name in a Host header, without the port; "" for what is none."""
-    match = HOST.fullmatch(host)
-    return match[1].strip("[]") if match else ""
-
-
 def _same_origin(origin: str, host: str) -> bool:
     """Whether a page of ``origin`` was served under this Host, whose port a proxy may have taken away with TLS."""
     scheme, _, site = origin.partition("://")
@@ -199,9 +176,9 @@ def _same_origin(origin: str, host: str) -> bool:
     return port is not None and site.removesuffix(port) == host.removesuffix(port)
 
 
-def _has_key(headers: dict[bytes, bytes], key: str) -> bool:
-    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-    return hmac.compare_digest(token.strip(), key.encode()) and scheme.lower() == b"bearer"
+def _has_key(headers: Headers, key: str) -> bool:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return hmac.compare_digest(token.strip().encode("latin-1"), key.encode()) and scheme.lower() == "bearer"
 
 
 async def check_type(request: Request) -> None:

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from agents import __version__
-from serving.http.bodies import (
-    JSON,
-    MOST_ITEMS,
-    ResponseRequest,
-    StreamRequest,
-    aside,
-    body_of,
-    documented_body,
-    stimulus_of,
-)
+from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, stimulus_of
 from serving.http.errors import POSTED
 from serving.http.guard import unless_gone
 from serving.http.service import Service
@@ -59,11 +50,10 @@ def router(service: Service) -> APIRouter:
         tags=["answers"],
         response_model=Record,
         responses=POSTED,
-        openapi_extra=documented_body(ResponseRequest),
     )
-    async def respond(asking: Annotated[ResponseRequest, body_of(ResponseRequest)], request: Request) -> Response:
+    async def respond(asking: ResponseRequest, request: Request) -> Response:
         """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
-        stimulus, files = await aside(request, stimulus_of, asking)
+        stimulus, files = stimulus_of(asking)
         with service.queued(asking.agent):
             answer = service.answer(asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed)
             item = await unless_gone(request, answer)
@@ -75,10 +65,9 @@ def router(service: Service) -> APIRouter:
         tags=["answers"],
         response_class=StreamingResponse,
         responses={200: {"content": {NDJSON: {}}}, **POSTED},
-        openapi_extra=documented_body(StreamRequest),
     )
-    async def stream(asking: Annotated[StreamRequest, body_of(StreamRequest)], request: Request) -> StreamingResponse:
-        each = await aside(request, lambda: [(*stimulus_of(item), item.sample) for item in asking.items])
+    async def stream(asking: StreamRequest) -> StreamingResponse:
+        each = [(*stimulus_of(item), item.sample) for item in asking.items]
         for stimulus, _, _ in each:
             service.check(asking.agent, stimulus)
         service.check_queue(asking.agent)

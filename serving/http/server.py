@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
-import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -40,7 +38,6 @@ def check_key(host: str, key: str | None) -> None:
 @contextlib.contextmanager
 def bound_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
     """Sockets that listen; clients wait until somebody accepts. Raises InputError for an address that cannot be had."""
-    where = f"cannot listen at {_address(host, port)}"
     with contextlib.ExitStack() as opened:
         try:
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -48,13 +45,9 @@ def bound_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
                 opened.enter_context(socket.create_server(address[:2], family=family, backlog=MOST_CONNECTIONS))
                 for family, _, _, _, address in addresses
             ]
-        except (socket.gaierror, UnicodeError):
-            raise InputError(f"{where}: there is no such host; --host names one of this machine") from None
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise InputError(f"{where}: something else does; --port chooses another") from None
-            reason = os.strerror(error.errno or 0).lower()
-            raise InputError(f"{where}: {reason}; see --host and --port") from None
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or "there is no such host"
+            raise InputError(f"cannot listen at {_address(host, port)}: {reason.lower()}; see --host, --port") from None
         yield sockets
 
 

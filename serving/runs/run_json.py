@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -170,25 +171,19 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return "; ".join(differences) or "another implementation, or a file that its settings name has changed"
 
 
-def checksum(path: Path) -> dict[str, Any]:
-    """The ``bytes`` of a record file and their ``sha256``, as ``run.json`` keeps them."""
-    size = path.stat().st_size
-    return {"bytes": size, "sha256": _sha256_of_file(path, size)}
+def checksum(path: Path, most: int = sys.maxsize) -> dict[str, Any]:
+    """The ``bytes`` of a record file, of the first ``most``, and their ``sha256``, as ``run.json`` keeps them."""
+    sha256, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while piece := file.read(min(PIECE, most - size)):
+            sha256.update(piece)
+            size += len(piece)
+    return {"bytes": size, "sha256": sha256.hexdigest()}
 
 
 def is_changed(path: Path, kept: Mapping[str, Any] | None) -> bool:
     """Whether an existing file no longer begins with the bytes of the checksum ``kept``. Raises InputError."""
     try:
-        return kept is not None and path.exists() and _sha256_of_file(path, kept["bytes"]) != kept["sha256"]
+        return kept is not None and path.exists() and checksum(path, kept["bytes"])["sha256"] != kept["sha256"]
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _sha256_of_file(path: Path, size: int) -> str | None:
-    """Of the first ``size`` bytes; None if there are fewer."""
-    sha256 = hashlib.sha256()
-    with path.open("rb") as file:
-        while size and (piece := file.read(min(size, PIECE))):
-            sha256.update(piece)
-            size -= len(piece)
-    return None if size else sha256.hexdigest()

@@ -175,16 +175,11 @@ class RemoteWorker:
             if isinstance(cause, FatalDeviceError):
                 raise WorkerLost.by_device(cause) from None
             raise (cause if isinstance(cause, Exception) else error) from None
-        except exceptions.OutOfMemoryError as error:
-            raise WorkerLost("out_of_memory", one_line(error)) from None
-        except exceptions.RayActorError as error:
-            if "low on memory" in str(error):
-                raise WorkerLost(
-                    "out_of_memory", "Ray ended the worker because the machine ran out of memory"
-                ) from None
-            raise WorkerLost("worker_died", "the worker process died") from None
         except exceptions.RayError as error:
-            raise WorkerLost("worker_died", one_line(error)) from None
+            if isinstance(error, exceptions.OutOfMemoryError) or "low on memory" in str(error):
+                raise WorkerLost("out_of_memory", "Ray ended it because the machine ran out of memory") from None
+            is_dead = isinstance(error, exceptions.RayActorError)
+            raise WorkerLost("worker_died", "the worker process died" if is_dead else one_line(error)) from None
 
     def kill(self) -> None:
         """End the process at once; harmless if it is gone."""

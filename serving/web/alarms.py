@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -28,12 +28,7 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    kind: str
-    agents: tuple[str, ...]
-    sentence: str
-    example: str = ""
+Alarm = tuple[str, str, str]  # its kind, a sentence, an example
 
 
 @dataclass(slots=True)
@@ -59,44 +54,33 @@ class Alarms:
         if self._stimuli[task] <= MOST_STIMULI:
             self._images[str(row.get("id"))] = str(row.get("image") or "")
 
-    def add_record(self, record: Mapping[str, Any]) -> None:
-        """Take in a key's record; of several samples the first counts."""
-        stimulus = record.get("stimulus")
-        is_machine = record.get("kind") in ("machine", "published")
-        if record.get("status") != "ok" or not is_machine or record.get("sample") != 0:
+    def add_record(self, agent: str, record: Mapping[str, Any]) -> None:
+        """Take in a well-formed record of a key; of several samples the first counts."""
+        stimulus, task = record["stimulus"], record["task"]
+        if record["kind"] not in ("machine", "published") or record["sample"] != 0 or stimulus not in self._images:
             return
-        if not isinstance(stimulus, str) or stimulus not in self._images:
-            return
-        key = _key(record)
-        if key is None:
-            return
-        answers = self._answers.setdefault((str(record["agent"]), str(record["task"])), _Answers())
+        key = _key(task, record["answer"])
+        answers = self._answers.setdefault((agent, task), _Answers())
         digest = hashlib.blake2b(orjson.dumps(key), digest_size=12).digest()
         answers.digests[stimulus] = digest
-        is_path = record["task"] == "attention_prediction"
-        if not is_path:
+        if task != "attention_prediction":
             answers.texts.setdefault(digest, (key if isinstance(key, str) else " / ".join(key[:3]))[:120])
         elif len(key) >= SHORTEST_PATH:
-            picture = (self._images[stimulus], str(record.get("stimulus_sha256")))
+            picture = (self._images[stimulus], str(record["stimulus_sha256"]))
             answers.pictures.setdefault(digest, set()).add(picture)
 
-    def alarms(self) -> list[Alarm]:
-        """Every alarm, the worst kind first."""
-        return [*self._same_paths(), *self._monotone(), *self._twins()]
-
     def summary(self) -> dict[str, Any]:
-        """For the page: ``alarms``, ``few`` (who answered too little), whether anything was ``compared``, a
-        ``note``."""
+        """For the page: ``alarms``, the worst kind first, ``few`` (who answered too little), whether anything was
+        ``compared``, a ``note``."""
         numbers = {key: len(answers.digests) for key, answers in sorted(self._answers.items())}
         return {
-            "alarms": [[alarm.kind, alarm.sentence, alarm.example] for alarm in self.alarms()[:200]],
+            "alarms": [*self._same_paths(), *self._monotone(), *self._twins()][:200],
             "few": [f"{agent} ({task})" for (agent, task), number in numbers.items() if number < LEAST][:20],
             "compared": bool(numbers),
             "note": NOTE,
         }
 
-    def _monotone(self) -> list[Alarm]:
-        alarms = []
+    def _monotone(self) -> Iterator[Alarm]:
         for (agent, task), answers in sorted(self._answers.items()):
             total = len(answers.digests)
             if total < LEAST or task == "attention_prediction":
@@ -104,26 +88,20 @@ class Alarms:
             digest, times = Counter(answers.digests.values()).most_common(1)[0]
             if times >= MONOTONE * total:
                 sentence = f"{agent} gave one answer to {times:,} of {total:,} stimuli ({task})."
-                alarms.append(Alarm("one answer most of the time", (agent,), sentence, answers.texts[digest]))
-        return alarms
+                yield "one answer most of the time", sentence, answers.texts[digest]
 
-    def _twins(self) -> list[Alarm]:
-        alarms = []
+    def _twins(self) -> Iterator[Alarm]:
         for (first, left), (second, right) in combinations(sorted(self._answers.items()), 2):
-            if first[1] != second[1]:
-                continue
-            common = left.digests.keys() & right.digests.keys()
+            common = left.digests.keys() & right.digests.keys() if first[1] == second[1] else ()
             same = sum(left.digests[stimulus] == right.digests[stimulus] for stimulus in common)
             if len(common) >= LEAST and same >= TWINS * len(common):
                 sentence = (
                     f"{first[0]} and {second[0]} gave the same answer to {same:,} of the {len(common):,} stimuli that "
                     f"both answered ({first[1]})."
                 )
-                alarms.append(Alarm("two agents almost always identical", (first[0], second[0]), sentence))
-        return alarms
+                yield "two agents almost always identical", sentence, ""
 
-    def _same_paths(self) -> list[Alarm]:
-        alarms = []
+    def _same_paths(self) -> Iterator[Alarm]:
         for (agent, _), answers in sorted(self._answers.items()):
             total = _different({picture for group in answers.pictures.values() for picture in group})
             shared = [group for group in answers.pictures.values() if _different(group) > 1]
@@ -131,8 +109,7 @@ class Alarms:
             if total >= LEAST and count >= SAME_PATH * total:
                 sentence = f"{agent} looked along the same path at {count:,} of {total:,} different pictures."
                 example = ", ".join(sorted(name for name, _ in max(shared, key=_different))[:3])
-                alarms.append(Alarm("the same path for different pictures", (agent,), sentence, example))
-        return alarms
+                yield "the same path for different pictures", sentence, example
 
 
 def _different(pictures: set[tuple[str, str]]) -> int:
@@ -140,25 +117,16 @@ def _different(pictures: set[tuple[str, str]]) -> int:
     return min(len({name for name, _ in pictures}), len({digest for _, digest in pictures})) if pictures else 0
 
 
-def _key(record: Mapping[str, Any]) -> Any:
-    """What makes two answers the same, by task; None if the answer has not its task's form."""
-    answer: Any = record.get("answer")
-    try:
-        match record.get("task"):
-            case "color_estimation":
-                return str(answer["color"]).casefold()
-            case "object_detection":
-                return [str(label).casefold() for label in answer["labels"]]
-            case "image_captioning":
-                return " ".join(str(answer["text"]).casefold().split())
-            case "word_association":
-                return str(answer["word"]).casefold()
-            case "conversation":
-                return [str(message["text"]) for message in answer["messages"]]
-            case "judgement":
-                return str(answer["verdict"])
-            case "attention_prediction":
-                return [[round(x), round(y)] for x, y in answer["fixations"]]
-    except (KeyError, TypeError, ValueError):
-        return None
-    return None
+def _key(task: str, answer: Mapping[str, Any]) -> Any:
+    """What makes two answers the same."""
+    match task:
+        case "attention_prediction":
+            return [[round(x), round(y)] for x, y in answer["fixations"]]
+        case "image_captioning":
+            return " ".join(answer["text"].casefold().split())
+        case "conversation":
+            return [message["text"] for message in answer["messages"]]
+        case "object_detection":
+            return [label.casefold() for label in answer["labels"]]
+    name = {"color_estimation": "color", "word_association": "word", "judgement": "verdict"}[task]
+    return answer[name].casefold()

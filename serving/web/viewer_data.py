@@ -204,6 +204,8 @@ class Gathered:
                 self._count(place, names[label], record)
                 index.record(label, record, longest)
             parsed = [(name, record) for name, record in labelled if well_formed(record)]
+            for name, record in parsed:
+                self._alarms.add_record(name, record)
             alike = statistics.stimulus(place, labelled, parsed)
             index.stimulus(row, self._row_pictures[place], len(lines), alike)
             chunk.append(orjson.dumps([line.decode(), [text.decode() for text in lines]]))
@@ -220,7 +222,6 @@ class Gathered:
 
     def _count(self, place: int, label: str, record: Mapping[str, Any]) -> None:
         kind, task = str(record["kind"]), record["task"]
-        self._alarms.add_record({**record, "agent": label})
         tally = self._tallies.setdefault(("people" if kind == "human" else label, task), Tally(kind))
         if kind == "human":
             tally.names.add(label)

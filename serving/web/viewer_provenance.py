@@ -54,9 +54,8 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
             continue
         badges.append((IN_PAPER[entry.in_paper], "good" if entry.in_paper == "compared" else ""))
         about.append(f"{entry.summary} ({entry.source})")
-    tasks = agent.get("task")
-    tasks = tasks if isinstance(tasks, list) else [tasks]
-    checkpoint, revision = agent.get("checkpoint"), agent.get("revision")
+    tasks = agent["task"] if isinstance(agent.get("task"), list) else [agent.get("task")]
+    checkpoint, revision, versions = (agent.get(key) for key in ("checkpoint", "revision", "versions"))
     rows = [
         ("task", ", ".join(TASK_NAMES.get(str(task), str(task)) for task in tasks)),
         ("checkpoint", (str(checkpoint) + (f" at {revision}" if revision else "")) if checkpoint else "none"),
@@ -64,7 +63,6 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
     ]
     if agent.get("samples", 1) != 1:
         rows.append(("samples", str(agent.get("samples"))))
-    versions = agent.get("versions")
     if versions and isinstance(versions, dict):
         rows.append(("versions", ", ".join(f"{package} {version}" for package, version in versions.items())))
     more = {part: agent[part] for part in ("settings", "provenance") if agent.get(part)}

@@ -30,7 +30,7 @@ TINY: dict[str, Callable[[Path], Path]] = {
     "blip-base": tiny_captioners.blip,
     "blip2-opt-2.7b": tiny_captioners.blip2,
     "llava-v1.6-mistral-7b": tiny_captioners.llava_next,
-    "gpt2-completion": tiny_language.gpt2,
+    "dialogpt": tiny_language.gpt2,
     "llama-3.1-8b": tiny_language.llama,
     "blenderbot-400m": tiny_language.blenderbot,
 }

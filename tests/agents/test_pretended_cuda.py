@@ -31,7 +31,7 @@ WITH_PRECISION = [name for name in NAMES if device_cases.takes_precision(ENTRIES
 FULL_SIZE = ("agents.attention", "agents.vision.detector:Torchvision", "agents.vision.detectron2")
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in TEXTS} | {
     "drawn": ("git-base-coco", {"decoding": "sample", "top_k": 30, "top_p": 0.9}),
-    "a mass of tokens": ("gpt2-completion", {"top_p": 0.9}),
+    "a mass of tokens": ("dialogpt", {"top_p": 0.9}),
 }
 MIXED = [name for name in TEXTS if name.startswith("llava") or ENTRIES[name].tasks == ("conversation",)]
 THEIRS = "transformers/generation/utils.py:"  # where it looks whether all rows are at their end

@@ -110,6 +110,7 @@ CASES: dict[str, Maker] = {
     "agents.language.minilm:MiniLMAgent": _embedding(tiny_embeddings.sentence_bert),
     "agents.language.word_embeddings:OpenAIEmbeddingAgent": _server,
     "agents.language.chat:CompletionAgent": partial(_language, "gpt2", positions=512),
+    "agents.language.dialogue_models:DialoGPTAgent": partial(_language, "gpt2"),
     "agents.language.dialogue_models:BlenderbotAgent": partial(_language, "blenderbot"),
     "agents.language.chat:ChatAgent": partial(_language, "llama", positions=1024),
 }

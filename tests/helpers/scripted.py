@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -41,6 +42,41 @@ class Scripted:
             item.attempts = [item.attempt_record([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
         item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
         item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
+        return item
+
+
+class SlowScheduler:
+    """A scheduler of one agent, which takes a while over the next of its ``replies``, a text or an error."""
+
+    run_seed = 7
+
+    def __init__(self, replies: Sequence[str | Exception], seconds: float = 1.0) -> None:
+        agent = type("Talker", (), {"tasks": ("conversation",), "writes_dialogues": True})()
+        agent.instructions = lambda stimulus, draw: f"You are {draw.options['speaker']}."
+        self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
+        self.replies, self.seconds = list(replies), seconds
+        self.requests: list[list[str]] = []
+        self.deadlines: list[float | None] = []
+
+    def next_order(self) -> int:
+        return 1
+
+    async def answer(self, agent: str, stimulus: ConversationStimulus, sample: int = 0, **about: Any) -> AgentRequest:
+        self.deadlines.append(about["deadline"])
+        self.requests.append([line.text for line in stimulus.history])
+        await asyncio.sleep(self.seconds)
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        item = AgentRequest(agent, b"", stimulus.id, sample, about["seed"], about["name"], about["turn"])
+        item.first_attempt = about["first_attempt"]
+        item.draw_seed()
+        item.status, item.answer = "ok", TurnAnswer(text=reply).model_dump_json().encode()
+        item.raw = orjson.dumps({"text": f"B: {reply}", "tokens": 5})
+        item.worker = {"host": "h", "device": "cpu", "batch_size": 2}
+        if reply == "rejected":
+            item.status = "rejected"
+            item.attempts = [item.attempt_record([{"filter": "bad", "rejected": True, "found": "x"}])]
         return item
 
 

@@ -31,7 +31,7 @@ STRICT_TEMPLATE = (
 
 
 def gpt2(folder: Path, seed: int = 0, positions: int = 256) -> Path:
-    """Like gpt2: learned positions, one special token for everything, no padding token."""
+    """Like gpt2 and microsoft/DialoGPT-large: learned positions, one special token for everything, no padding token."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(seed)

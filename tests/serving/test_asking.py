@@ -216,15 +216,13 @@ def test_a_message_is_replied_to_as_by_the_server() -> None:
 
 
 def test_ask_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    def ask(*arguments: str) -> tuple[int, str, str]:
+    def ask(*arguments: str) -> tuple[int, str]:
         code = main(["ask", *arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return code, capsys.readouterr().out
 
-    assert ask("mmcq", "--image", str(COFFEE)) == (0, "brown\n", "")
-    code, out, _ = ask("mmcq", "--image", str(COFFEE), "--json")
-    assert same(json.loads(out)) == same(plain(answer("mmcq", images=COFFEE)[0]))
-    code, out, _ = ask("null,null-one", "--cue", "sun", "--cue", "moon", "--set", "null.fail=moon")
+    assert ask("mmcq", "--image", str(COFFEE)) == ask("mmcq", str(COFFEE)) == (0, "brown\n")
+    assert same(json.loads(ask("mmcq", str(COFFEE), "--json")[1])) == same(plain(answer("mmcq", images=COFFEE)[0]))
+    code, out = ask("null,null-one", "--cue", "sun", "--cue", "moon", "--set", "null.fail=moon")
     assert code == 1
     assert [line.split()[:2] for line in out.splitlines()[1:]] == [
         [cue, agent] for agent in ("null", "null-one") for cue in ("sun", "moon")
@@ -232,13 +230,9 @@ def test_ask_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert "failed: told_to_fail" in out
     assert ask("eliza~eliza", "--topic", "tea")[1].count(": ") >= 24
     assert ask("eliza", "--message", "tea")[1].startswith("B: ")
-    code, out, _ = ask("center,mmcq", "--image", str(COFFEE))
-    assert (code, [line.split()[1] for line in out.splitlines()[1:]]) == (0, ["center", "mmcq"])
     assert ask("center,null", "--image", str(COFFEE), "--task", "attention")[0] == 0
-    assert "say with task" in ask("mmcq,null,center", "--image", str(COFFEE))[2]
     assert ask("eliza", "--topic", "tea")[0] == ask("eliza~eliza", "--message", "tea")[0] == 2
     assert ask("mmcq")[0] == ask("mmcq", "--cue", "sun")[0] == ask("mmcq", "--image", "no.png")[0] == 2
-    assert "no such file" in ask("mmcq", "--image", "no.png")[2]
     assert ask("null", "--cue", "sun", "--set", "null.fail_load=true")[0] == 3
 
 

@@ -16,18 +16,6 @@ ALL = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text(encoding
 ROWS = [row for row in ALL if "image" in row]
 
 
-@pytest.mark.parametrize(
-    ("name", "kinds"), [("demo.jsonl", ("color", "attention")), ("vision.jsonl", ("caption", "objects"))]
-)
-def test_every_picture_is_asked_for_everything(name: str, kinds: tuple[str, str]) -> None:
-    rows = [json.loads(line) for line in (EXAMPLES / name).read_text(encoding="utf-8").splitlines()]
-    assert len({row["id"] for row in rows}) == len(rows)
-    asked = {(row["id"].split("/")[0], row["image"]) for row in rows if "image" in row}
-    pictures = {f"images/{path.name}" for path in (EXAMPLES / "images").iterdir()}
-    assert asked == {(kind, picture) for kind in kinds for picture in pictures}
-    assert len(pictures) >= 9
-
-
 def test_every_picture_has_its_author_and_licence_and_all_are_small() -> None:
     text = (EXAMPLES / "ATTRIBUTION.md").read_text(encoding="utf-8")
     for path in (EXAMPLES / "images").iterdir():

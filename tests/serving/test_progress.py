@@ -10,7 +10,7 @@ import pytest
 from rich.ansi import AnsiDecoder
 
 from serving import progress
-from serving.progress import Progress, duration
+from serving.progress import Progress
 
 
 class Clock:
@@ -88,20 +88,3 @@ def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, caps
     assert lines[0] == "quick: 4,000/4,000, 400 failed, 400/s, done; slow: 10/4,000, 1/s, 1 h 6 min left"
     assert len(lines) < 15
     assert all(line.startswith("slow: ") and "; " not in line for line in lines[1:])
-
-
-def test_quiet_shows_errors_alone(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    counts = {"a": Counter[str]()}
-    with Progress(lambda: counts, {"a": 9}, quiet=True) as display:
-        display.tell("starting Ray")
-        display.loading("a", "a")
-        clock.now += 1000
-        counts["a"]["ok"] += 1
-        display.update()
-        display.stopped("a", "a was stopped")
-    assert capsys.readouterr().err == "a was stopped\n"
-
-
-def test_durations() -> None:
-    durations = [duration(seconds) for seconds in (0.4, 59.4, 59.6, 3599, 3600, 90000)]
-    assert durations == ["0.4 s", "59 s", "1 min 0 s", "59 min 59 s", "1 h 0 min", "25 h 0 min"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 # Chinese and Japanese are written without spaces: each of their characters counts as a word.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
@@ -19,12 +19,13 @@ _STOP = re.compile(rf"[{re.escape(_TERMINATORS)}]+[\"'”’»)\]」』）]*")
 # After these a sentence ends without a space.
 _WIDE = frozenset("。！？｡")
 # What must follow the full stop for it to be no end: a name, a number, a small letter, anything at all.
-_BEFORE_NAMES = frozenset(("mr", "mrs", "ms", "dr", "prof", "st", "mt", "capt", "lt", "sgt"))
-_BEFORE_NUMBERS = frozenset(
-    "no nos vol fig p pp approx jan feb mar apr jun jul aug sep sept oct nov dec".split()  # noqa: SIM905
-)
-_BEFORE_MORE = frozenset(("etc", "inc", "ltd", "corp", "co", "jr", "sr", "approx"))
-_BEFORE_ANYTHING = frozenset(("eg", "ie", "e.g", "i.e", "cf", "vs"))
+_FOLLOWED_BY: dict[str, Callable[[str], bool]] = {
+    **dict.fromkeys(("mr", "mrs", "ms", "dr", "prof", "st", "mt", "capt", "lt", "sgt"), str.isalpha),
+    **dict.fromkeys(("no", "nos", "vol", "fig", "pp"), str.isdigit),
+    **dict.fromkeys(("jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"), str.isdigit),
+    **dict.fromkeys(("etc", "inc", "ltd", "corp", "co", "jr", "sr"), str.islower),
+    **dict.fromkeys(("eg", "ie", "e.g", "i.e", "cf", "vs", "approx"), bool),
+}
 _QUOTED = 60
 
 # Disclosures.
@@ -245,13 +246,8 @@ def _is_abbreviation(text: str, stop: int) -> bool:
     following = text[stop + 1 : stop + 9].lstrip()[:1]
     if len(word) == 1 and (word == "I" or not word.isupper()):
         return False
-    lower = word.casefold()
-    if lower not in _BEFORE_ANYTHING and all(len(letter) == 1 for letter in word.split(".")):
+    may_follow = _FOLLOWED_BY.get(word.casefold())
+    if may_follow is None and all(len(letter) == 1 for letter in word.split(".")):
         # Initials are capitals and a name follows; "p.m." is in small letters and may end a sentence.
         return following != "" and (word.isupper() or following.islower())
-    return (
-        (lower in _BEFORE_NAMES and following.isalpha())
-        or (lower in _BEFORE_NUMBERS and following.isdigit())
-        or (lower in _BEFORE_MORE and following.islower())
-        or (lower in _BEFORE_ANYTHING and following != "")
-    )
+    return may_follow is not None and may_follow(following)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from agents.answers import Skipped, WordAnswer
 from agents.contract import Verdict
@@ -17,6 +18,7 @@ from agents.stimuli import WordStimulus
 MOST = 10  # acceptable words of a reply that are in the record
 LONGEST = 20_000  # characters of a reply that are read
 ANSWERING = 1_000  # characters of those, after a model's thoughts, that may hold the answer
+WORDS = Path(__file__).parent / "data" / "reply_words.txt"
 PROMPT = "prompt_word"  # the rule of words that belong to the question, whatever the settings
 
 _APOLOGY = re.compile(
@@ -35,39 +37,11 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 # The most words of a sentence that are an answer as they stand.
 _PLAIN = 4
-# Words of the question and of its answers' form, which are no answer in a phrase, and words around an answer; ordinary
-# words among them stand in short replies ("good luck").
-_FORM = frozenset(
-    """word words term terms associate associated associates associating association associations associative example
-    examples related relate relates relating synonym synonyms antonym cue cues guess guesses prompt prompts""".split()  # noqa: SIM905
-)
-_PHRASES = _FORM | frozenset(
-    """answer answers response reply question task sentence phrase choice one meaning refers referring describes
-    connected linked single provide provided complete please""".split()  # noqa: SIM905
-)
-_ORDINARY = frozenset(
-    """name first final following correct choose come comes coming mind mean best good great go goes going pick course
-    like question task sentence phrase choice single thought thoughts right""".split()  # noqa: SIM905
-)
-_QUESTION = (
-    _PHRASES
-    | _ORDINARY
-    | frozenset(
-        """noun verb adjective output input result think thinking hear hearing say said saying tell means refer describe
-    would could might may must shall let lets suggest imagine believe closely strongly directly commonly often usually
-    typically immediately probably perhaps maybe possibly certainly definitely absolutely surely sure obviously clearly
-    simply yes yeah okay ok alright well oh hmm hm um uh ah here there also cannot assistant ai""".split()  # noqa: SIM905
-    )
-)
-_NOUNS = frozenset(
-    "word term answer guess response reply output association choice synonym one thing first mind it that this".split()  # noqa: SIM905
-)
-# A sentence that begins with these is about the speaker, the partner or the task.
-_ABOUT = frozenset(
-    """i you we they he she it this that these those what which who whom whose why how when where there here is are was
-    were am do does did can could would will should shall may might must has have had let my your our their if as in
-    to unfortunately sorry not no""".split()  # noqa: SIM905
-)
+_LINES = [line.partition(": ") for line in WORDS.read_text("utf-8").splitlines() if not line.startswith("#")]
+_LISTS = {kind: frozenset(words.split()) for kind, _, words in _LINES}
+_FORM, _ORDINARY, _NOUNS, _ABOUT = (_LISTS[kind] for kind in ("form", "ordinary", "nouns", "about"))
+_PHRASES = _FORM | _LISTS["phrases"]
+_QUESTION = _PHRASES | _ORDINARY | _LISTS["question"]
 _OPENER = re.compile(
     r"[\W_]*(?:(?:(?:sure(?: thing)?|of course|certainly|absolutely|definitely|okay|ok|alright|all right|h+m+|um+|"
     r"uh+|oh|ah|yes|yeah|yep|well|no problem|got it|understood|let me (?:think|see)|let's see|"

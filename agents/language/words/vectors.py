@@ -15,6 +15,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ Metric = Literal["euclidean", "cosine"]
 
 LONGEST = 1 << 20  # bytes of a word in a binary file
 STEPS = 2**20  # to which distances are rounded
-FIRST = 256  # words sorted for every vector; a search that goes farther sorts all
+MOST = 2000  # nearest words of a vector
 
 log = logging.getLogger("turinglike.embeddings")
 
@@ -72,13 +73,15 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
 
     rows: dict[str, int] = {}
     vectors: list[NDArray[np.float32]] = []
+    read_form = _binary_entries if ".bin" in [suffix.lower() for suffix in path.suffixes[-2:]] else _text_entries
     try:
-        for place, word, vector in _entries(path, is_wanted):
-            if not np.isfinite(vector).all():
-                raise ValueError(f"{place}: ({word}) has a number that is not finite")
-            if word not in rows:
-                rows[word] = len(rows)
-                vectors.append(vector)
+        with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            for place, word, vector in read_form(cast(BinaryIO, file), is_wanted):
+                if not np.isfinite(vector).all():
+                    raise ValueError(f"{place}: ({word}) has a number that is not finite")
+                if word not in rows:
+                    rows[word] = len(rows)
+                    vectors.append(vector)
     except (OSError, EOFError, zlib.error) as error:
         raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
     except ValueError as error:
@@ -91,21 +94,10 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
     return WordVectors(rows, np.stack(vectors), case)
 
 
-def _entries(path: Path, is_wanted: Callable[[str], bool]) -> Entries:
-    read_form = _binary_entries if ".bin" in [suffix.lower() for suffix in path.suffixes[-2:]] else _text_entries
-    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
-        yield from read_form(cast(BinaryIO, file), is_wanted)
-
-
 def _header(line: bytes) -> tuple[int, int] | None:
     """(words, dimensions) if the line is word2vec's first."""
-    parts = line.split()
-    if len(parts) != 2 or not all(part.isdigit() for part in parts):
-        return None
-    words, dimensions = int(parts[0]), int(parts[1])
-    if not 0 < dimensions <= 100_000:
-        raise ValueError(f"its first line says {dimensions:,} dimensions")
-    return words, dimensions
+    match = re.fullmatch(rb"(\d{1,9}) (\d{1,5})", line.strip())
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _text_entries(file: BinaryIO, is_wanted: Callable[[str], bool]) -> Entries:
@@ -194,8 +186,8 @@ class NearestWords:
         self._longest = self._squares.max().sqrt()
 
     def around(self, vectors: NDArray[np.floating]) -> list[Iterator[tuple[str, float]]]:
-        """For each of ``vectors`` [batch, dimensions] (finite) all words with their distances, the nearest first. A
-        cosine distance is 1 minus the cosine."""
+        """For each of ``vectors`` [batch, dimensions] (finite) the nearest :data:`MOST` words with their distances, the
+        nearest first. A cosine distance is 1 minus the cosine."""
         import torch
 
         from agents.transfer import downloaded, uploaded
@@ -212,20 +204,9 @@ class NearestWords:
         steps = (distances / largest.clamp(min=1e-300) * STEPS).round().long()
         # One whole number says both, the rounded distance and the rank, so that no two words are equal.
         keys = steps * len(self.words) + torch.arange(len(self.words), device=self._device)
-        first = torch.topk(keys, min(FIRST, len(self.words)), dim=1, largest=False).indices
-        indices, near = (tensor.tolist() for tensor in downloaded([first, distances.gather(1, first)]))
-        return [self._walk(*row) for row in zip(indices, near, keys, distances, strict=True)]
-
-    def _walk(
-        self, first: list[int], near: list[float], keys: Tensor, distances: Tensor
-    ) -> Iterator[tuple[str, float]]:
-        from agents.transfer import downloaded
-
-        for index, distance in zip(first, near, strict=True):
-            yield self.words[index], distance
-        order = keys.argsort()[len(first) :]
-        for index, distance in zip(*(part.tolist() for part in downloaded([order, distances[order]])), strict=True):
-            yield self.words[index], distance
+        order = torch.topk(keys, min(MOST, len(self.words)), dim=1, largest=False).indices
+        rows = zip(*(part.numpy() for part in downloaded([order, distances.gather(1, order)])), strict=True)
+        return [zip(map(self.words.__getitem__, order), map(float, near), strict=True) for order, near in rows]
 
     def _scaled(self, vectors: Tensor) -> Tensor:
         if self._metric == "euclidean":

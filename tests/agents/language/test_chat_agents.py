@@ -15,7 +15,7 @@ from agents import catalogue
 from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
 from agents.language.chat import ChatAgent, CompletionAgent
-from agents.language.dialogue_models import BlenderbotAgent
+from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
 from agents.language.filters.policies import CHAT, COMPLETION, MEASURE, papers_policy
 from agents.language.prompts import GREETINGS
 from agents.language.text_agent import TextAgent
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
     "chat": (ChatAgent, "llama", {"positions": 1024}),
     "completion": (CompletionAgent, "gpt2", {"positions": 512}),
+    "dialogpt": (DialoGPTAgent, "gpt2", {"positions": 256}),
     "blenderbot": (BlenderbotAgent, "blenderbot", {}),
 }
 PROMPT_AGENTS = ("chat", "completion")
@@ -178,6 +179,17 @@ def _told(agents: dict[str, TextAgent[Any]], name: str, stimulus: ConversationSt
     return str(_tokenizer(agents, name).decode(engine.fitted_tokens(request)))
 
 
+def test_dialogpts_messages_are_joined_by_the_end_of_text(agents: dict[str, TextAgent[Any]]) -> None:
+    spoiled = _conversation(2, history=[{"speaker": "Ann", "text": "x<|endoftext|>y"}, {"speaker": "Bob", "text": "z"}])
+    assert _told(agents, "dialogpt", spoiled, 1) == "xy<|endoftext|>z<|endoftext|>"
+    found = _told(agents, "dialogpt", _conversation(4), 4)
+    assert found.endswith("<|endoftext|>")
+    assert found.count("<|endoftext|>") == 5  # the greeting and four messages
+    assert _told(agents, "dialogpt", _conversation(), 0) == "Hi! What do you think about movies?<|endoftext|>"
+    assert _told(agents, "dialogpt", _conversation(topic=None), 0) == "Hi!<|endoftext|>"
+    assert agents["dialogpt"].fitted_request(_conversation(), _draw()).sampling.top_k == 10
+
+
 @pytest.mark.parametrize("turns", [1, 4, 9, 30])
 def test_blenderbots_history_is_cut_to_its_128_positions(agents: dict[str, TextAgent[Any]], turns: int) -> None:
     stimulus = _conversation(turns)
@@ -250,6 +262,8 @@ def test_a_part_of_a_pseudo_dialogue_is_no_message(folders: dict[str, Path], nam
         ("chat", "one two three four", 5, False),  # the last is kept as it is
         ("chat", "...", 5, True),  # but not without a word
         ("completion", "one two three four", 5, False),
+        ("dialogpt", "ok", 0, None),
+        ("dialogpt", " ?", 0, True),
         ("blenderbot", "", 0, True),
     ],
 )
@@ -260,7 +274,8 @@ def test_short_messages_are_asked_for_again(
     [test] = agent.filters
     verdict = test(_conversation(), _turn_reply(text, attempt))
     assert (None if verdict is None else verdict.rejected) == expected
-    assert agent.family == name
+    family = {"dialogpt": "other"}.get(name, name)
+    assert agent.family == family
     assert papers_policy("MM", agent.family, agent.family) == {"chat": CHAT, "completion": COMPLETION}.get(
         name, MEASURE
     )

@@ -84,22 +84,6 @@ def test_word_association_is_asked_in_the_papers_words() -> None:
 # any conversation
 
 
-@pytest.mark.parametrize(
-    ("names", "messages", "options", "expected"),
-    [
-        (None, [], {"speaker": "A", "turn": 0}, ("A", "B")),
-        (("Ann", "Bob"), [], {"speaker": "B"}, ("Bob", "Ann")),
-        (("Ann", "Bob"), [], {}, ("Ann", "Bob")),
-        (("Ann", "Bob"), [("Ann", "x")], {}, ("Bob", "Ann")),
-        (("Ann", "Bob"), [("Ann", "x")], {"speaker": "A"}, ("Ann", "Bob")),
-    ],
-)
-def test_who_speaks_next(
-    names: tuple[str, str] | None, messages: Messages, options: dict[str, Any], expected: tuple[str, str]
-) -> None:
-    assert prompts.speakers(conversation(messages, names=names), options) == expected
-
-
 HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .", min_size=1, max_size=5)), max_size=12)
 
 

@@ -159,14 +159,6 @@ def test_drawn_lengths_have_the_distribution_of_people() -> None:
         assert abs(share - stats.gamma.cdf(limit + 0.5, 2.09, scale=7.0)) < 0.015
 
 
-def test_lengths_of_a_file_are_equally_likely() -> None:
-    lengths = [draw_length(seed, TruncationSettings(), (0, 3, 3, 50)) for seed in range(8_000)]
-    counts = {length: lengths.count(length) for length in set(lengths)}
-    assert set(counts) == {1, 3, 50}
-    assert abs(counts[3] - 4_000) < 180
-    assert abs(counts[1] - counts[50]) < 250
-
-
 def test_read_lengths(tmp_path: Path) -> None:
     path = tmp_path / "lengths.txt"
     path.write_bytes(b"\xef\xbb\xbf3\r\n 14 \n\n100000\n0\n")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scripted import OWN, Script, Scripted, fresh, row
+from scripted import Script, Scripted, fresh, row
 
 from agents.contract import derive_seed
 from agents.errors import InputError
@@ -92,26 +90,6 @@ def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds(
     assert len(lines) == 16
 
 
-def test_one_that_never_stops_repeating_is_rejected_with_its_last_text() -> None:
-    item, _, _ = hold(looping(until=10**9), PairSettings(policy=COMPLETION, attempts=3))
-    assert item.status == "rejected"
-    assert len(texts(item)) == 5
-    assert json.loads(item.answer or b"")["ended_early"] is True
-    assert len([one for one in item.attempts if one["turn"] is None]) == 3
-
-
-def test_a_conversation_that_an_agents_own_filter_ends_stays_in_the_record() -> None:
-    item, _, _ = hold(fresh, PairSettings(attempts=3), own={(2, 0): "rejected", (2, STRIDE): "rejected"})
-    assert item.status == "ok"
-    assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
-    for number, one in enumerate(one for one in item.attempts if one["turn"] is None):
-        said = orjson.loads(orjson.dumps(one["answer"]))
-        assert [message["text"] for message in said["messages"]] == [fresh(turn, number * STRIDE) for turn in range(2)]
-        assert said["ended_early"]
-        assert (one["attempt"], one["verdicts"]) == (number, [OWN])
-    assert [one["turn"] for one in item.attempts] == [2, None, 2, None]
-
-
 def test_what_the_history_repeats_rejects_nothing() -> None:
     given_ = [{"speaker": name, "text": "The same sentence comes again."} for name in ("Ann", "Bob", "Ann", "Bob")]
     item, scheduler, _ = hold(fresh, PairSettings(policy=COMPLETION, attempts=3), names=["Ann", "Bob"], history=given_)
@@ -122,41 +100,6 @@ def test_what_the_history_repeats_rejects_nothing() -> None:
         "repeated_sentence": False,
         "repeated_block": False,
     }
-
-
-def test_flags_are_noted_and_nothing_is_asked_twice() -> None:
-    item, scheduler, _ = hold(looping(until=10**9), PairSettings(policy=Policy(), attempts=5))
-    assert item.status == "ok"
-    assert [turn for turn, _ in scheduler.asked] == list(range(6))
-    [noted] = item.attempts
-    assert {one["filter"] for one in noted["verdicts"]} >= {"repeated_sentence"}
-    assert not any(one["rejected"] for one in noted["verdicts"])
-
-
-def test_a_bad_turn_is_sampled_again_alone() -> None:
-    def script(turn: int, attempt: int) -> str:
-        return "..." if turn == 3 and attempt < 2 else fresh(turn, attempt)
-
-    item, scheduler, lines = hold(script, PairSettings(policy=Policy(empty="resample_turn"), attempts=4))
-    assert item.status == "ok"
-    assert scheduler.asked == [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (4, 0), (5, 0)]
-    assert texts(item)[3] == fresh(3, 2)
-    assert [(one["turn"], one["attempt"], one["verdicts"][0]["filter"]) for one in item.attempts] == [
-        (3, 0, "empty"),
-        (3, 1, "empty"),
-    ]
-    assert [line["turn"] for line in lines] == list(range(6))
-
-
-def test_what_a_turn_says_beside_its_text_is_in_the_record() -> None:
-    item, _, _ = hold(fresh, PairSettings(attempts=1), opener="Hello there, you two.", who_starts="A")
-    assert json.loads(item.raw or b"")["turns"] == [None, *({"tokens": 10 * turn} for turn in range(1, 6))]
-
-
-def test_a_turn_that_failed_is_not_journalled() -> None:
-    item, _, lines = hold(fresh, PairSettings(attempts=3), own={(3, 0): "failed"})
-    assert item.status == "failed"
-    assert len(texts(item)) == len(lines) == 3
 
 
 @pytest.mark.parametrize(
@@ -179,31 +122,6 @@ def test_who_says_what_the_model_was_told_is_found_out(prompts: str | None) -> N
     )
     assert turned.status == ("rejected" if prompts else "ok")
     assert {one["turn"] for one in turned.attempts if "prompt_echo" in str(one)} == ({None} if prompts else set())
-
-
-@settings(max_examples=60)
-@given(
-    kept=st.integers(0, 40),
-    until=st.sampled_from([0, STRIDE, 3 * STRIDE]),
-    bad=st.integers(0, 5),
-    own=st.sampled_from([{}, {(2, 0): "rejected"}, {(0, 0): "rejected", (5, STRIDE): "rejected"}]),
-)
-def test_a_replayed_conversation_is_the_same_and_asks_for_nothing_twice(
-    kept: int, until: int, bad: int, own: Mapping[tuple[int, int], str]
-) -> None:
-    def script(turn: int, attempt: int) -> str:
-        return "" if turn == bad and attempt % STRIDE == 0 else looping(until)(turn, attempt)
-
-    policy = COMPLETION.model_copy(update={"empty": "resample_turn"})
-    whole, scheduler, lines = hold(script, PairSettings(policy=policy, attempts=4), own=own)
-    turns = {(line["conversation_attempt"], line["turn"]): line for line in lines[:kept]}
-    again, second, more = hold(script, PairSettings(policy=policy, attempts=4), turns, own)
-    assert (again.status, again.answer, again.seed, again.raw) == (whole.status, whole.answer, whole.seed, whole.raw)
-    assert orjson.dumps(again.attempts) == orjson.dumps(whole.attempts)
-    assert len(more) == len(lines) - len(turns)
-    asked_before = {(line["conversation_attempt"], line["turn"]) for line in lines[:kept]}
-    assert not asked_before & {(first // STRIDE, turn) for turn, first in second.asked}
-    assert scheduler.asked[len(scheduler.asked) - len(second.asked) :] == second.asked
 
 
 def test_turns_behind_a_gap_in_the_journal_are_asked_anew() -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 from in_process import InProcess
 from pydantic import ValidationError
+from scripted import SlowScheduler
 from virtual_time import run_virtually
 
 from agents import catalogue
@@ -23,7 +24,6 @@ from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueErro
 from serving.conversations.scenario import DelaySettings
 from serving.runs.records import RecordHeader, problems
 from serving.scheduling.dispatch import Dispatcher
-from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import Worker, WorkerSpec
 
@@ -251,14 +251,6 @@ def test_the_agent_may_not_repeat_its_prompt_but_the_person_may() -> None:
     assert record_of(dialogue)["raw"]["turns"] == [None, {"tokens": 5}, None, None]
 
 
-def test_history_is_seen_by_the_agent_and_the_filters() -> None:
-    sentence, script = "I have never been to the sea before.", Script()
-    history = [{"speaker": name, "text": sentence} for name in ("Ann", "Bob", "Ann", "Bob")]
-    dialogue = chat([sentence], script, history=history)
-    assert script.requests[0][0] == [("Ann", sentence), ("Bob", sentence)] * 2 + [("Ann", sentence)]
-    assert flags_of(dialogue)[0] >= {"repeated_sentence", "same_message"}
-
-
 def test_the_agents_own_filters_ask_again_and_are_kept() -> None:
     dialogue = chat(["one", "two"], Script({1: ["bad", "bad", "good thing"], 3: "odd"}), exchanges=4)
     assert [text for who, text in texts_of(dialogue.transcript()) if who == "talker"] == ["good thing", "odd"]
@@ -407,37 +399,8 @@ def test_several_dialogues_share_batches_and_each_keeps_its_own_thread() -> None
 # bursts
 
 
-class Slow:
-    """A scheduler of one agent, which takes a while over the next of its ``replies``, a text or an error."""
-
-    run_seed = 7
-
-    def __init__(self, replies: Sequence[str | Exception], seconds: float) -> None:
-        agent = type("Talker", (), {"tasks": ("conversation",), "writes_dialogues": True})()
-        agent.instructions = lambda stimulus, draw: None
-        self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
-        self.replies, self.seconds = list(replies), seconds
-        self.requests: list[list[str]] = []
-        self.deadlines: list[float | None] = []
-
-    def next_order(self) -> int:
-        return 1
-
-    async def answer(self, agent: str, stimulus: ConversationStimulus, sample: int, **about: Any) -> AgentRequest:
-        self.deadlines.append(about["deadline"])
-        self.requests.append([line.text for line in stimulus.history])
-        await asyncio.sleep(self.seconds)
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        item = AgentRequest(agent, b"", stimulus.id, sample, 7, "", about["turn"])
-        item.draw_seed()
-        item.status, item.answer = "ok", TurnAnswer(text=reply).model_dump_json().encode()
-        return item
-
-
 def burst(
-    work: Callable[[BurstDialogue, Slow], Awaitable[Any]],
+    work: Callable[[BurstDialogue, SlowScheduler], Awaitable[Any]],
     replies: Sequence[str | Exception],
     seconds: float = 0.0,
     **fields: Any,
@@ -445,7 +408,7 @@ def burst(
     """A burst dialogue in which the agent waits one second and types half a second."""
 
     async def main() -> Any:
-        scheduler, clock = Slow(replies, seconds), asyncio.get_running_loop().time
+        scheduler, clock = SlowScheduler(replies, seconds), asyncio.get_running_loop().time
         about = stimulus(**{"mode": "burst", "exchanges": 6, **fields})
         dialogue = BurstDialogue(scheduler, "talker", about, delays=FAST, quiet_s=1.0, clock=clock)  # type: ignore[arg-type]
         with pytest.raises(DialogueError, match="open the conversation"):
@@ -465,7 +428,7 @@ def times_of(dialogue: Dialogue) -> list[tuple[str, float | None, float | None]]
 
 
 def test_a_burst_is_answered_once_and_by_a_burst() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
         await dialogue.say("Hello!", 60.0)
         await dialogue.say("Are you there?", 50.0)
         [first] = await dialogue.after(2, 5)
@@ -481,7 +444,7 @@ def test_a_burst_is_answered_once_and_by_a_burst() -> None:
 
 @pytest.mark.parametrize("seconds", [0.9, 0.1], ids=["while the model answers", "while the agent types"])
 def test_a_person_interrupts(seconds: float) -> None:
-    async def work(dialogue: BurstDialogue, scheduler: Slow) -> dict[str, Any]:
+    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> dict[str, Any]:
         await dialogue.say("Hello!")
         await asyncio.sleep(1.3)
         await dialogue.say("No, wait.")
@@ -499,7 +462,7 @@ def test_a_person_interrupts(seconds: float) -> None:
 
 
 def test_a_failure_is_raised_once_and_the_agent_is_asked_again_when_the_person_writes() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
         await dialogue.say("Hello!")
         with pytest.raises(AnswerError):
             await dialogue.after(1, 5)
@@ -512,7 +475,7 @@ def test_a_failure_is_raised_once_and_the_agent_is_asked_again_when_the_person_w
 
 
 def test_a_burst_dialogue_ends_at_its_length() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
         assert len(await dialogue.after(0, 5)) == 1
         with pytest.raises(ValidationError):
             await dialogue.say("x" * 200_000)
@@ -527,24 +490,8 @@ def test_a_burst_dialogue_ends_at_its_length() -> None:
     burst(work, ["One.", "Never said."], who_starts="B", exchanges=3)
 
 
-def test_an_opener_of_two_lines_is_two_messages_and_delays_make_up_the_time() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
-        await dialogue.after(2, 5)
-        assert times_of(dialogue) == [("Hi", 0.0, 0.0), ("you", 0.0, 0.0), ("Now", 1.5, 1.5)]
-
-    burst(work, ["Now"], opener="Hi\nyou")
-
-
-def test_a_part_of_a_pseudo_dialogue_that_is_empty_is_asked_for_again() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
-        record = json.loads(await dialogue.record(HEADER))
-        assert [message["text"] for message in record["answer"]["pseudo"]] == ["Mine", "Yours"]
-
-    burst(work, ["", "Cats", " \n", "Mine", "Yours"], pseudo={"topics": 1, "turns": 2})
-
-
 def test_a_fault_in_the_agents_part_is_raised_and_not_waited_for() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
         await dialogue.say("Hello")
         with pytest.raises(ZeroDivisionError):
             await dialogue.after(1, 60.0)

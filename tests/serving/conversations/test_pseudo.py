@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
 import pytest
 from scripted import row
 
@@ -15,7 +14,6 @@ from agents.answers import ConversationAnswer, TurnAnswer
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import Conversation
-from serving.conversations.pseudo import FIRST
 from serving.conversations.scenario import PairSettings
 from serving.scheduling.request import AgentRequest
 
@@ -145,17 +143,3 @@ def test_one_that_goes_on_as_the_same_speaker_for_ever_is_asked_a_few_times(mode
     assert item.error is not None
     assert item.error[0] == "no_pseudo_dialogue"
     assert len(writer.asked) == 1 + 1 + 3  # a topic, Ann's turn, and three that bring no other
-
-
-def test_it_is_journalled_and_resumed_with_the_conversation() -> None:
-    whole, lines = hold(Writer(2, 3), {"topics": 3, "turns": 4})
-    numbers = [line["turn"] for line in lines]
-    assert numbers[:8] == [FIRST + at for at in range(8)]  # two requests for topics, two for each topic's turns
-    assert numbers[8:] == [0, 1, 2, 3]
-    for known in range(len(lines) + 1):
-        writer = Writer(2, 3)
-        writer.written = 3 * max(0, min(known - 2, 6))
-        item, fresh = hold(writer, {"topics": 3, "turns": 4}, turns={(0, one["turn"]): one for one in lines[:known]})
-        assert (item.answer, item.seed) == (whole.answer, whole.seed)
-        assert len(fresh) == len(lines) - known
-    assert orjson.loads(whole.answer or b"")["pseudo"]

@@ -15,10 +15,9 @@ from typing import Any
 
 import orjson
 import pytest
-from scripted import Scripted, row
+from scripted import Scripted, SlowScheduler, row
 from virtual_time import run_virtually
 
-from agents.answers import TurnAnswer
 from agents.errors import AnswerError
 from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
@@ -130,38 +129,6 @@ def test_a_journal_that_is_cut_anywhere_ends_as_the_same_record(name: str, tmp_p
         assert len(scheduler.asked) >= len(fresh)
 
 
-class Slow(Scripted):
-    """A scheduler of one agent, which takes a second over its reply, and may fail."""
-
-    run_seed = 7
-
-    def __init__(self, replies: list[str | Exception]) -> None:
-        super().__init__(sentence)
-        self.replies = replies
-        agent = type("Talker", (), {"tasks": ("conversation",), "writes_dialogues": True})()
-        agent.instructions = lambda stimulus, draw: f"You are {draw.options['speaker']}."
-        self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
-
-    def next_order(self) -> int:
-        return 1
-
-    async def answer(self, agent: str, stimulus: ConversationStimulus, sample: int = 0, **about: Any) -> AgentRequest:
-        await asyncio.sleep(1)
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        item = AgentRequest(agent, b"", stimulus.id, sample, about["seed"], about["name"], about["turn"])
-        item.first_attempt = about["first_attempt"]
-        item.draw_seed()
-        item.status, item.answer = "ok", TurnAnswer(text=reply).model_dump_json().encode()
-        item.raw = orjson.dumps({"text": f"B: {reply}", "tokens": 5})
-        item.worker = {"host": "h", "device": "cpu", "batch_size": 2}
-        if reply == "rejected":
-            item.status = "rejected"
-            item.attempts = [item.attempt_record([{"filter": "bad", "rejected": True, "found": "x"}])]
-        return item
-
-
 @dataclass(frozen=True)
 class PersonCase:
     """A conversation with a person, who says each text after a wait."""
@@ -199,7 +166,7 @@ async def with_person(case: PersonCase) -> bytes:
     about: dict[str, Any] = {"id": "c", "type": "HM", "names": ("Ann", "Bob"), "who_starts": "A", **case.fields}
     stimulus = ConversationStimulus(task="conversation", **about)
     kind = BurstDialogue if stimulus.mode == "burst" else Dialogue
-    dialogue = kind(Slow(list(case.replies)), "talker", stimulus, person=case.person, clock=loop.time)  # type: ignore[arg-type]
+    dialogue = kind(SlowScheduler(case.replies), "talker", stimulus, person=case.person, clock=loop.time)  # type: ignore[arg-type]
     await dialogue.open()
     for wait, text in case.says:
         await asyncio.sleep(wait)

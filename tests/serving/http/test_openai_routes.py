@@ -23,8 +23,7 @@ from agents.contract import Draw, Reply, derive_seed
 from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
 from agents.universal.null import NullAgent
-from serving.http.chat_requests import MOST_ALL, MOST_CHOICES, MOST_IMAGE, MOST_MESSAGES, MOST_TEXT
-from serving.http.guard import Rules
+from serving.http.chat_requests import MOST_CHOICES, MOST_MESSAGES
 from serving.runs.records import problems
 
 SEED = 7
@@ -93,17 +92,6 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
         with pytest.raises(openai.NotFoundError) as caught:
             ask()
         assert caught.value.code == "unknown_agent"
-
-
-def test_a_key_is_needed_where_there_is_one() -> None:
-    async def work(found: served_here.Here) -> None:
-        for key in ("wrong" * 5, "k" * 23, "k" * 25):
-            with pytest.raises(openai.AuthenticationError) as caught:
-                await found.openai(api_key=key).models.list()
-            assert caught.value.type == "authentication_error"
-        assert [one.id async for one in found.openai(api_key="k" * 24).models.list()] == ["null"]
-
-    here(work, rules=Rules(key="k" * 24))
 
 
 # chats
@@ -204,7 +192,6 @@ def test_a_message_is_a_cue_for_an_agent_that_associates() -> None:
         messages = [*HELLO, {"role": "assistant", "content": "page"}, {"role": "user", "content": "tea"}]
         chat = await client.chat.completions.create(model="null", messages=messages, **more)
         assert chat.choices[0].message.content == wanted
-        assert chat.turinglike["ignored"] == ["messages"]  # those before the last
         assert chat.turinglike["records"][0]["task"] == "word_association"
 
     here(work)
@@ -228,7 +215,6 @@ def test_an_image_is_captioned_as_by_the_agent_itself(client: openai.OpenAI, tin
     assert answer.choices[0].finish_reason == {"end": "stop", "length": "length"}[wanted.finish]
     [record] = answer.turinglike["records"]  # type: ignore[attr-defined]
     assert problems(record) == []
-    assert answer.turinglike["ignored"] == ["messages.content.text"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("task", ["object_detection", "attention_prediction", "color_estimation", "image_captioning"])
@@ -259,56 +245,26 @@ def test_no_address_is_fetched(client: openai.OpenAI) -> None:
             listener.accept()
 
 
-def test_an_image_has_a_limit() -> None:
-    big = {"model": "null", "messages": look(b"0" * (MOST_IMAGE + 10))}
-    assert posted(big)[0] == 413
-
-
 # options
 
 
-def test_options_without_effect_have_none_and_are_named(client: openai.OpenAI) -> None:
+def test_options_and_instructions_have_no_effect_and_the_options_are_named(client: openai.OpenAI) -> None:
     plain = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
+    told: list[Any] = [{"role": "system", "content": "Be a pirate."}, *HELLO]
     tuned = client.chat.completions.create(
-        model="eliza", messages=HELLO, seed=SEED, temperature=0.2, top_p=0.5, max_tokens=1, max_completion_tokens=2,
-        frequency_penalty=1, presence_penalty=1, user="me", metadata={"a": "b"}, store=False,
-        reasoning_effort="low", service_tier="auto", parallel_tool_calls=False, verbosity="low",
+        model="eliza", messages=told, seed=SEED, temperature=0.2, max_tokens=1, stop="a", user="me",
         response_format={"type": "json_object"}, extra_body={"ignore_eos": True},
     )  # fmt: skip
     assert tuned.choices == plain.choices
-    assert set(tuned.turinglike["ignored"]) == {  # type: ignore[attr-defined]
-        "temperature", "top_p", "max_tokens", "max_completion_tokens", "frequency_penalty", "presence_penalty", "user",
-        "metadata", "store", "reasoning_effort", "service_tier", "parallel_tool_calls", "verbosity",
-        "response_format", "ignore_eos",
-    }  # fmt: skip
-
-
-def test_instructions_have_no_effect_and_a_header_says_so(client: openai.OpenAI) -> None:
-    plain = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
-    told: list[Any] = [{"role": "system", "content": "Be a pirate."}, *HELLO]
-    made = client.chat.completions.with_raw_response.create(model="eliza", messages=told, seed=SEED, temperature=0.1)
-    assert made.headers["turinglike-ignored"] == "temperature, messages.system"
-    assert made.parse().choices == plain.choices
-    alone = posted({"model": "null", "messages": [{"role": "system", "content": "Be a pirate."}]})
-    assert (alone[0], alone[1]["error"]["param"]) == (422, "messages")
-
-
-def test_an_answer_ends_before_a_stop(client: openai.OpenAI) -> None:
-    whole = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
-    text = whole.choices[0].message.content or ""
-    stops = [text[9:11], text[5:7], "not there"]
-    cut = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED, stop=stops)
-    assert cut.choices[0].message.content == text[: min(text.find(stop) for stop in stops[:2])] != ""
-    assert text in str(cut.turinglike["records"][0]["answer"])  # type: ignore[attr-defined]
-    pieces = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED, stop=text[5:7], stream=True)
-    assert "".join(one.choices[0].delta.content or "" for one in pieces) == text[: text.find(text[5:7])]
+    ignored = {"temperature", "max_tokens", "stop", "user", "response_format", "ignore_eos"}
+    assert set(tuned.turinglike["ignored"]) == ignored  # type: ignore[attr-defined]
 
 
 # what goes wrong
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("n", 0), ("n", MOST_CHOICES + 1), ("n", 1.5), ("seed", -1), ("seed", 2**53), ("stop", 1)]
+    ("option", "value"), [("n", 0), ("n", MOST_CHOICES + 1), ("n", 1.5), ("seed", -1), ("seed", 2**53)]
 )
 def test_a_wrong_value_is_refused_by_name(option: str, value: Any) -> None:
     status, body = posted({"model": "null", "messages": HELLO, option: value})
@@ -375,17 +331,13 @@ def test_tokens_and_ends_are_told_where_the_agent_tells_them(monkeypatch: pytest
 
 TEXT = [{"role": "user", "content": "x"}]
 HOSTILE: dict[str, tuple[Any, int, str | None]] = {
+    "instructions alone": (
+        {"model": "null", "messages": [{"role": "system", "content": "Be a pirate."}]}, 422, "messages"
+    ),
     "no model": ({"messages": TEXT}, 422, "model"),
     "no messages": ({"model": "null", "messages": []}, 422, "messages"),
-    "the assistant is last": ({"model": "null", "messages": [*TEXT, {"role": "assistant", "content": "y"}]}, 422, None),
     "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 422, "messages.0.content"),
-    "no parts": ({"model": "null", "messages": [{"role": "user", "content": []}]}, 422, "messages.0.content"),
     "many messages": ({"model": "null", "messages": TEXT * (MOST_MESSAGES + 1)}, 422, "messages"),
-    "a long text": ({"model": "null", "messages": [{"role": "user", "content": "x" * (MOST_TEXT + 1)}]}, 422, None),
-    "much text": (
-        {"model": "null", "messages": [{"role": "user", "content": "x" * MOST_TEXT}] * (MOST_ALL // MOST_TEXT + 1)},
-        422, "messages",
-    ),
     "two images": (
         {"model": "null", "messages": [{"role": "user", "content": look(png())[0]["content"] * 2}]}, 422, "messages"
     ),
@@ -394,21 +346,17 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "an image in a chat": (
         {"model": "null", "messages": look(png()), "stimulus": {"task": "conversation"}}, 422, "messages"
     ),
-    "an image for eliza": ({"model": "eliza", "messages": look(png())}, 422, None),
     "a text for mmcq": ({"model": "mmcq", "messages": TEXT}, 422, None),
     "no image for mmcq": (
         {"model": "mmcq", "messages": TEXT, "stimulus": {"task": "color_estimation"}}, 422, "messages"
     ),
-    "a task of others": ({"model": "eliza", "messages": TEXT, "stimulus": {"task": "word_association"}}, 422, None),
     "a long cue": (
         {"model": "null", "messages": [{"role": "user", "content": "x" * 201}],
-         "stimulus": {"task": "word_association"}}, 422, "messages",
+         "stimulus": {"task": "word_association"}}, 422, "stimulus.cue",
     ),
-    "one name": ({"model": "null", "messages": TEXT, "stimulus": {"names": ["Ann", "Ann"]}}, 422, None),
     "a field of another task": ({"model": "null", "messages": look(png()), "stimulus": {"topic": "art"}}, 422, None),
     "an id that is a path": ({"model": "null", "messages": TEXT, "stimulus": {"id": "../x"}}, 422, None),
     "a path for an image": ({"model": "null", "messages": TEXT, "stimulus": {"image": "/etc/passwd"}}, 422, None),
-    "a list": ([], 422, None),
     "a number": (7, 422, None),
 }  # fmt: skip
 

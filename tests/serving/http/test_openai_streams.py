@@ -98,19 +98,15 @@ def test_a_piece_is_sent_before_the_answer_is_whole(name: str, monkeypatch: pyte
     here(work, {name: {}})
 
 
-def test_nobody_listens_where_the_answer_is_cut_or_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nobody_listens_where_the_answer_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     agent = Aloud(monkeypatch, "One two three.")
     agent.go_on.set()
-
-    async def cut(found: served_here.Here) -> None:
-        assert "".join(texts(await streamed(found, lambda: None, stop="two"))) == "One "
 
     async def kept(found: served_here.Here) -> None:
         assert texts(await streamed(found, lambda: None)) == ["One", " two", " three.", ""]
 
-    here(cut)
     here(kept, out=tmp_path / "run")
-    assert agent.listened == [False, False]
+    assert agent.listened == [False]
 
 
 @pytest.mark.parametrize(("reply", "code"), [(AnswerError("no_text", "told to fail"), "no_text"), ("Two.", "changed")])

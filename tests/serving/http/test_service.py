@@ -91,20 +91,6 @@ def test_a_stream_of_any_length_is_answered_in_a_small_queue(monkeypatch: pytest
     here(work, ONLY, queue=4)
 
 
-@pytest.mark.parametrize(("queue", "taken", "places"), [(1, 0, 1), (8, 0, 4), (8, 4, 4), (8, 6, 2), (8, 7, 1)])
-def test_a_stream_takes_what_others_leave_but_one_place_always(
-    monkeypatch: pytest.MonkeyPatch, queue: int, taken: int, places: int
-) -> None:
-    async def work(found: served_here.Here) -> None:
-        watched = Watched(monkeypatch, found)
-        with found.service.queued("null-one", taken):
-            assert len(await streamed(found, many(40))) == 40
-            assert watched.most == {"w": places}
-            assert found.service.waiting() == {"null-one": taken}
-
-    here(work, {"null-one": {"delay_s": 0.002}}, queue=queue)
-
-
 def test_a_stream_is_refused_where_the_queue_is_full_when_it_starts() -> None:
     async def work(found: served_here.Here) -> None:
         with found.service.queued("null-one", 4):

@@ -14,8 +14,6 @@ from run_folders import ANSWERS, attempt, failed, record, stimulus
 
 from agents.stimuli import ALL_TASKS, parse_row
 from serving.runs import records
-from serving.runs.records import RecordHeader
-from serving.scheduling.request import AgentRequest
 
 ROOT = Path(__file__).parents[3]
 
@@ -118,17 +116,6 @@ def test_no_key_of_an_answer_may_lack(task: str, schema: jsonschema.Draft202012V
         row = record(task=task, answer=answer)
         assert key in str(records.problems(row)[0])
         assert not schema.is_valid(row)
-
-
-def test_what_the_scheduler_writes_is_a_record(schema: jsonschema.Draft202012Validator) -> None:
-    item = AgentRequest(agent="mmcq", row=b"{}", stimulus="s1", run_seed=3)
-    item.draw_seed()
-    item.status, item.answer = "ok", orjson.dumps(ANSWERS["color_estimation"])
-    item.worker = {"host": "h", "device": "cpu", "batch_size": 4}
-    written = RecordHeader("0123456789ab", "machine", "d" * 64, None, None).line(item, "color_estimation")
-    row = orjson.loads(written)
-    assert records.problems(row) == []
-    schema.validate(row)
 
 
 def test_the_schemas_and_the_table_of_agents_in_docs_are_up_to_date_and_old_ones_noticed(

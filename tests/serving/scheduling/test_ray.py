@@ -102,23 +102,6 @@ def test_images_travel_to_another_machine(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-@pytest.mark.parametrize(("agent", "policy"), [("null", "passive"), ("null-one", None)])
-def test_threads_wait_without_spinning_unless_an_engine_batches_by_itself(agent: str, policy: str | None) -> None:
-    """It holds for a whole process."""
-    code = (
-        "import json, os, sys; from serving.scheduling.worker import WorkerSpec; from agents import catalogue\n"
-        "from serving.scheduling.ray_workers import WorkerActor\n"
-        "WorkerActor(WorkerSpec(catalogue.get(sys.argv[1]), {}, '.'))\n"
-        "print(json.dumps([os.environ.get('OMP_WAIT_POLICY'), sys.getswitchinterval()]))"
-    )
-    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
-    call = [sys.executable, "-c", code, agent]
-    done = subprocess.run(call, capture_output=True, text=True, env=environment, check=True)
-    waits, interval = json.loads(done.stdout)
-    assert waits == policy
-    assert interval < 0.001
-
-
 def test_generate_joins_a_cluster_and_leaves_it_running(tmp_path: Path, ray_address: str) -> None:
     source, out = tmp_path / "set.jsonl", tmp_path / "run"
     PILImage.new("RGB", (8, 8), "red").save(tmp_path / "a.png")

@@ -30,16 +30,13 @@ HALVED = [
     RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 79.18 GiB total capacity)"),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
-    RuntimeError("cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`"),
     RuntimeError("FIND was unable to find an engine to execute this computation"),
-    RuntimeError("Unable to find a valid cuDNN algorithm to run convolution"),
     RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
     MemoryError(),
 ]
 FATAL = [
     ACCELERATOR_ERROR("CUDA error: device-side assert triggered" + HINT),
     RuntimeError("CUDA error: an illegal memory access was encountered" + HINT),
-    RuntimeError("CUDA error: unspecified launch failure" + HINT),  # Xid 13, 31, 79: the card fell off the bus
     RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( handle, opa, opb, m, n, k)`"),
     RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR"),
     RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered"),

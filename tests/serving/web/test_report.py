@@ -246,15 +246,6 @@ def test_an_empty_run_what_is_no_run_and_imports_alone(folder: Folder, tmp_path:
     assert (told["id"], told["text"]) == ("0001.jpg", "a quiet harbour")
 
 
-def test_what_is_searched_is_cut_and_the_record_is_not(folder: Folder) -> None:
-    folder.agent("x", "image_captioning")
-    row = folder.ask("image_captioning", "s", image=folder.picture("a.png"))
-    folder.record("x", row, {**ANSWERS["image_captioning"], "text": "<&" * 50_000})
-    found = read(folder.write())
-    assert len(found.records()[0]["text"]) == 2_000
-    assert json.loads(found.shown[0][1][0])["answer"]["text"] == "<&" * 50_000
-
-
 def test_damaged_lines_are_said(folder: Folder) -> None:
     folder.agent("x", "color_estimation")
     folder.record("x", folder.ask("color_estimation", "a", image=folder.picture("a.png")), COLOR)

@@ -21,6 +21,7 @@ import tiny_vllm
 
 from agents.contract import GIB
 from agents.language.chat import ChatAgent
+from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
 from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
@@ -256,3 +257,4 @@ def test_an_agent_declares_what_vllm_will_take(folder: Path) -> None:
     split = _agent(ChatAgent, folder, vllm={"tensor_parallel": 4, "cache_gib": 1})
     weights = batched.device_memory - ChatAgent.working_memory
     assert split.device_memory == ChatAgent.working_memory + weights // 4 + GIB
+    assert not DialoGPTAgent(DialoGPTAgent.Settings(checkpoint=str(folder)), "x").continuous()

@@ -66,11 +66,6 @@ def test_the_first_word_that_keeps_the_rules_is_the_answer(
     assert [(entry.word, entry.rule) for entry in answer.skipped] == skipped
 
 
-def test_without_rules_only_the_cue_goes() -> None:
-    answer = word_answer(stimulus("grand"), "Grand grandiose", RuleSettings(rules=()))
-    assert (answer.word, [(entry.word, entry.rule) for entry in answer.skipped]) == ("grandiose", [("grand", "cue")])
-
-
 def test_a_reply_without_an_acceptable_word_names_the_skipped_ones() -> None:
     verdict = no_word(word_answer(stimulus("grand"), "Of grandiose", RULES), "Of grandiose")
     assert verdict is not None

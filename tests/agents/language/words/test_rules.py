@@ -37,13 +37,8 @@ def test_letters_alone_remain(text: str, word: str) -> None:
 def test_there_are_179_stop_words() -> None:
     words = [line for line in STOP_WORDS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     assert len(set(words)) == len(words) == 179
-    assert all(map(is_stop_word, ["the", "Here", "don't", "dont", "can"]))
+    assert all(map(is_stop_word, ["the", "Here", "don't", "dont", "can", "that's", "That’s", "I'll", "let's", "who'd"]))
     assert not any(map(is_stop_word, ["give", "many", "well", "ill", "baker's"]))
-
-
-@pytest.mark.parametrize("word", ["that's", "That’s", "can't", "what's", "I'll", "I've", "let's", "who'd", "there's"])
-def test_contractions_of_stop_words_are_stop_words(word: str) -> None:
-    assert judge(word, "bread", ALL).rule == "stop_word"
 
 
 # Written by hand. The base forms are what NLTK's two lemmatizers, or another choice, would make wrong.
@@ -72,14 +67,6 @@ def test_base_forms() -> None:
 def test_a_base_form_is_its_own_base_form() -> None:
     bases = {vocabulary.lemma(word) for word in vocabulary.most_frequent(100_000)}
     assert [base for base in bases if vocabulary.lemma(base) != base] == []
-
-
-@pytest.mark.parametrize(
-    ("form", "base"), [("fell", "fall"), ("saw", "see"), ("saws", "saw"), ("sang", "sing"), ("glasses", "glass")]
-)
-def test_bases_are_all_that_a_word_may_be_a_form_of(form: str, base: str) -> None:
-    assert base in vocabulary.bases(form)
-    assert form not in vocabulary.bases(form)
 
 
 def test_rare_words_and_names_are_known_and_typos_are_not() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import pickle
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from agents.errors import UnavailableError
-from agents.language.words.vectors import FIRST, NearestWords, WordVectors, embedded, read
+from agents.language.words.vectors import MOST, NearestWords, WordVectors, embedded, read
 
 Vectors = Mapping[str, Sequence[float]]
 
@@ -41,10 +40,8 @@ def text(path: Path, *, header: bool = False) -> Path:
 
 def binary(path: Path, *, ends: bytes = b"\n") -> Path:
     """word2vec's own program ends each vector with a line's end; other programs do not."""
-    data = f"{len(VECTORS)} 3\n".encode()
-    for word, numbers in VECTORS.items():
-        data += word.encode() + b" " + struct.pack("<3f", *numbers) + ends
-    path.write_bytes(data)
+    entries = [word.encode() + b" " + struct.pack("<3f", *numbers) + ends for word, numbers in VECTORS.items()]
+    path.write_bytes(f"{len(VECTORS)} 3\n".encode() + b"".join(entries))
     return path
 
 
@@ -106,40 +103,31 @@ def test_pickles_are_never_unpickled(tmp_path: Path, name: str) -> None:
         read(path, ["dog"], "any")
 
 
+BINARY = f"{len(VECTORS)} 3\n".encode() + b"".join(
+    word.encode() + b" " + struct.pack("<3f", *numbers) for word, numbers in VECTORS.items()
+)
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        ("the 1 2 3\ndog 1 2\n", "line 2 is not a word and 3 numbers"),
-        ("the 1 2 3\ndog 1 x 3\n", "could not convert"),
-        ("2 3\nthe 1 2 3\ndog 1 1e39 3\n", "line 3: (dog) has a number that is not finite"),
-        ("3 3\nthe 1 2 3\ndog 1 2 3\n", "its first line says 3 words, but 2 follow"),
-        ("xyz 1 2 3\n", "has none of the English words"),
-        ("the\n", "line 1 is not a word and its numbers"),
+        ("v.txt", b"the 1 2 3\ndog 1 2\n", "line 2 is not a word and 3 numbers"),
+        ("v.txt", b"the 1 2 3\ndog 1 x 3\n", "could not convert"),
+        ("v.txt", b"2 3\nthe 1 2 3\ndog 1 1e39 3\n", "line 3: (dog) has a number that is not finite"),
+        ("v.txt", b"3 3\nthe 1 2 3\ndog 1 2 3\n", "its first line says 3 words, but 2 follow"),
+        ("v.txt", b"xyz 1 2 3\n", "has none of the English words"),
+        ("v.bin", BINARY[:-3], "cut off at word 5; its first line says 5 words"),
+        ("v.bin", BINARY + b"more", "but more follows"),
+        ("v.bin", b"\n" + BINARY, "does not begin with"),
     ],
 )
-def test_bad_text_is_named_by_line(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "v.txt"
-    path.write_text(content)
+def test_a_damaged_file_is_not_read(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
     with pytest.raises(UnavailableError) as caught:
         read(path, WANTED, "any")
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda whole: whole[:-3], "cut off at word 5; its first line says 5 words"),
-        (lambda whole: whole[:40], r"cut off at word \d"),
-        (lambda whole: whole + b"more", "but more follows"),
-        (lambda whole: b"\n" + whole, "does not begin with"),
-    ],
-)
-def test_a_damaged_binary_is_not_read(tmp_path: Path, damage: Callable[[bytes], bytes], message: str) -> None:
-    path = binary(tmp_path / "v.bin")
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UnavailableError, match=message):
-        read(path, WANTED, "any")
 
 
 # The cache.
@@ -179,14 +167,6 @@ def test_a_damaged_cache_is_made_anew(own_cache: Path) -> None:
     assert path.read_bytes() == whole
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(own_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    own_cache.parent.mkdir(parents=True)
-    own_cache.write_text("no folder")
-    with caplog.at_level(logging.WARNING, "turinglike.embeddings"):
-        assert embedded(WORDS, {}, Model()).shape == (100, 3)
-    assert "cannot be written" in caplog.text
-
-
 # The search.
 
 
@@ -208,22 +188,22 @@ def plain(vectors: np.ndarray, queries: np.ndarray, metric: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_all_words_come_in_the_order_of_a_plain_search(metric: Any) -> None:
+def test_the_nearest_words_come_in_the_order_of_a_plain_search(metric: Any) -> None:
     random = np.random.default_rng(1)
-    vectors = random.normal(size=(2 * FIRST + 7, 12)).astype(np.float32)
+    vectors = random.normal(size=(MOST + 7, 12)).astype(np.float32)
     queries = random.normal(size=(5, 12)).astype(np.float32)
     nearest = NearestWords(names(len(vectors)), vectors, metric, "cpu")
     for distances, walk in zip(plain(vectors, queries, metric), nearest.around(queries), strict=True):
         ordered = list(walk)
         places = [int(word[1:]) for word, _ in ordered]
-        assert sorted(places) == list(range(len(vectors)))
+        assert len(set(places)) == MOST
         assert [distance for _, distance in ordered] == pytest.approx(distances[places], abs=1e-7)
         assert (np.diff(distances[places]) > -2e-5).all()  # two steps at most
         assert places[:3] == np.argsort(distances)[:3].tolist()
 
 
 def test_among_equal_distances_the_more_frequent_word_is_nearer() -> None:
-    vectors = np.zeros((3 * FIRST, 2), np.float32)
+    vectors = np.zeros((600, 2), np.float32)
     vectors[:, 0] = [place % 3 for place in range(len(vectors))]
     [walk] = NearestWords(names(len(vectors)), vectors, "euclidean", "cpu").around(np.zeros((1, 2), np.float32))
     expected = sorted(range(len(vectors)), key=lambda place: (place % 3, place))

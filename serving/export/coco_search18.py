@@ -1,0 +1,71 @@
+"""Scanpaths as COCO-Search18 has them: a list of ``{name, subject, task, condition, X, Y, T, length}``.
+
+- ``name`` is the image's file name, or its whole path where two images share a file name;
+- ``subject`` counts from 1, one for each agent and sample; the side-car says which is which;
+- ``task`` is the stimulus's ``meta.target``, else the name of its target image without its ending, else "none";
+- ``condition`` is "freeview", "present" or "absent", or null where a search stimulus does not say;
+- ``X``, ``Y`` are in pixels of the agent's frame, which the side-car has for each image and subject;
+- ``T`` is in milliseconds, or null where an agent does not model durations.
+
+In search also ``bbox`` [x, y, width, height], the target's box in pixels of the image; ``fixOnTarget``, whether a
+fixation lies in it; and ``correct``, 1 where the agent found a target that is there, else 0. Each is null where nothing
+says. The data set's ``split`` and ``RT`` are not there.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import PurePosixPath
+from typing import Any
+
+import orjson
+
+from serving.export.exporting import MALFORMED, Export, Record, Row, misfit
+from serving.export.pysaliency import TASK, presence, scanpaths, target_name
+
+
+def write_coco_search18(chosen: Export) -> dict[str, Any]:
+    """Write the selected scanpaths of machines; returns notes for the side-car: subjects and frames."""
+    images = {str(row.get("image")) for row in chosen.run.stimuli() if row.get("task") == TASK}
+    are_paths = len({PurePosixPath(image).name for image in images}) < len(images)
+    subjects: dict[tuple[str, int], int] = {}
+    frames: dict[str, dict[str, list[int]]] = {}
+    items = []
+    for record in scanpaths(chosen, imported=False):
+        row = chosen.run.stimulus_of(record) or {}
+        image = str(row.get("image") or record["stimulus"])
+        name = image if are_paths else PurePosixPath(image).name
+        subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
+        try:
+            items.append({"name": name, "subject": subject, **_item(record, row)})
+            frames.setdefault(name, {})[str(subject)] = record["answer"]["frame"]
+        except MALFORMED as error:
+            raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
+    chosen.open().write(orjson.dumps(items, option=orjson.OPT_APPEND_NEWLINE))
+    about = {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()}
+    return {"subjects": about, "frames": frames}
+
+
+def _item(record: Record, row: Row) -> dict[str, Any]:
+    answer, there = record["answer"], presence(row)
+    item = {
+        "task": target_name(row),
+        "condition": None if math.isnan(there) else "present" if there else "absent",
+        "X": [x for x, _ in answer["fixations"]],
+        "Y": [y for _, y in answer["fixations"]],
+        "T": answer["durations_ms"],
+        "length": len(answer["fixations"]),
+    }
+    if row.get("mode", "free") == "free":
+        return item | {"condition": "freeview"}
+    box, was_found = row.get("target_box"), answer["found"]
+    lands = None if box is None else any(_is_inside(x, y, *box) for x, y in answer["fixations"])
+    return item | {
+        "bbox": box if there == 1 else None,
+        "fixOnTarget": False if there == 0 else lands,
+        "correct": int(was_found) if there == 1 and was_found is not None else None,
+    }
+
+
+def _is_inside(x: float, y: float, left: float, top: float, width: float, height: float) -> bool:
+    return left <= x < left + width and top <= y < top + height

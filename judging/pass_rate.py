@@ -23,7 +23,7 @@ from judging.candidates import PEOPLE_OF_PAIR
 from judging.measures import ALL, CONFIDENCE, Codes, Floats, Judged, count_missing, share
 from judging.significance import krippendorff_alpha
 from judging.tables import Estimate, Table
-from judging.verdicts import SAID, Answers, by_judge, verdicts_by_judge
+from judging.verdicts import SAID, Answers, by_judge, verdicts_by_trial
 from serving.runs.row_problems import count
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
             judged = part[part["verdict"].isin(SAID)]
             first = float((judged["verdict"] == "machine").mean())
             controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), first))
-    alpha = krippendorff_alpha(verdicts_by_judge(pairs).to_numpy()) if len(pairs) else None
+    alpha = krippendorff_alpha(verdicts_by_trial(pairs)) if len(pairs) else None
     return PassRates(
         Table(rates, omit=("task", "column", "value")),
         Table(by_columns, omit=("task", "agent", "turns", "mode")),

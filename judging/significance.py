@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.tables import Table
-from judging.verdicts import SAID, by_judge, verdicts_by_judge
+from judging.verdicts import SAID, by_judge, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -368,31 +368,25 @@ def agreement(verdicts: pd.DataFrame) -> Agreement:
     complete = table.dropna().to_numpy(dtype=int)
     is_varied = complete.shape[1] > 1 and len(np.unique(complete)) > 1
     fleiss = float(fleiss_kappa(aggregate_raters(complete)[0])) if is_varied else None
-    alpha = krippendorff_alpha(verdicts_by_judge(verdicts).to_numpy())
+    alpha = krippendorff_alpha(verdicts_by_trial(verdicts))
     return Agreement([str(name) for name in table.columns], Table(pairs), len(complete), fleiss, alpha)
 
 
 def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
-    from sklearn.metrics import cohen_kappa_score
-
     if judged.empty:
         return PairAgreement(first, second, 0, None, None)
-    alike = float((judged[first] == judged[second]).mean())
-    is_varied = np.unique(judged).size > 1
-    kappa = float(cohen_kappa_score(judged[first], judged[second])) if is_varied else None
-    return PairAgreement(first, second, len(judged), alike, kappa)
+    alike, rates = float((judged[first] == judged[second]).mean()), judged.mean().to_numpy()
+    chance = float(rates.prod() + (1 - rates).prod())
+    return PairAgreement(first, second, len(judged), alike, None if chance == 1 else (alike - chance) / (1 - chance))
 
 
-def krippendorff_alpha(values: NDArray[np.float64]) -> float | None:
-    """Krippendorff's alpha (2011) of nominal ``values`` [units, judges], NaN where missing. None where no unit has two
-    values, or all are alike."""
-    units = values[(~np.isnan(values)).sum(axis=1) >= 2]
-    kinds = np.unique(units[~np.isnan(units)])
-    if len(kinds) < 2:
+def krippendorff_alpha(counts: NDArray[np.int64]) -> float | None:
+    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] has each [column]. None where no unit has
+    two values, or all are alike."""
+    pairable = counts[counts.sum(axis=1) >= 2].astype(np.float64)
+    number, totals = pairable.sum(axis=1), pairable.sum(axis=0)
+    if (totals > 0).sum() < 2:
         return None
-    counts = np.stack([(units == kind).sum(axis=1) for kind in kinds], axis=1).astype(np.float64)
-    number = counts.sum(axis=1)
-    observed = float(((number**2 - (counts**2).sum(axis=1)) / (number - 1)).sum())  # pairs that differ, weighted
-    totals, pairable = counts.sum(axis=0), float(number.sum())
-    expected = float((pairable**2 - (totals**2).sum()) / (pairable - 1))
+    observed = float(((number**2 - (pairable**2).sum(axis=1)) / (number - 1)).sum())  # pairs that differ, weighted
+    expected = float((number.sum() ** 2 - (totals**2).sum()) / (number.sum() - 1))
     return 1 - observed / expected

@@ -22,7 +22,9 @@ from serving.runs.run import Run, numbered_records
 from serving.runs.run_json import is_changed
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 TASK = "judgement"
 SAID = ("human", "machine")  # verdicts; any other says why there is none
@@ -105,9 +107,21 @@ def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
     """What each judge (column) took each trial (row) for: 0 human, 1 machine, NaN without a verdict; first samples."""
-    judged = verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
-    is_machine = judged.assign(is_machine=(judged["verdict"] == "machine").astype(float))
+    first = _first_verdicts(verdicts)
+    is_machine = first.assign(is_machine=(first["verdict"] == "machine").astype(float))
     return is_machine.pivot(index="trial", columns="judge", values="is_machine")
+
+
+def verdicts_by_trial(verdicts: pd.DataFrame) -> NDArray[np.int64]:
+    """How many judges took each trial [row] for each of :data:`SAID` [column]; first samples."""
+    first = _first_verdicts(verdicts)
+    counts = first.groupby(["trial", "verdict"]).size().unstack(fill_value=0).reindex(columns=SAID, fill_value=0)
+    table: NDArray[np.int64] = counts.to_numpy()
+    return table
+
+
+def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
+    return verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
 
 
 def _open(folders: Sequence[Path], key: Path | None) -> Iterator[_JudgedRun]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from agents.contract import Agent
 from agents.errors import InputError, TuringlikeError, printable
 from agents.hub import NoNetworkError, readable
 from agents.selection import checked_agents, resolve
+from serving.terminal import printed_log
 
 FAILED = 1  # the exit code if not everything was brought
 _print = partial(print, flush=True)
@@ -35,8 +35,11 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
             failed.append(name)
             _complain(name, error)
     made = checked_agents({name: entry for name, entry in entries.items() if name not in failed}, resolved)
+    from huggingface_hub.utils import logging as hub_logging
+
     brought: dict[Path, int] = {}
-    with _logged_to_stdout():
+    hub_logging.set_verbosity(logging.ERROR)
+    with printed_log("turinglike.fetch", logging.INFO, _print):
         for name, agent in made.items():
             try:
                 downloads = _fetch(agent, entries[name])
@@ -67,20 +70,6 @@ def _fetch(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
     if missing is not None:
         _print(f"  it still cannot run here: {missing}")
     return downloads
-
-
-@contextlib.contextmanager
-def _logged_to_stdout() -> Iterator[None]:
-    from huggingface_hub.utils import logging as hub_logging
-
-    hub_logging.set_verbosity(logging.ERROR)
-    log, handler = logging.getLogger("turinglike.fetch"), logging.StreamHandler(sys.stdout)
-    log.setLevel(logging.INFO)
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
 
 
 def _about(download: Download, entry: Entry) -> str:

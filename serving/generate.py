@@ -24,6 +24,7 @@ from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
 from serving.scheduling.interrupts import answers_here
+from serving.terminal import printed_log
 
 __all__ = ["GenerateOptions", "generate"]
 log = logging.getLogger("turinglike.scheduling")
@@ -48,10 +49,11 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     needs_ray = (
         options.address is None and not options.here and not all(agent.is_elsewhere() for agent in made.values())
     )
+    level = logging.DEBUG if options.verbose else logging.WARNING
     is_large = options.source.is_file() and options.source.stat().st_size > LARGE  # Ray may start while it is read
     with (
-        interrupts.raised(), _debug_lines(options.verbose), _folder(options), lock(options.out) as check_lock,
-        begun_ahead(needs_ray and is_large) as ahead,
+        interrupts.raised(), printed_log(log.name, level, _warn), _folder(options),
+        lock(options.out) as check_lock, begun_ahead(needs_ray and is_large) as ahead,
     ):  # fmt: skip
         if not options.quiet:
             _warn(f"checking {options.source}")
@@ -133,24 +135,6 @@ def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
             report(f"{named([kind])}: {stimuli}, and none of these agents answers it")
     if generation.run.skipped:
         report(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
-
-
-@contextlib.contextmanager
-def _debug_lines(verbose: bool) -> Iterator[None]:
-    handler, level = _Lines(), log.level
-    if verbose:
-        log.addHandler(handler)
-        log.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
-
-
-class _Lines(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        _warn(record.getMessage())
 
 
 def _warn(text: str) -> None:

@@ -1,8 +1,11 @@
-"""Tables on a terminal."""
+"""Tables and log lines on a terminal."""
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
@@ -23,3 +26,26 @@ def columns() -> int:
 def print_table(table: Table) -> None:
     """Print a table, as wide as the terminal allows."""
     Console(markup=False, highlight=False, width=columns()).print(table)
+
+
+class _Printing(logging.Handler):
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__()
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._show(record.getMessage())
+
+
+@contextmanager
+def printed_log(name: str, level: int, show: Callable[[str], None]) -> Iterator[None]:
+    """While the block lasts, ``show`` every line of the logger ``name`` from ``level`` on."""
+    log, handler = logging.getLogger(name), _Printing(show)
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(level)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictB
 from pydantic_core import PydanticCustomError
 
 from agents.contract import derive_seed
-from agents.stimuli import WHOLE, ConversationStimulus, Stimulus, Task, Text, Word
+from agents.stimuli import WHOLE, ConversationStimulus, Stimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.http.bodies import Body, Seed, checked_stimulus, from_base64
 from serving.http.errors import ApiError, invalid
@@ -96,27 +96,6 @@ class StreamOptions(Body):
     """Whether a last piece has the numbers of tokens."""
 
 
-class StimulusFields(Body):
-    """Fields of a stimulus (docs/stimuli.md) beside those that follow from the request."""
-
-    id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """Of the stimulus; by default it follows from the first message, the image or the cue."""
-    task: Task | None = None
-    """For agents that could answer the request in several ways."""
-    topic: Word | None = None
-    names: Annotated[tuple[Word, Word], Field(examples=[["Ann", "Ben"]])] | None = None
-    """The user's and the agent's; by default drawn from the seed."""
-    personas: tuple[Text, Text] | None = None
-    """The user's and the agent's."""
-    exchanges: Annotated[int, Field(strict=True, ge=1, le=1_000), WHOLE] | None = None
-    version: Literal["free", "prompted"] | None = None
-    examples: Annotated[list[tuple[Word, Word]], Field(max_length=20)] | None = None
-
-    def fields(self) -> dict[str, Any]:
-        """The fields that are set, without the task."""
-        return self.model_dump(exclude_none=True, exclude={"task"})
-
-
 class ChatRequest(Body):
     """The next message of a chat, the answer to an image, or a word that goes with another. Other options of OpenAI's
     interface are taken and have no effect."""
@@ -135,8 +114,9 @@ class ChatRequest(Body):
     """The run's seed; the server's own by default, so that the same request always has the same answer."""
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
-    stimulus: StimulusFields = StimulusFields()
-    """Not in OpenAI's interface: more fields of the stimulus."""
+    stimulus: dict[str, Any] = Field(default_factory=dict, examples=[{"id": "talk", "names": ["Ann", "Ben"]}])
+    """Not in OpenAI's interface: fields of the stimulus (docs/stimuli.md) beside those that follow from the request. By
+    default the id follows from the first message, the image or the cue, and the task from the agent."""
 
     @field_validator("messages")
     @classmethod
@@ -154,18 +134,18 @@ class ChatRequest(Body):
 
 def stimulus_of(service: Service, chat: ChatRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
     """The stimulus of a chat, and its images. Raises ApiError."""
-    last, more = chat.messages[-1], chat.stimulus.fields()
+    last = chat.messages[-1]
     images, text = last.images(), last.text()
-    task = chat.stimulus.task or _first_task(service, chat.model, IMAGE_TASKS if images else TEXT_TASKS)
-    if task not in (IMAGE_TASKS if images else TEXT_TASKS):
-        raise invalid([("messages", f"{task} {'takes no image' if images else 'needs an image'}")])
+    likely = IMAGE_TASKS if images else TEXT_TASKS
+    task = chat.stimulus.get("task") or _first_task(service, chat.model, likely)
+    if task not in likely:
+        raise invalid([("messages", f"this task {'takes no image' if images else 'needs an image'}")])
     if task == "conversation":
         return _conversation(service, chat), None
     if task == "word_association":
-        return checked_stimulus({"id": _id("cue", text.encode()), "task": task, "cue": text, **more}, {}), None
+        return checked_stimulus(_row(chat, "cue", text.encode(), task=task, cue=text), {}), None
     files = {"image": from_base64(images[0])}
-    row = {"id": _id("image", files["image"]), "task": task, "image": "image", **more}
-    return checked_stimulus(row, files), files
+    return checked_stimulus(_row(chat, "image", files["image"], task=task, image="image"), files), files
 
 
 def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
@@ -181,7 +161,7 @@ def _conversation(service: Service, chat: ChatRequest) -> Stimulus:
     """The conversation with these messages so far: the user is A, the agent B."""
     turns = [message for message in chat.messages if message.role in ("user", "assistant")]
     messages = [("AB"[message.role == "assistant"], message.text()) for message in turns]
-    row = {"id": _id("chat", messages[0][1].encode()), "task": "conversation", "type": "HM", **chat.stimulus.fields()}
+    row = _row(chat, "chat", messages[0][1].encode(), task="conversation", type="HM")
     stimulus = checked_stimulus(row, {})
     assert isinstance(stimulus, ConversationStimulus)
     run_seed = service.options.seed if chat.seed is None else chat.seed
@@ -191,6 +171,6 @@ def _conversation(service: Service, chat: ChatRequest) -> Stimulus:
     return checked_stimulus({**row, "names": names, "who_starts": messages[0][0], "history": history}, {})
 
 
-def _id(kind: str, content: bytes) -> str:
-    """A stimulus's id by default: the same for the same content, and for all turns of a chat."""
-    return f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}"
+def _row(chat: ChatRequest, kind: str, content: bytes, **fields: Any) -> dict[str, Any]:
+    """A stimulus; by default its id is the same for the same content, and for all turns of a chat."""
+    return {"id": f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}", **chat.stimulus, **fields}

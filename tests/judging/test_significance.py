@@ -204,9 +204,10 @@ def test_alpha_of_krippendorffs_own_example() -> None:
         [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
     ]
-    assert krippendorff_alpha(np.array(observers).T) == pytest.approx(0.743, abs=5e-4)
-    assert krippendorff_alpha(np.repeat([[0.0], [1.0]], 3, axis=1)) == 1
-    assert krippendorff_alpha(np.ones((5, 3))) is None
+    counts = np.stack([(kind == np.array(observers).T).sum(axis=1) for kind in range(1, 6)], axis=1)
+    assert krippendorff_alpha(counts) == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(np.array([[3, 0], [0, 3]])) == 1
+    assert krippendorff_alpha(np.array([[3, 0], [1, 0]])) is None
 
 
 def test_pairs_and_fleiss_kappa() -> None:

@@ -102,15 +102,6 @@ def test_what_the_history_repeats_rejects_nothing() -> None:
     }
 
 
-def test_flags_are_noted_and_nothing_is_asked_twice() -> None:
-    item, scheduler, _ = hold(looping(until=10**9), PairSettings(policy=Policy(), attempts=5))
-    assert item.status == "ok"
-    assert [turn for turn, _ in scheduler.asked] == list(range(6))
-    [noted] = item.attempts
-    assert {one["filter"] for one in noted["verdicts"]} >= {"repeated_sentence"}
-    assert not any(one["rejected"] for one in noted["verdicts"])
-
-
 @pytest.mark.parametrize(
     "prompts", [None, "Both of them love to talk about the old lighthouse on the hill by the sea."]
 )

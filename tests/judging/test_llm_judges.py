@@ -28,6 +28,8 @@ from agents import catalogue
 from agents.answers import VerdictAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
+from agents.language.engines.text_request import TextRequest
+from agents.language.engines.transformers import TransformersEngine
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import replies
 from judging.llm_judge import answer_text, our_prompt, paper_prompt
@@ -440,7 +442,9 @@ def local(folder: Path, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("grid", [False, True])
-def test_a_local_judges_verdicts_are_the_same_for_any_batch(grid: bool, tiny: Path, trials: Path) -> None:
+def test_a_local_judges_verdicts_are_the_same_for_any_batch(
+    grid: bool, tiny: Path, trials: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = {"prompt": "papers", "grid": True, "trials": str(trials / "T" / "trials.jsonl")} if grid else {}
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()][:8]
 
@@ -453,7 +457,16 @@ def test_a_local_judges_verdicts_are_the_same_for_any_batch(grid: bool, tiny: Pa
                 result[rows[at].id] = (reply.answer.verdict, reply.raw["text"])
         return result
 
+    generated: list[str] = []
+    generate = TransformersEngine.generate_batch
+
+    def counted(self: Any, batch: Sequence[TextRequest], seeds: Sequence[int]) -> Any:
+        generated.extend(request.messages[-1].text for request in batch)
+        return generate(self, batch, seeds)
+
+    monkeypatch.setattr(TransformersEngine, "generate_batch", counted)
     overall = judged(range(8), 8)
+    assert len(generated) == (len(set(generated)) if grid else 8)
     assert overall == judged(range(8), 1) == judged(range(7, -1, -1), 3)
     texts = {text for _, text in overall.values()}
     assert len(texts) == (len({item.cue for item in rows}) if grid else 8)  # type: ignore[union-attr]

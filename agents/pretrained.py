@@ -23,6 +23,7 @@ from agents.loading import load_weights
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedConfig
 
 TORCHVISION = "https://download.pytorch.org/models/"
 # Below so many weights threads cost more than they save: models of 0.1 million weights were up to 1.5 times as fast on
@@ -98,29 +99,24 @@ class PretrainedAgent(Agent[P]):
     def item_memory(self) -> int | None:
         """Bytes on a device for each stimulus of a batch, from the architecture; None where it is not known. Imports
         transformers."""
-        chosen: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
-        config = self._full_config()
-        if config is None or "max_tokens" not in chosen:
-            return None
-        beams = 1 if chosen.get("decoding") == "sample" else chosen.get("beams", 1)
-        positions = config.get("max_position_embeddings") or config.get("n_positions") or self.prompt_tokens
-        prompt = getattr(self.settings, "prompt", None)
-        longest = self.prompt_tokens if prompt is None else 8 + len(prompt) // 3
-        return item_bytes(config, min(longest, positions), chosen["max_tokens"], beams, self.bytes_per_weight())
-
-    def _full_config(self) -> Mapping[str, Any] | None:
-        """transformers' configuration with all its defaults; None for what transformers does not know."""
         from transformers import AutoConfig
 
+        chosen: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
+        if "max_tokens" not in chosen:
+            return None
         try:
             if self.random:
                 stored = self.architecture().files["config.json"]
             else:
                 stored = json.loads((self.folder() / "config.json").read_text())
-            config: dict[str, Any] = AutoConfig.for_model(**stored).to_dict()
-        except (UnavailableError, OSError, ValueError, TypeError, KeyError):
+            config = AutoConfig.for_model(**stored)
+        except (UnavailableError, OSError, ValueError, TypeError, KeyError):  # transformers does not know it
             return None
-        return config
+        beams = 1 if chosen.get("decoding") == "sample" else chosen.get("beams", 1)
+        prompt = getattr(self.settings, "prompt", None)
+        longest = self.prompt_tokens if prompt is None else 8 + len(prompt) // 3
+        positions = getattr(config, "max_position_embeddings", longest)
+        return item_bytes(config, min(longest, positions), chosen["max_tokens"], beams, self.bytes_per_weight())
 
     def architecture(self) -> random_weights.Architecture:
         """What is made for random weights. Raises UnavailableError."""
@@ -306,60 +302,36 @@ def download(url: str, path: Path, sha256: str | None = None) -> None:
 # vocabulary, and the image encoder's for an image.
 
 SCORES = 12  # copies of the vocabulary's scores in float32 while a token is chosen, sorted ones among them
-TILES = 5  # of a picture, for models that read tiles and the picture
-TILED = ("llava_next",)
-MATERIAL = ("git", "blip", "opt")  # whose attention writes down the weight of each token for each other
+TILES = {"llava_next": 5}  # models that read so many parts of a picture
+MATERIAL = frozenset({"git", "blip", "opt"})  # whose attention writes down the weight of each token for each other
 CROSSING = ("blip",)  # read the image beside the text; others read it before the text, as tokens
-QUERIES = {"blip-2": 32}  # tokens that stand for an image, where they are not its patches
 
 
-def item_bytes(config: Mapping[str, Any], prompt: int, new: int, beams: int, number: int) -> int:
-    """Bytes for the largest stimulus: at most so many tokens of a ``prompt``, ``new`` ones, ``beams``.
-
-    ``number`` is the bytes of a number, ``config`` transformers' configuration with its defaults.
-    """
-    kind = config["model_type"]
-    is_pair = config.get("is_encoder_decoder")
-    text = {**config, **(config.get("text_config") or {})}
-    vision = config.get("vision_config")
-    image = 0
-    if vision:
-        image = QUERIES.get(kind, _patches(vision) * (TILES if kind in TILED else 1))
-    layers = _first(text, "decoder_layers", "num_hidden_layers", "n_layer")
-    hidden = _first(text, "d_model", "hidden_size", "n_embd")
-    heads = _first(text, "decoder_attention_heads", "num_attention_heads", "n_head")
-    inner = _first(text, "decoder_ffn_dim", "ffn_dim", "intermediate_size", "n_inner", default=4 * hidden)
-    key_values = (text.get("num_key_value_heads") or heads) * (text.get("head_dim") or hidden // heads)
-    crossed = image if kind in CROSSING else prompt if is_pair else 0
-    tokens = new + (0 if is_pair else prompt + (0 if kind in CROSSING else image))
-    first = max(tokens - new, 1)  # what is read at once
-    kept = 2 * key_values * (tokens * beams + crossed) * number  # beams share what they read beside the text
-    layer = beams * first * (6 * hidden + 3 * inner) * number
-    if kind in MATERIAL or text.get("model_type") in MATERIAL:
+def item_bytes(config: PreTrainedConfig, prompt: int, new: int, beams: int, number: int) -> int:
+    """Bytes for the largest stimulus: at most so many tokens of a ``prompt``, ``new`` ones, ``beams``; ``number`` is
+    the bytes of a number."""
+    text: Any = config.get_text_config(decoder=True)
+    vision = getattr(config, "vision_config", None)
+    is_pair, is_crossing = config.is_encoder_decoder, config.model_type in CROSSING
+    is_material = not MATERIAL.isdisjoint((config.model_type, text.model_type))
+    image = encoder = 0
+    if vision is not None:
+        patches, tiles = (vision.image_size // vision.patch_size) ** 2 + 1, TILES.get(config.model_type, 1)
+        image = getattr(config, "num_query_tokens", patches * tiles)
+        weights = vision.num_attention_heads * patches**2 * (4 + number) if config.model_type in MATERIAL else 0
+        results = patches * (6 * vision.hidden_size + 3 * vision.intermediate_size) * number
+        encoder = tiles * (3 * vision.image_size**2 * (4 + number) + results + weights)  # pixels as they came, too
+    hidden, heads = text.hidden_size, text.num_attention_heads
+    width = 6 * hidden + 3 * getattr(text, "intermediate_size", 4 * hidden)
+    head_size = getattr(text, "head_dim", None) or hidden // heads
+    key_values = (getattr(text, "num_key_value_heads", None) or heads) * head_size
+    crossed = image if is_crossing else prompt if is_pair else 0
+    first = 1 if is_pair else prompt + (0 if is_crossing else image)  # what is read at once
+    kept = 2 * key_values * ((first + new) * beams + crossed) * number  # beams share what they read beside the text
+    layer = beams * first * width * number
+    if is_material:
         layer += beams * heads * first * (first + crossed) * (4 + 2 * number)
     elif is_pair:
-        layer = crossed * (6 * hidden + 3 * inner) * number
-    cache = kept * (layers + 2)  # a layer's are copied when a token is added, and when beams change places
-    scores = SCORES * 4 * beams * text["vocab_size"]
-    return int(cache + layer + scores + (_encoder_bytes(vision, kind, number) if vision else 0))
-
-
-def _patches(vision: Mapping[str, Any]) -> int:
-    return int(vision["image_size"] // vision["patch_size"]) ** 2 + 1
-
-
-def _encoder_bytes(vision: Mapping[str, Any], kind: str, number: int) -> int:
-    """Of an image: its pixels as they came and as they are computed with, and a layer's results of its patches."""
-    tiles = TILES if kind in TILED else 1
-    hidden, inner, patches = vision["hidden_size"], vision["intermediate_size"], _patches(vision)
-    pixels = 3 * vision["image_size"] ** 2 * (4 + number)
-    material = vision["num_attention_heads"] * patches**2 * (4 + number) if kind in MATERIAL else 0
-    return int(tiles * (pixels + patches * (6 * hidden + 3 * inner) * number + material))
-
-
-def _first(config: Mapping[str, Any], *names: str, default: int | None = None) -> int:
-    """The first of these that the configuration has. Raises KeyError."""
-    value = next((config[name] for name in names if config.get(name)), default)
-    if value is None:
-        raise KeyError(names[0])
-    return int(value)
+        layer = crossed * width * number
+    cache = kept * (text.num_hidden_layers + 2)  # a layer's are copied when a token is added, and when beams move
+    return int(cache + layer + SCORES * 4 * beams * text.vocab_size + encoder)

@@ -8,6 +8,7 @@ import http.client
 import json
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from judging.study.events import Judge
 from judging.study.presets import study_of_judges
 from judging.study.study import Study, material_of
 from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
+from serving.cli import main
 
 WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")
 Row = dict[str, Any]
@@ -200,6 +202,12 @@ def begin_in(page: Any, url: str) -> Any:
     page.get_by_role("heading", name="What to do").wait_for()
     page.get_by_role("button", name="Continue").click()
     return page
+
+
+def turinglike(*arguments: object) -> int:
+    """The command, in a thread of its own: Playwright's event loop is the caller's."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(main, [*map(str, arguments)]).result()
 
 
 class Visitor:

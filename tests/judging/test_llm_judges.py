@@ -6,7 +6,13 @@ import asyncio
 import base64
 import io
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +32,7 @@ from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import replies
 from judging.llm_judge import answer_text, our_prompt, paper_prompt
 from judging.trial_set import key_path
-from judging.verdicts import read_verdicts
+from judging.verdicts import read_key, read_verdicts
 from serving.cli import main
 from serving.runs.run import Run
 
@@ -43,6 +49,8 @@ PARTS: dict[str, dict[str, Any]] = {"word_association": {"cue": "hot"}, "convers
 REPLIES = json.loads((Path(__file__).parent / "judges_replies.json").read_text("utf-8"))
 PAPERS = json.loads((Path(__file__).parent / "paper_prompts.json").read_text("utf-8"))
 HUMAN, MACHINE = '{"reason": "typos", "verdict": "human"}', '{"reason": "fluent", "verdict": "machine"}'
+MOST_BEFORE = 3  # requests that are answered before the kill
+LOCKED = 4  # exit code
 
 
 def trial(asked: str, number: int = 1, picture: bytes | None = None, **fields: Any) -> JudgementStimulus:
@@ -315,6 +323,42 @@ def test_a_run_of_verdicts(
     assert len(table) == 24
     for row in table.to_dict("records"):
         assert row["verdict"] == ("machine" if int(spoken[row["trial"]][4:]) % 2 else "human")
+
+
+def test_a_judge_killed_among_its_verdicts_gives_each_once(
+    trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGKILL of the whole session once some verdicts are on disk and others are not; the same command resumes."""
+    name = "llm-judge-openai-papers"  # whose verdicts come by groups
+    held = threading.Event()
+
+    def slowly(request: bad.Request) -> bad.Act:
+        if len(server.requests) > MOST_BEFORE:
+            held.wait(30)
+        return by_word(request)
+
+    with bad.running() as server:
+        server.otherwise = slowly
+        arguments = ["--judges", name, "--set", f"{name}.base_url={server.url}", "--out", str(tmp_path / "V")]
+        command = [sys.executable, "-m", "serving.cli", "judge", str(trials / "T"), *arguments]
+        first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        lines = tmp_path / "V" / "records" / f"{name}.jsonl"
+        while first.poll() is None and not (lines.exists() and lines.read_bytes().count(b"\n")):
+            time.sleep(0.05)
+        assert first.poll() is None
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+        held.set()
+        before = lines.read_bytes().count(b"\n")
+        assert 0 < before < 24
+        without_ray(monkeypatch)
+        deadline = time.monotonic() + 600  # until the killed one's child has seen it
+        while (code := main(["judge", str(trials / "T"), *arguments])) == LOCKED and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert code == 0
+    table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
+    assert sorted(table["trial"]) == sorted(read_key(trials / "hidden.csv"))
+    assert set(table["verdict"]) == {"human", "machine"}
 
 
 def test_a_grids_order_is_drawn(trials: Path) -> None:

@@ -63,7 +63,7 @@ class Judgement:
 
     @property
     def rejected(self) -> bool:
-        return self.action in ("resample_turn", "resample_conversation")
+        return self.action.startswith("resample")
 
     def verdict(self) -> Verdict:
         return Verdict(self.filter, self.rejected, self.found)

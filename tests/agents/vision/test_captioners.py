@@ -186,34 +186,20 @@ def test_samples_in_beam_search_are_the_beams_by_rank(
     assert reply.code == "too_few_beams"
 
 
-ENCODERS = {
-    "git": "GitVisionModel",
-    "blip": "BlipVisionModel",
-    "blip2": "Blip2VisionModel",
-    "llava_next": "CLIPVisionModel",
-}
-
-
 def test_an_image_is_encoded_once_for_all_samples(
     family: str, folder: Path, stimuli: list[CaptionStimulus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import transformers
+    agent, encoded = _loaded(family, folder, **DRAWN), []
+    encode = agent._encode
 
-    encoded: list[int] = []
-    encoder = getattr(transformers, ENCODERS[family])
-    forward = encoder.forward
+    def counted(images: Any) -> Any:
+        encoded.append(len(images))
+        return encode(images)
 
-    def counted(self: Any, pixel_values: torch.Tensor, *others: Any, **named: Any) -> Any:
-        encoded.append(len(pixel_values))
-        return forward(self, pixel_values, *others, **named)
-
-    monkeypatch.setattr(encoder, "forward", counted)
-    agent = _loaded(family, folder, **DRAWN)
-    two = [agent.prepare(stimulus) for stimulus in (stimuli[3], stimuli[3])]  # prepared twice: two images to the agent
-    agent.respond(two[:1], [Draw(seed=0)])
-    once = sum(encoded)
-    agent.respond([two[0]] * 5 + [two[1]] * 2, [Draw(seed=index) for index in range(7)])
-    assert sum(encoded) == 3 * once
+    monkeypatch.setattr(agent, "_encode", counted)
+    first, second = (agent.prepare(stimulus) for stimulus in (stimuli[3], stimuli[3]))  # two images to the agent
+    agent.respond([first] * 5 + [second] * 2, [Draw(seed=index) for index in range(7)])
+    assert encoded == [2]
 
 
 def test_logits_that_are_no_numbers_fail_their_own_item_only(

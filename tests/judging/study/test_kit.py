@@ -5,24 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import study_folders
+from study_folders import turinglike
 
 from judging.study.events import read_state
-from serving.cli import main
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-
-def turinglike(*arguments: object) -> int:
-    """The command, in a thread of its own: Playwright's event loop is this thread's."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(main, [*map(str, arguments)]).result()
 
 
 def data_of(page: Path) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class PooledConvolution(nn.Conv2d):
         return super().forward(functional.avg_pool2d(x, self.pool) if self.pool > 1 else x)
 
 
-class ClipBottleneck(Bottleneck):  # type: ignore[misc]
+class ClipBottleneck(Bottleneck):
     """A stride is an average pool after the second convolution."""
 
     def __init__(self, inputs: int, width: int, stride: int) -> None:
@@ -117,7 +117,7 @@ def input_size(path: Path) -> int:
         return _grid(weights) * STRIDE
     if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
         raise UnavailableError(f"{path} {wrong}")
-    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)  # type: ignore[arg-type]
+    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)
 
 
 def _resnet_weights(path: Path) -> dict[str, Tensor] | None:

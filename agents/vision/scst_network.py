@@ -38,7 +38,7 @@ class SCSTConfig(PreTrainedConfig):
     pad_token_id: int = END
 
 
-class MeanFeatures(ResNet):  # type: ignore[misc]
+class MeanFeatures(ResNet):
     """ResNet as in Caffe: a stage strides in its first convolution, and the first pooling has no border and rounds up.
     Pictures [batch, 3, height, width] of any size to means [batch, 2048] over the last stage's places."""
 

@@ -156,7 +156,7 @@ class Cluster:
             self._owned = True
         self.nodes = [
             _node(info)
-            for info in ray.nodes()  # type: ignore[no-untyped-call]
+            for info in ray.nodes()
             if info.get("Alive")
         ]
         for node in self.nodes:

@@ -22,6 +22,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.transformers import TransformersEngine
 from agents.language.openai_chat import ServerAgent
 from agents.language.text_agent import EngineAgent, EngineChoice, EngineSettings, LocalAgent
 from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
@@ -299,13 +300,28 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
 
     def __init__(self, settings: LocalJudgeSettings, name: str) -> None:
         super().__init__(settings, name)
+        self._texts: dict[tuple[str, int, int], tuple[TextRequest, GeneratedText | Exception]] = {}
         if settings.without_picture:
             self.judges = TASKS
 
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        """Trials of a grid's group have the same prompt and seed, and so the same text."""
-        seeds = [self.group(prepared.trial, draw).seed for prepared, draw in zip(batch, draws, strict=True)]
-        return super().respond(batch, [replace(draw, seed=seed) for draw, seed in zip(draws, seeds, strict=True)])
+        """Trials of a grid's group share a text, which is generated for the first of them."""
+        if not self.settings.grid:
+            return super().respond(batch, draws)
+        assert isinstance(self._engine, TransformersEngine)
+        groups = [self.group(prepared.trial, draw) for prepared, draw in zip(batch, draws, strict=True)]
+        new: dict[Any, tuple[TextRequest, int]] = {}
+        for group, prepared, draw in zip(groups, batch, draws, strict=True):
+            if group.key not in self._texts and group.key not in new:
+                new[group.key] = (self.fitted_request(prepared, draw), group.seed)
+        requests, seeds = [request for request, _ in new.values()], [seed for _, seed in new.values()]
+        texts = self._engine.generate_batch(requests, seeds) if new else ()
+        self._texts.update(zip(new, zip(requests, texts, strict=True), strict=True))
+        shared = [self._texts[group.key] for group in groups]
+        return [
+            text if isinstance(text, Exception) else self._reply(prepared, draw, request, text)
+            for prepared, draw, (request, text) in zip(batch, draws, shared, strict=True)
+        ]
 
 
 def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:

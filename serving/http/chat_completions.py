@@ -13,7 +13,6 @@ import orjson
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
-from agents.stimuli import Stimulus
 from serving.http.bodies import JSON
 from serving.http.chat_requests import ChatRequest, stimulus_of
 from serving.http.errors import POSTED, ApiError, documented, failure, invalid, request_id
@@ -22,6 +21,7 @@ from serving.http.service import Service
 from serving.scheduling.request import AgentRequest, Listener
 
 EVENTS = "text/event-stream"
+IGNORED = "turinglike-ignored"
 PIECE = re.compile(r"\s*\S+|\s+$")  # the pieces of a whole answer; together they are the text
 Finish = Literal["stop", "length", "content_filter"]
 FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}
@@ -50,13 +50,17 @@ def router(service: Service) -> APIRouter:
         responses={200: {"description": "The answers.", "content": {EVENTS: {}}}} | POSTED | documented(502),
     )
     async def complete(chat: ChatRequest, request: Request) -> Response:
-        """Instructions and options of models have no effect; `turinglike.ignored` names the options."""
+        """Instructions and options of models have no effect; `turinglike.ignored` names them, and the header
+        `Turinglike-Ignored`."""
+        headers = {IGNORED: ", ".join(names)} if (names := chat.ignored()) else {}
         completion = _Completion(service, chat, request_id(request))
         if not chat.stream:
             content = await unless_gone(request, completion.whole())
-            return Response(orjson.dumps(content), media_type=JSON)
+            return Response(orjson.dumps(content), media_type=JSON, headers=headers)
         await unless_gone(request, completion.begin())
-        return StreamingResponse(completion.events(), media_type=EVENTS, headers={"cache-control": "no-store"})
+        return StreamingResponse(
+            completion.events(), media_type=EVENTS, headers={**headers, "cache-control": "no-store"}
+        )
 
     return routes
 
@@ -86,7 +90,7 @@ class _Completion:
         items = await self._answers([None] * self.count)
         choices = []
         for index, item in enumerate(items):
-            text, finish = _text(self.stimulus, item)
+            text, finish = self._text(item)
             message = {"role": "assistant", "content": text, "refusal": None}
             choices.append(_choice(index, {"message": message}, finish))
         more = {"choices": choices, "usage": _usage(items), "turinglike": self._more(items)}
@@ -94,7 +98,9 @@ class _Completion:
 
     async def begin(self) -> None:
         """Return when there is something to send. Raises ApiError, as long as nothing is sent."""
-        self._answering = asyncio.create_task(self._answers([self._listener(index) for index in range(self.count)]))
+        # What the request's stops cut is not known before the end.
+        listeners = [None if self.chat.stop else self._listener(index) for index in range(self.count)]
+        self._answering = asyncio.create_task(self._answers(listeners))
         self._answering.add_done_callback(lambda _: self._wake.set())
         try:
             await self._wake.wait()
@@ -124,7 +130,7 @@ class _Completion:
                 self._wake.clear()
             items = self._answering.result()
             for index, item in enumerate(items):
-                text, finish = _text(self.stimulus, item)
+                text, finish = self._text(item)
                 sent = self._sent[index]
                 if not text.startswith(sent):
                     raise failure(self.chat.model, "changed")
@@ -179,28 +185,30 @@ class _Completion:
         records = [orjson.Fragment(self.service.record(item).rstrip()) for item in items]
         return {"records": records, "ignored": self.chat.ignored()}
 
+    def _text(self, item: AgentRequest) -> tuple[str, Finish]:
+        """An answer as text, up to the first of the request's stops, and how it ended."""
+        fields = orjson.loads(item.answer or b"")
+        match self.stimulus.task:
+            case "color_estimation":
+                text = fields["color"]
+            case "object_detection":
+                text = ", ".join(fields["labels"])
+            case "attention_prediction":
+                text = orjson.dumps(fields["fixations"]).decode()
+            case "word_association":
+                text = fields["word"]
+            case _:
+                text = fields["text"]
+        ends = [at for stop in self.chat.stop if stop and (at := text.find(stop)) >= 0]
+        if ends:
+            return text[: min(ends)], "stop"
+        return text, FINISH.get((fields.get("finish") or "").partition(";")[0], "stop")
+
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _text(stimulus: Stimulus, item: AgentRequest) -> tuple[str, Finish]:
-    """An answer as text, and how it ended."""
-    fields = orjson.loads(item.answer or b"")
-    match stimulus.task:
-        case "color_estimation":
-            text = fields["color"]
-        case "object_detection":
-            text = ", ".join(fields["labels"])
-        case "attention_prediction":
-            text = orjson.dumps(fields["fixations"]).decode()
-        case "word_association":
-            text = fields["word"]
-        case _:
-            text = fields["text"]
-    return text, FINISH.get((fields.get("finish") or "").partition(";")[0], "stop")
 
 
 def _choice(index: int, content: Mapping[str, Any], finish: Finish | None) -> dict[str, Any]:

@@ -96,6 +96,13 @@ class StreamOptions(Body):
     """Whether a last piece has the numbers of tokens."""
 
 
+Stop = str | Annotated[list[str], Field(max_length=16)] | None
+
+
+def _as_list(stop: object) -> object:
+    return [] if stop is None else [stop] if isinstance(stop, str) else stop
+
+
 class ChatRequest(Body):
     """The next message of a chat, the answer to an image, or a word that goes with another. Other options of OpenAI's
     interface are taken and have no effect."""
@@ -112,6 +119,10 @@ class ChatRequest(Body):
     """So many answers: samples 0 to n-1."""
     seed: Seed | None = None
     """The run's seed; the server's own by default, so that the same request always has the same answer."""
+    stop: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=Stop)] = Field(
+        default_factory=list, max_length=16
+    )
+    """The answer ends before the first of these texts; the record has all of it."""
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
     stimulus: dict[str, Any] = Field(default_factory=dict, examples=[{"id": "talk", "names": ["Ann", "Ben"]}])
@@ -129,7 +140,9 @@ class ChatRequest(Body):
 
     def ignored(self) -> list[str]:
         """The options without effect."""
-        return [name for name, value in (self.model_extra or {}).items() if value is not None]
+        names = [name for name, value in (self.model_extra or {}).items() if value is not None]
+        has_instructions = any(message.role in ("system", "developer") for message in self.messages)
+        return names + ["messages.system"] * has_instructions
 
 
 def stimulus_of(service: Service, chat: ChatRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:

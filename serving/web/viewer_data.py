@@ -291,15 +291,14 @@ class Index:
 
     def __init__(self) -> None:
         self.chunks = [0]  # the first stimulus of each chunk, and where the last one ends
-        self.tasks, self.texts, self.flags, self.codes = Codes(), Codes(), Codes(), Codes()
+        self.tasks, self.texts, self.flags = Codes(), Codes(), Codes()
         self.per_stimulus: dict[str, list[Any]] = {name: [] for name in ("id", "task", "title", "picture", "alike")}
         self.per_record: dict[str, array[int]] = {
-            name: array("i") for name in ("agent", "sample", "status", "flags", "text", "code", "attempts")
+            name: array("i") for name in ("agent", "sample", "status", "flags", "text", "attempts")
         }
         self.first = array("I", [0])
         self.meta: dict[str, tuple[Codes, array[int]]] = {}
         self.flags("[]")
-        self.codes("")
 
     def record(self, agent: int, record: Mapping[str, Any], longest: int) -> None:
         columns = self.per_record
@@ -308,8 +307,6 @@ class Index:
         columns["status"].append(STATUSES.index(record["status"]))
         columns["flags"].append(self.flags(orjson.dumps(flags_of(record)).decode()))
         columns["text"].append(self.texts(short_text(record)[:longest]))
-        failed = record["status"] == "failed"
-        columns["code"].append(self.codes(str(record["error"].get("code")) if failed else ""))
         columns["attempts"].append(len(record["attempts"]))
 
     def stimulus(self, row: Mapping[str, Any], picture: int, records: int, alike: float | None) -> None:
@@ -336,7 +333,6 @@ class Index:
             "tasks": self.tasks.values,
             "texts": self.texts.values,
             "flags": [orjson.loads(flags) for flags in self.flags.values],
-            "codes": self.codes.values,
             "stimuli": {**self.per_stimulus, "first": np.asarray(self.first)},
             "records": {name: np.asarray(column) for name, column in self.per_record.items()},
             "meta": [

@@ -6,7 +6,13 @@ import asyncio
 import base64
 import io
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,11 +28,13 @@ from agents import catalogue
 from agents.answers import VerdictAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
+from agents.language.engines.text_request import TextRequest
+from agents.language.engines.transformers import TransformersEngine
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import replies
 from judging.llm_judge import answer_text, our_prompt, paper_prompt
 from judging.trial_set import key_path
-from judging.verdicts import read_verdicts
+from judging.verdicts import read_key, read_verdicts
 from serving.cli import main
 from serving.runs.run import Run
 
@@ -43,6 +51,8 @@ PARTS: dict[str, dict[str, Any]] = {"word_association": {"cue": "hot"}, "convers
 REPLIES = json.loads((Path(__file__).parent / "judges_replies.json").read_text("utf-8"))
 PAPERS = json.loads((Path(__file__).parent / "paper_prompts.json").read_text("utf-8"))
 HUMAN, MACHINE = '{"reason": "typos", "verdict": "human"}', '{"reason": "fluent", "verdict": "machine"}'
+MOST_BEFORE = 3  # requests that are answered before the kill
+LOCKED = 4  # exit code
 
 
 def trial(asked: str, number: int = 1, picture: bytes | None = None, **fields: Any) -> JudgementStimulus:
@@ -317,6 +327,42 @@ def test_a_run_of_verdicts(
         assert row["verdict"] == ("machine" if int(spoken[row["trial"]][4:]) % 2 else "human")
 
 
+def test_a_judge_killed_among_its_verdicts_gives_each_once(
+    trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGKILL of the whole session once some verdicts are on disk and others are not; the same command resumes."""
+    name = "llm-judge-openai-papers"  # whose verdicts come by groups
+    held = threading.Event()
+
+    def slowly(request: bad.Request) -> bad.Act:
+        if len(server.requests) > MOST_BEFORE:
+            held.wait(30)
+        return by_word(request)
+
+    with bad.running() as server:
+        server.otherwise = slowly
+        arguments = ["--judges", name, "--set", f"{name}.base_url={server.url}", "--out", str(tmp_path / "V")]
+        command = [sys.executable, "-m", "serving.cli", "judge", str(trials / "T"), *arguments]
+        first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        lines = tmp_path / "V" / "records" / f"{name}.jsonl"
+        while first.poll() is None and not (lines.exists() and lines.read_bytes().count(b"\n")):
+            time.sleep(0.05)
+        assert first.poll() is None
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+        held.set()
+        before = lines.read_bytes().count(b"\n")
+        assert 0 < before < 24
+        without_ray(monkeypatch)
+        deadline = time.monotonic() + 600  # until the killed one's child has seen it
+        while (code := main(["judge", str(trials / "T"), *arguments])) == LOCKED and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert code == 0
+    table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
+    assert sorted(table["trial"]) == sorted(read_key(trials / "hidden.csv"))
+    assert set(table["verdict"]) == {"human", "machine"}
+
+
 def test_a_grids_order_is_drawn(trials: Path) -> None:
     """Each order is the group's own, all trials of a group have the same, and another seed's is another."""
     arguments = {"trials": str(trials / "T" / "trials.jsonl")}
@@ -396,7 +442,9 @@ def local(folder: Path, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("grid", [False, True])
-def test_a_local_judges_verdicts_are_the_same_for_any_batch(grid: bool, tiny: Path, trials: Path) -> None:
+def test_a_local_judges_verdicts_are_the_same_for_any_batch(
+    grid: bool, tiny: Path, trials: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = {"prompt": "papers", "grid": True, "trials": str(trials / "T" / "trials.jsonl")} if grid else {}
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()][:8]
 
@@ -409,7 +457,16 @@ def test_a_local_judges_verdicts_are_the_same_for_any_batch(grid: bool, tiny: Pa
                 result[rows[at].id] = (reply.answer.verdict, reply.raw["text"])
         return result
 
+    generated: list[str] = []
+    generate = TransformersEngine.generate_batch
+
+    def counted(self: Any, batch: Sequence[TextRequest], seeds: Sequence[int]) -> Any:
+        generated.extend(request.messages[-1].text for request in batch)
+        return generate(self, batch, seeds)
+
+    monkeypatch.setattr(TransformersEngine, "generate_batch", counted)
     overall = judged(range(8), 8)
+    assert len(generated) == (len(set(generated)) if grid else 8)
     assert overall == judged(range(8), 1) == judged(range(7, -1, -1), 3)
     texts = {text for _, text in overall.values()}
     assert len(texts) == (len({item.cue for item in rows}) if grid else 8)  # type: ignore[union-attr]

@@ -163,6 +163,13 @@ def test_the_key_leads_back_to_the_record(out: Path, run: Path) -> None:
             assert trial["answer"]["word"] == row["answer"]["word"].lower()
 
 
+def test_the_same_seed_gives_the_same_set_and_another_another(out: Path, run: Path, tmp_path: Path) -> None:
+    for seed in (5, 6):
+        assert compose(run, "--out", tmp_path / f"{seed}", "--lengths", "3,6", "--seed", seed) == 0
+    assert (tmp_path / "5" / "trials.jsonl").read_bytes() == (out / "trials.jsonl").read_bytes()
+    assert (tmp_path / "6" / "trials.jsonl").read_bytes() != (out / "trials.jsonl").read_bytes()
+
+
 def test_lists_have_the_papers_numbers(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "T"
     asked = "color_estimation,word_association"

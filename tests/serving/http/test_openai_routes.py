@@ -248,16 +248,29 @@ def test_no_address_is_fetched(client: openai.OpenAI) -> None:
 # options
 
 
-def test_options_and_instructions_have_no_effect_and_the_options_are_named(client: openai.OpenAI) -> None:
+def test_options_and_instructions_have_no_effect_and_are_named(client: openai.OpenAI) -> None:
     plain = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
     told: list[Any] = [{"role": "system", "content": "Be a pirate."}, *HELLO]
-    tuned = client.chat.completions.create(
-        model="eliza", messages=told, seed=SEED, temperature=0.2, max_tokens=1, stop="a", user="me",
+    reply = client.chat.completions.with_raw_response.create(
+        model="eliza", messages=told, seed=SEED, temperature=0.2, max_tokens=1, user="me",
         response_format={"type": "json_object"}, extra_body={"ignore_eos": True},
     )  # fmt: skip
+    tuned = reply.parse()
     assert tuned.choices == plain.choices
-    ignored = {"temperature", "max_tokens", "stop", "user", "response_format", "ignore_eos"}
+    ignored = {"temperature", "max_tokens", "user", "response_format", "ignore_eos", "messages.system"}
     assert set(tuned.turinglike["ignored"]) == ignored  # type: ignore[attr-defined]
+    assert set(reply.headers["turinglike-ignored"].split(", ")) == ignored
+
+
+def test_an_answer_ends_before_a_stop(client: openai.OpenAI) -> None:
+    whole = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
+    text = whole.choices[0].message.content or ""
+    stops = [text[9:11], text[5:7], "not there"]
+    cut = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED, stop=stops)
+    assert cut.choices[0].message.content == text[: min(text.find(stop) for stop in stops[:2])] != ""
+    assert text in str(cut.turinglike["records"][0]["answer"])  # type: ignore[attr-defined]
+    pieces = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED, stop=text[5:7], stream=True)
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == text[: text.find(text[5:7])]
 
 
 # what goes wrong

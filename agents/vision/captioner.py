@@ -333,10 +333,6 @@ class PartsCaptioner(CaptionAgent[C]):
     def fetch(self) -> Sequence[checkpoints.Download]:
         return [hub.fetch(*self._named(part)) for part in self.parts]  # first what no hub has
 
-    def provenance(self) -> dict[str, Any]:
-        is_random = any(map(checkpoints.random_weights, self.weight_paths()))
-        return {**super().provenance(), **({"random_weights": True} if is_random else {})}
-
     def _named(self, part: str) -> tuple[str, str | None]:
         return getattr(self.settings, part), self.settings.revision if part == "checkpoint" else None
 

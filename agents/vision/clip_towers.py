@@ -32,7 +32,7 @@ class PooledConvolution(nn.Conv2d):
         return super().forward(functional.avg_pool2d(x, self.pool) if self.pool > 1 else x)
 
 
-class ClipBottleneck(Bottleneck):  # type: ignore[misc]
+class ClipBottleneck(Bottleneck):
     def __init__(self, inputs: int, width: int, stride: int) -> None:
         outputs, downsample = 4 * width, None
         if stride > 1 or inputs != outputs:
@@ -110,7 +110,7 @@ def input_size(path: Path) -> int:
         return _grid(weights) * STRIDE
     if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
         raise UnavailableError(f"{path} {wrong}")
-    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)  # type: ignore[arg-type]
+    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)
 
 
 def _resnet_weights(path: Path) -> dict[str, Tensor] | None:

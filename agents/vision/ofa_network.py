@@ -54,7 +54,7 @@ class OFAConfig(PreTrainedConfig):
     tie_word_embeddings: bool = False  # one matrix stands in the model once: there is nothing to tie
 
 
-class ImageEmbedding(ResNet):  # type: ignore[misc]
+class ImageEmbedding(ResNet):
     """Three ResNet stages: [B, 3, H, W] -> [B, 1024, H / 16, W / 16], rounded up."""
 
     def __init__(self, kind: str) -> None:
@@ -329,4 +329,4 @@ class OFAModel(PreTrainedModel, GenerationMixin):
         assert encoder_outputs.source is not None
         states = self.decoder(embedding(decoder_input_ids), encoder_outputs.source, past_key_values)
         logits: Any = F.linear(states, embedding.weight)
-        return Seq2SeqLMOutput(logits=logits, past_key_values=past_key_values)  # type: ignore[arg-type]
+        return Seq2SeqLMOutput(logits=logits, past_key_values=past_key_values)

@@ -33,7 +33,7 @@ class SCSTConfig(PreTrainedConfig):
     pad_token_id: int = END
 
 
-class MeanFeatures(ResNet):  # type: ignore[misc]
+class MeanFeatures(ResNet):
     """Caffe's ResNet: pictures [batch, 3, height, width] to means [batch, 2048]."""
 
     def __init__(self, blocks: tuple[int, ...]) -> None:

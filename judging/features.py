@@ -1,8 +1,7 @@
-"""What judges that are classifiers get of a trial: the numbers of single cues, and features like the papers'.
+"""What classifiers get of a trial: single cues, and features like the papers'.
 
-Captions, objects and colours are embedded, conversations by sentences of the judged speaker; of words the squared
-difference of the answer's and the cue's embedding counts; of scanpaths x and y, from -1 to 1 over the frame, of ten
-fixations (papers) or fifteen, what lacks being (1, 1) [the public benchmark].
+Texts are embedded, conversations by the judged speaker's sentences; words are the squared difference to the cue's
+embedding. Scanpaths are x and y, -1 to 1, of ten fixations (papers) or fifteen, filled with (1, 1).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ LEAST_WORDS = 2  # of a sentence of a conversation
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Rows of features [rows, dimensions], and the trial of each: a conversation has several rows."""
+    """Rows of features [rows, dimensions], and the trial of each; a conversation has several."""
 
     rows: NDArray[np.float64]
     trial: NDArray[np.int64]
@@ -42,7 +41,7 @@ class Features:
 def features(
     trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, part: ScanpathPart
 ) -> Features:
-    """The features of trials of a task, scanpaths without an ``embedder``. A trial that cannot be judged has no row."""
+    """The features of a task's trials, scanpaths without an ``embedder``. A trial that cannot be judged has no row."""
     if embedder is None:
         rows = [_fixations(trial, part) for trial in trials]
     else:
@@ -63,7 +62,6 @@ def features(
 
 
 def embedded_texts(trial: Trial) -> list[str]:
-    """The texts of a trial that are embedded."""
     answer = trial["answer"]
     match trial["asked"]:
         case "color_estimation":
@@ -90,7 +88,7 @@ def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
 
 
 def texts(trial: Trial) -> list[str]:
-    """The texts of the answer that is judged; of a conversation the judged speaker's."""
+    """The texts of the answer, of a conversation the judged speaker's."""
     return answer_numbers.texts(trial["answer"], trial.get("speaker"))
 
 
@@ -128,7 +126,7 @@ def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
 
 
 def metadata(folder: Path, trial: Trial, place: int) -> list[float]:
-    """Order, ids, files and sizes of the trial at a ``place`` of the set in ``folder``; nothing of its answer."""
+    """Order, ids, files and sizes of the trial at ``place`` in the set, and nothing of its answer."""
     number = int("".join(filter(str.isdigit, trial["id"])))
     image = folder / trial["image"] if "image" in trial else None
     times = {(folder / trial[name]).stat().st_mtime for name in ("image", "clip") if name in trial}

@@ -1,4 +1,4 @@
-"""Our own judges, from ``judges.toml``: the attributes of this module are lines of the catalogue of agents."""
+"""The judges of ``judges.toml``: this module's attributes are lines of the catalogue of agents."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Language models as judges, and what they are asked (``prompts.toml``): about each trial by itself, as people are, or
-with ``grid`` about all answers to a stimulus in one prompt, in a drawn order, as in the papers."""
+"""Language models as judges (``prompts.toml``): of single trials, or with ``grid`` of all answers to a stimulus in a
+prompt, in a drawn order, as in the papers."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first; with an
-    ``example``, a conversation in which A is a person and B a machine, their one-shot prompt."""
+    """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first. ``example``, in
+    which A is a person and B a machine, makes it one-shot."""
     first = trials[0]
     templates, text = PROMPTS["papers"], answer_text(first.answer)
     if first.asked == "conversation":
@@ -60,7 +60,6 @@ def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None
 
 
 def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> str:
-    """Our prompt for a trial."""
     templates = PROMPTS["ours"]
     if trial.beside is not None:
         return templates["pair"].format(
@@ -81,7 +80,6 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
 
 
 def answer_text(answer: ShownAnswer) -> str:
-    """An answer as text."""
     if answer.messages is not None:
         return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages)
     if answer.fixations is not None:
@@ -124,7 +122,6 @@ class JudgeSettings(BaseSettings):
         return self
 
     def identity(self) -> dict[str, Any]:
-        """As for every agent; single trials are judged the same whatever other trials there are."""
         settings = super().identity()
         if not self.grid:
             del settings["trials"], settings["seed"]
@@ -133,7 +130,7 @@ class JudgeSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
-    """A trial with the pictures that go to the model, as bytes: the stimulus's and a search's target."""
+    """A trial with its pictures as bytes: the stimulus's and a search's target."""
 
     trial: JudgementStimulus
     image: bytes | None = None
@@ -141,7 +138,7 @@ class Pictured:
 
 
 class Group(NamedTuple):
-    """The trials of a prompt in its order, a single one without a grid; the same ``key`` has one reply."""
+    """The trials of a prompt in its order; the same ``key`` has the same reply."""
 
     key: tuple[str, int, int]
     trials: Sequence[JudgementStimulus]
@@ -152,7 +149,7 @@ J = TypeVar("J", bound=JudgeSettings)
 
 
 class LanguageJudge(EngineAgent[J]):
-    """A chat model, on a server or here, that is asked about trials."""
+    """A chat model that is asked about trials."""
 
     tasks = ("judgement",)
 
@@ -221,7 +218,7 @@ class LanguageJudge(EngineAgent[J]):
         return request
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        """In a grid all trials of a group have the text for the first; it is asked for again only if that failed."""
+        """In a grid, the group's reply is generated once, again only after a failure."""
         group, request = self.group(prepared.trial, draw), self.fitted_request(prepared, draw)
         if not self.settings.grid:
             return self._reply(prepared, draw, request, await self._engine.generate(request, group.seed))
@@ -305,7 +302,6 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
             self.judges = TASKS
 
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        """Trials of a grid's group share a text, which is generated for the first of them."""
         if not self.settings.grid:
             return super().respond(batch, draws)
         assert isinstance(self._engine, TransformersEngine)

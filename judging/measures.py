@@ -1,12 +1,11 @@
 """How well judges tell machines from people: rates, detectability, d', criterion, and their intervals.
 
-p(H|H) and p(M|M) are the shares of people's, of machines' answers that are taken for what they are; detectability is
-their mean, not cut off at 0.5. d' and the criterion c (positive: bias to "human") are of rates with the log-linear
-correction (Macmillan and Creelman 2005; Hautus 1995).
+p(H|H) and p(M|M) are the shares of people's and machines' answers judged rightly, detectability their mean. d' and the
+criterion c (positive: bias to "human") have the log-linear correction (Macmillan and Creelman 2005; Hautus 1995).
 
-**Intervals.** Three bootstraps resample judges, stimuli, and single verdicts; the variance is the first two less the
-third (Cameron, Gelbach, Miller 2011), at least the larger of the first two; the interval is normal with Student's t of
-the fewer clusters less one. A single judge's rates have exact binomial intervals (Clopper, Pearson 1934).
+**Intervals.** Bootstraps over judges, stimuli and verdicts; the variance is the first two less the third (Cameron,
+Gelbach, Miller 2011), at least the larger of the first two; Student's t of the fewer clusters less 1. A single judge's
+rates have exact binomial intervals (Clopper, Pearson 1934).
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a judge's verdicts on an agent's answers ("all": every agent's) have for their place, and how many are
-    missing, by why. ``column`` and ``value`` are those of ``--by``."""
+    """The place of a judge's verdicts on an agent's answers ("all": every agent's), and how many are missing, by why.
+    ``column`` and ``value`` are those of ``--by``."""
 
     task: str = ""
     judge: str = ""
@@ -65,7 +64,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Judged):
-    """Verdicts on answers of an agent beside people's; ``human_machine`` are people's taken for a machine's."""
+    """Verdicts on an agent's answers beside people's; ``human_machine`` are people's taken for a machine's."""
 
     human_human: int = 0
     human_machine: int = 0
@@ -100,13 +99,14 @@ class Score(Judged):
 
 
 def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
-    """How many of the verdicts are missing, by why."""
     return {why: int((verdict == why).sum()) for why in MISSING}
 
 
 def measures(right: Floats, number: Floats) -> Floats:
-    """The measures of counts [..., rows]: ``right`` of ``number`` are right, row 0 being people's and the others
-    machines'. Returns [..., rows - 1, len(MEASURES)], NaN where there are no verdicts."""
+    """The measures of counts [..., rows], ``right`` of ``number``, of which row 0 is people's.
+
+    Returns [..., rows - 1, len(MEASURES)], NaN without verdicts.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = right / number
     z = ndtri((right + 0.5) / (number + 1))
@@ -118,8 +118,8 @@ def measures(right: Floats, number: Floats) -> Floats:
 
 
 def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS) -> list[Score]:
-    """The measures of all agents together, first, and of each, over all judges of ``verdicts``, which are of a task and
-    without catch trials and repeats."""
+    """The measures of all agents together, then of each, over all judges of a task's ``verdicts`` without catch trials
+    and repeats."""
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
@@ -163,10 +163,9 @@ def share(
 ) -> tuple[Estimate, bool]:
     """The share of verdicts [verdicts] that are ``right``, by ``judges`` on ``pairs``; whether its interval is exact.
 
-    It is where no two verdicts are on a pair, and either all or no two are of a judge. Otherwise judges and pairs
-    are random, as in the module's text, and it is the exact interval of so many independent verdicts as would vary as
-    much (Korn and Graubard 1998); verdicts that do not vary count for as many as there are judges, or pairs if fewer.
-    NaN for none, or several of a judge on a single pair.
+    It is where no pair has two verdicts, and either all or no two are of a judge. Otherwise judges and pairs are
+    random, and the interval is that of so many independent verdicts as vary as much (Korn and Graubard 1998), at least
+    as many as the fewer clusters if none vary. NaN for none, or several of a judge on a single pair.
     """
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
@@ -190,14 +189,12 @@ def share(
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Verdicts: whether each is ``right``, and the ``row`` of ``rows`` that it belongs to."""
-
     right: Floats
     row: Codes
     rows: int
 
     def counts(self, groups: Codes | None = None) -> tuple[Floats, Floats]:
-        """(right, number), each [rows + 1], or [groups, rows + 1]: people's row, machines' together, each agent's."""
+        """(right, number), each [rows + 1] or [groups, rows + 1]: people's row, machines' together, each agent's."""
         size = 1 if groups is None else int(groups.max(initial=-1)) + 1
         cell = self.row if groups is None else groups * self.rows + self.row
         totals = []
@@ -224,7 +221,6 @@ def _intervals(
 
 
 def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repetitions: int) -> Floats:
-    """The bootstrap variance of the measures where each of the ``groups`` is drawn a Poisson number of times."""
     right, number = sample.counts(groups)
     step = max(1, CHUNK // len(right))
     draws = []

@@ -1,5 +1,5 @@
-"""Pairs of conversations, as in X-Turing (arXiv 2408.09853): a judge says in which of the two a machine speaks. Both
-are about the same topic, in the same mode, and cut to the same number of turns."""
+"""Pairs of conversations, about the same topic, in the same mode and of as many turns: in which does a machine speak?
+(X-Turing, arXiv 2408.09853.)"""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LENGTHS = (3, 10)
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A conversation. ``agent`` is the machine that speaks in it, else both speakers; ``speaker`` is the machine's
-    letter where a person speaks with it; ``pseudo`` are the turns that it wrote beforehand."""
+    """A conversation. ``agent`` is its machine, else both speakers; ``speaker`` is the letter of a machine that speaks
+    with a person; ``pseudo`` are turns that it wrote beforehand."""
 
     stimulus: Shown
     agent: str
@@ -47,7 +47,7 @@ class Dialogue:
     pseudo: Sequence[Sequence[Line]]
 
     def is_heard(self, number: int) -> bool:
-        """Whether the machine, or of people anybody, says something of its own in the first ``number`` turns."""
+        """Whether the machine, or of people anybody, speaks in the first ``number`` turns."""
         agents = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
         return any(not self.has_machine or not is_person(agent) for agent in agents)
 
@@ -115,8 +115,8 @@ def draw_pairs(
     every: bool = False,
     show_pseudo: bool = False,
 ) -> Pairs:
-    """The pairs of each length in turns, equally many of every agent: ``per_agent``, or with ``every`` all there are.
-    A conversation has one partner at all lengths: who saw it beside two would know it."""
+    """The pairs of each length in turns, equally many of every agent: ``per_agent``, or with ``every`` all there are. A
+    conversation keeps its partner at all lengths where it can."""
     drawn = Pairs()
     people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
     for dialogue in dialogues:
@@ -163,8 +163,8 @@ def draw_pairs(
 
 
 def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float) -> Order:
-    """A judge's pairs: in half of them the machine speaks in the first; agents and lengths come equally often, no
-    stimulus and no conversation of people twice while there are others."""
+    """A judge's pairs: the machine speaks in half of the first ones, agents and lengths come equally often; nothing
+    comes twice while others are left."""
     first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     chosen: list[Candidate] = []
     seen: set[str] = set()
@@ -177,7 +177,6 @@ def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random
 def _placed(
     both: Sequence[tuple[Dialogue, Dialogue]], length: int, chance: random.Random, show_pseudo: bool
 ) -> list[Candidate]:
-    """The pairs of a cell as trials: in half of them the machine's conversation is the answer."""
     first = len(both) // 2 + (chance.random() < 0.5 if len(both) % 2 else 0)
     places = [at < first for at in range(len(both))]
     chance.shuffle(places)

@@ -1,9 +1,8 @@
-"""Control questions: what a judge who looked at a trial can answer.
+"""Control questions, the same for all answers to a stimulus.
 
-``topic`` asks which of five topics a conversation has, as in the papers. ``object`` asks whether an object is in a
-picture (true for half of them), or which of three objects is in a clip, as in the papers; it needs the stimuli's
-``present`` and ``absent``. Otherwise a table of the lab (columns ``stimulus``, ``question``, ``options`` parted by
-``|``, ``right``). A question is the same for all answers to a stimulus: it reveals nothing of whose an answer is.
+``topic``: which of five topics a conversation has. ``object``: whether an object is in a picture, or which of three is
+in a clip (stimuli's ``present``, ``absent``). Otherwise a table: ``stimulus``, ``question``, ``options`` parted by
+``|``, ``right``.
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ class Control:
 
     @property
     def sent(self) -> dict[str, Any]:
-        """What a browser gets: all but what is right."""
+        """What a browser gets."""
         about = {"question": self.question, "phrase": self.phrase, "object": self.object}
         return {**about, "options": list(self.options)}
 
 
 def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Control]:
-    """The control question of each stimulus of the key's ``rows``: "", "topic", "object", or a table's path.
+    """The control question of each stimulus of the key's ``rows``, by "", "topic", "object", or a table's path.
 
-    Objects are drawn by ``seed``. Raises InputError where a stimulus has none.
+    Raises InputError where a stimulus has none.
     """
     stimuli = {str(row["stimulus"]): row for row in rows.values()}
     if not name:

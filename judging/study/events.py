@@ -1,8 +1,7 @@
-"""The events of a study, and its state, which is read from them and from nothing else.
+"""The events of a study (``events.jsonl``), and its state, which is read from them alone.
 
-``events.jsonl`` has a line for each event, in order; ``personal.jsonl`` has panels' ids and answers about oneself, by
-the judge's code. A judge's way is a list of steps, drawn when they join and kept in that event: consent, questions,
-instructions, trials, closing questions. Each step is answered once, in order.
+``personal.jsonl`` has panels' ids and answers about oneself, by the judge's code. A judge's steps are drawn when they
+join and answered once, in order.
 """
 
 from __future__ import annotations
@@ -26,11 +25,8 @@ M = TypeVar("M", bound=Meeting)
 
 @dataclass(slots=True)
 class Judge:
-    """A judge or participant, with the ``answers`` to their steps so far.
-
-    ``told`` are answers that were to be replaced;
-    ``ended``: finished, declined or blocked.
-    """
+    """A judge or participant. ``told`` are answers that were to be replaced; ``ended``: finished, declined or
+    blocked."""
 
     code: str
     session: str
@@ -56,7 +52,7 @@ class Judge:
         return None if self.ended or self.step >= len(self.steps) else self.steps[self.step]
 
     def counted(self, end: int | None = None) -> int:
-        """The number of trials, practice apart, in the list or before a step of it."""
+        """The number of trials, practice apart, before a step, or in all."""
         return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
 
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
@@ -68,8 +64,7 @@ class Judge:
 
 @dataclass(slots=True)
 class State:
-    """All judges, and all meetings by id, in the order in which they began; ``present``: the meeting that a participant
-    is in."""
+    """All judges and meetings, in order; ``present`` is the meeting that a participant is in."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
@@ -81,7 +76,7 @@ class State:
     closed: str | None = None
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Take an event in. Raises KeyError for what no server of ours has written."""
+        """Take an event in. Raises KeyError for an unknown event."""
         match event["event"]:
             case "settings":
                 self.settings, self.sha256 = event["settings"], event["sha256"]
@@ -141,15 +136,15 @@ class State:
         return [each for each in self.meetings.values() if isinstance(each, kind) and each.void is None]
 
     def has_finished(self, judge: Judge) -> bool:
-        """Whether a judge counts as finished: who took part in online tests that are all void does not."""
+        """Whether a judge counts as finished; who took part in void online tests alone does not."""
         tests = [event["test"] for event in judge.answers if event["kind"] == "test"]
         counts = not tests or any(name is not None and self.meetings[name].void is None for name in tests)
         return judge.ended == "finished" and counts
 
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events, or personal lines, without a person and the conversations and tests that they took part in; of a
-    test stays that it was, and is void."""
+    """The events, or personal lines, without a person and their conversations; their tests stay, without content and
+    void."""
     gone: set[str] = set()
     for event in events:
         kind = event.get("event")
@@ -168,7 +163,7 @@ def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
 
 
 def read_state(folder: Path) -> State:
-    """The state of the study in ``folder``; a last line that is torn does not count. Raises InputError."""
+    """The state of the study; a torn last line does not count. Raises InputError."""
     state = State()
     for number, event in _lines(folder / EVENTS):
         try:
@@ -179,7 +174,7 @@ def read_state(folder: Path) -> State:
 
 
 def read_personal(folder: Path) -> dict[str, dict[str, Any]]:
-    """By judge, what they answered about themselves, and a panel's id as ``worker``."""
+    """By judge, their answers about themselves, and a panel's id as ``worker``."""
     personal: dict[str, dict[str, Any]] = {}
     for _, line in _lines(folder / PERSONAL):
         personal.setdefault(str(line.get("judge")), {}).update(line.get("said", {}))
@@ -212,8 +207,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def count_pages(judges: Iterable[Judge], away: set[str]) -> Counter[tuple[str, ...]]:
-    """By page, the judges who have judged it or have it before them; those who are ``away`` have nothing before
-    them."""
+    """By page, the judges who have judged it or, unless ``away``, have it before them."""
     counts: Counter[tuple[str, ...]] = Counter()
     for judge in judges:
         left = set(judge.pages(judge.step)) if judge.code in away or judge.ended else set()

@@ -1,4 +1,4 @@
-"""The verdicts of a study, a row each, with the rules that exclude it. Nothing is removed."""
+"""The verdicts of a study, a row each, with the rules that exclude it."""
 
 from __future__ import annotations
 

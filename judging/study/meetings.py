@@ -1,8 +1,7 @@
-"""What participants do together, read from the study's events and from nothing else: conversations and online tests.
+"""What participants do together, read from the study's events: conversations and online tests.
 
-A test is a list of exchanges: a question of the judge's and an answer of each agent, whom the judge knows as 1 and 2.
-Times (``clock``) are seconds from when the test began. An answer's ``clock`` may lie ahead; both of an exchange are
-shown when the later is over.
+An exchange is a question of the judge's and an answer of each agent, 1 and 2. Times (``clock``) are seconds from when
+the test began; both answers appear at the later ``clock``.
 """
 
 from __future__ import annotations
@@ -45,14 +44,12 @@ class Meeting:
     void: str | None = field(default=None, kw_only=True)
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Take an event in. Raises KeyError for what no server of ours has written."""
+        """Take an event in. Raises KeyError for an unknown event."""
         raise NotImplementedError
 
 
 @dataclass(slots=True)
 class Talk(Meeting):
-    """A conversation of the speakers A and B."""
-
     stimulus: str
     messages: list[dict[str, Any]] = field(default_factory=list)
     withdrawn: list[dict[str, Any]] = field(default_factory=list)
@@ -79,8 +76,7 @@ class Said:
 
 @dataclass(slots=True)
 class Judged:
-    """A verdict after so many ``exchanges``, as on the trial in which agent 1 stands for the answer and agent 2 beside
-    it: ``human`` is that 1 is the human, ``machine`` that 2 is."""
+    """A verdict after so many ``exchanges``: ``human`` is that agent 1 is the human, ``machine`` that agent 2 is."""
 
     who: str
     exchanges: int
@@ -91,8 +87,7 @@ class Judged:
 
 @dataclass(slots=True)
 class OnlineTest(Meeting):
-    """A test; its people are the judge and two agents. ``parts`` say whose part each agent takes. ``answers`` are of
-    each exchange, by side."""
+    """A test of the judge and two agents, who have ``parts``. ``answers`` are of each exchange, by side."""
 
     parts: list[Part]
     condition: Condition
@@ -127,7 +122,7 @@ class OnlineTest(Meeting):
         return datetime.fromisoformat(self.at).timestamp()
 
     def shown_at(self, exchange: int) -> float:
-        """The clock at which both answers of an exchange, which are there, are shown."""
+        """The clock at which both answers of an exchange are shown."""
         return max(answer.clock for answer in self.answers[exchange].values())
 
     def shown(self, clock: float) -> int:
@@ -138,9 +133,7 @@ class OnlineTest(Meeting):
         return bool(self.judged) and self.judged[-1].exchanges == self.exchanges
 
     def due(self, clock: float, participants: Collection[str]) -> list[Move]:
-        """What is awaited. Only ``participants`` have to say
-        that they have read their part; the judge may ask before the others have, lest their time tell that they are
-        people. Nothing where the test is over or void, or answers are there that are not yet shown."""
+        """What is awaited, at first that ``participants`` read their part, for which the judge does not wait."""
         if self.void is not None or self.is_over():
             return []
         reading = {who for who in self.people if who in participants and who not in self.ready}
@@ -169,7 +162,7 @@ def _said(event: dict[str, Any]) -> Said:
 
 
 def shortened(text: str, words: int) -> str:
-    """The sentences of ``text`` that have at most so many words together; if the first has more, its first words."""
+    """The sentences of ``text`` with at most ``words`` words together, or the first words of a longer sentence."""
     parts = text.split()
     if len(parts) > words:
         ends = [at for at, word in enumerate(parts[:words], start=1) if END.search(word) and not TITLE.fullmatch(word)]
@@ -178,12 +171,12 @@ def shortened(text: str, words: int) -> str:
 
 
 def people_of(pair: Pair) -> int:
-    """The people of a test, with the judge."""
+    """The number of people in a test, with the judge."""
     return 1 + PARTS[pair].count("person")
 
 
 def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
-    """The share of each number of exchanges, condition and kind of pair that there is to be."""
+    """The wanted share of each number of exchanges, condition and kind of pair."""
     deceit = settings.person_deceives
     alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
     conditions = zip(get_args(Condition), (deceit, 1 - deceit), strict=True)
@@ -198,8 +191,8 @@ def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, fl
 def next_cell(
     settings: TestSettings, held: Iterable[OnlineTest], chance: random.Random, pair: Pair
 ) -> tuple[int, Condition]:
-    """The number of exchanges and the condition of a test of the kind ``pair``: those that lack most to their shares
-    after the tests that were ``held``; among equals by chance."""
+    """The number of exchanges and the condition of the next test of ``pair``: what lacks most to its share after those
+    that were ``held``, else by chance."""
     exchanges, conditions, pairs = shares(settings)
     cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
     total = cells.total() + 1

@@ -1,4 +1,4 @@
-"""What a browser sends of a page, checked: verdicts on a trial, and what people say of themselves."""
+"""Checks of what a browser sends of a page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNFILLED = re.compile(r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|", re.
 
 
 class BadAnswer(Exception):
-    """An answer that no page of ours sends; nothing was kept."""
+    """An answer that no page sends; nothing was kept."""
 
 
 def writable(text: Any) -> Any:
@@ -44,7 +44,7 @@ Written = Annotated[str, BeforeValidator(writable)]
 
 
 class _Timed(BaseModel):
-    """``rt`` is in ms from when all was on the screen, or None; ``away``: the page was hidden meanwhile."""
+    """``rt`` is in ms from when all was on the screen; ``away``: the page was hidden meanwhile."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -80,7 +80,7 @@ def read(kind: type[A], answer: Mapping[str, Any]) -> A:
 
 
 def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, control: Control | None) -> dict[str, Any]:
-    """What is kept of a trial's answer; of a control question also whether it is ``right``. Raises BadAnswer."""
+    """What is kept of a trial's answer, and whether its control question is ``right``. Raises BadAnswer."""
     sent = read(TrialAnswer, answer)
     if len(sent.verdicts) != speakers:
         raise BadAnswer(f"verdicts: must be {speakers} of human and machine")
@@ -100,13 +100,13 @@ def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, contro
 
 
 def fastest_of(rt: float | None, since: float) -> float:
-    """The most ms that an answer can have taken: the page's ``rt`` or the server's ``since`` the answer before,
-    whichever is less. A value below 0 is a clock that was set; infinite where neither is known."""
+    """The most ms that an answer took: the less of the page's ``rt`` and the server's ``since``, without values below
+    0; else infinite."""
     return min((ms for ms in (rt, since) if ms is not None and ms >= 0), default=inf)
 
 
 def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str, str]:
-    """The answers to ``fields``, without what was left out; nobody must answer. Raises BadAnswer."""
+    """The answers to ``fields`` that are not empty. Raises BadAnswer."""
     kept = {}
     for name, value in answer.items():
         if value in (None, ""):
@@ -120,8 +120,8 @@ def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str
 
 
 def panel_id(worker: str | None, parameter: str) -> str:
-    """The id that a panel put into the address's ``parameter``; "" where there is none or it was not filled in, as in
-    "{{%PROLIFIC_PID%}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "undefined", or the parameter's name."""
+    """The id in the address's ``parameter``; "" where there is none or a placeholder ("{{%PROLIFIC_PID%}}",
+    "[worker_id]", "undefined") stands there."""
     worker = (worker or "").strip()[:200]
     is_name = re.sub(r"\W|_", "", worker.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
     return "" if not parameter or is_name or UNFILLED.fullmatch(worker) else worker

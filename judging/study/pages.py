@@ -1,4 +1,4 @@
-"""What a browser is sent: a page's words, and the step that its judge is at, without whose answer it is."""
+"""What a browser is sent: a page's words, and the judge's step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
 
 
 def phrases_sent(settings: StudySettings, phrases: Mapping[str, str]) -> dict[str, Any]:
-    """What a page gets before anything else: its language, title and words."""
+    """A page's language, title and words."""
     about = {"language": settings.language, "title": settings.texts.title, "worker": settings.judges.worker}
     return {**about, "phrases": dict(phrases), "options": OPTIONS}
 
@@ -66,7 +66,7 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
 
 
 def media_of(study: Study, judge: Judge) -> dict[str, Path]:
-    """The files that a judge may have: those of their trials, and of the samples."""
+    """The files of a judge's trials and of the samples."""
     files = dict(study.material.files(None))
     for step in judge.steps:
         if step["kind"] in ASKED:

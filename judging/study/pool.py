@@ -1,8 +1,7 @@
-"""Which trials a judge gets: half people's, the others equally the agents', and of each those that fewer judges saw.
+"""Which trials a judge gets: half people's, the others equally the agents', those first that fewer judges saw.
 
-A page shows a trial, or both speakers of an excerpt, which are two. For four pairs (person and person, person and
-machine, machine and person, two machines) the pages are equally of each pair, as in the 2025 paper's form. Of two
-conversations beside each other the pages are equally of each agent and place.
+Pages of both speakers are equally of the four pairs of person and machine (2025 paper's form); pages of two
+conversations equally of each agent and place.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is shown at once. ``cell`` is what quotas are of: human, an agent, "human machine" of four pairs, "catch",
-    "swapped" (scanpaths). ``agents`` are the machines on the page, ``people`` is a pair's conversation of people."""
+    """What is shown at once. ``cell`` is what quotas are of: human, an agent, "human machine", "catch", "swapped".
+    ``agents`` are the machines on the page, ``people`` is a pair's conversation of people."""
 
     trials: tuple[str, ...]
     cell: str
@@ -58,7 +57,7 @@ class Turn:
 
 
 class TrialPool:
-    """The trials of a study's task, and whose they are. Raises InputError where the set or its key cannot be used."""
+    """The trials of a study's task, and whose they are. Raises InputError for an unusable set or key."""
 
     def __init__(self, folder: Path, settings: JudgesSettings) -> None:
         source, key = folder / MARKER, key_path(folder)
@@ -115,7 +114,6 @@ class TrialPool:
         return pages
 
     def _sample(self, pages: list[Page]) -> list[Page]:
-        """A person's page and a machine's that the instructions show with the truth, and nobody judges."""
         chance = random.Random(f"sample {self.folder.name}")
         sample, plain = list[Page](), [page for page in pages if not page.catch]
         for is_machine in (False, True) if self.settings.trials.sample else ():
@@ -156,7 +154,7 @@ class TrialPool:
         return wanted.number + wanted.practice + caught - drawn
 
     def fit(self) -> dict[str, Any]:
-        """Make the settings ask for no more than the set has; returns the choices of ``trials`` that changed."""
+        """Reduce the settings to what the set has; returns the choices of ``trials`` that changed."""
         changed: dict[str, Any] = {} if self.has_catch() or not self.settings.trials.catch else {"catch": 0.0}
         while (trials := self.settings.trials).number > 1 and self.lacking():
             changed["number"] = trials.number - 1
@@ -189,7 +187,6 @@ class TrialPool:
         return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns]
 
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
-        """The number of pages of each cell."""
         cells = [name for name in self.cells if name not in CATCH]
         agents = [name for name in cells if name != "human"]
         if self.of_pairs or self.settings.trials.choices != "one" or "human" not in cells or not agents:
@@ -202,8 +199,6 @@ class TrialPool:
     def _take(
         self, quota: Mapping[str, int], seen: Seen, used: Counter[str], stimuli: set[str], chance: random.Random
     ) -> list[Page]:
-        """Pages by quota, about stimuli that the judge has not seen, those first that fewer judges had. The rarest
-        cells choose first, as others could take what they need."""
         taken: list[Page] = []
         for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
             left = quota[cell]

@@ -1,5 +1,4 @@
-"""``study.toml``: the choices of a study, checked before anybody takes part. What each means stands in the
-``templates`` of that file."""
+"""``study.toml``, checked; its ``templates`` say what each choice means."""
 
 from __future__ import annotations
 
@@ -94,15 +93,14 @@ class Trials(_Table):
 
 
 class End(_Table):
-    """A ``code`` (empty: a random code for each) and an address, where ``{code}`` and ``{worker}`` are filled in."""
+    """A ``code`` (empty: a random code for each) and an address with ``{code}`` and ``{worker}``."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     redirect: Annotated[str, Field(pattern=r"^(https?://\S+)?$", max_length=2000)] = ""
 
 
 class Exclude(_Table):
-    """Rules that mark verdicts; none is removed, and no rule looks at whether a scored verdict is right. ``right`` was
-    a rule of version 0.1 and must be 0."""
+    """Rules that mark verdicts; none is removed. ``right`` was a rule of version 0.1 and must be 0."""
 
     finished: bool = True
     controls: Share = 0.0
@@ -190,7 +188,7 @@ class AnswersSettings(_Study):
 
 
 class Roles(_Table):
-    """Texts about each part, before a test begins."""
+    """Texts about each part, before a test."""
 
     judge: Text
     person_deceives: Text
@@ -222,7 +220,7 @@ class Tests(_Table):
 
 
 class MachineAgents(_Table):
-    """The machines of ``server``, by condition: it argues that it is a machine, or it poses as a person."""
+    """The machines of ``server``, by condition: it argues that it is a machine, or poses as a person."""
 
     server: Server = "http://127.0.0.1:8001/"
     machine_argues: Name = ""

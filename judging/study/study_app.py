@@ -1,9 +1,5 @@
-"""The routes of a study, and its server. A judge is known by a cookie, which is for this site's pages
-(``SameSite=Strict``) alone.
-
-Every POST has a body of JSON and an Origin of ours (:mod:`serving.http.guard`): no other site's page can answer for a
-judge.
-"""
+"""The routes of a study, and its server. A judge is known by a cookie (``SameSite=Strict``). Every POST has JSON and an
+Origin of ours (:mod:`serving.http.guard`)."""
 
 from __future__ import annotations
 
@@ -212,8 +208,7 @@ def _json(value: Any) -> Response:
 
 
 async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log: ServerLog) -> None:
-    """Serve until cancelled, then end in order: what was answered is on disk. Raises StorageError where nothing can be
-    written any more."""
+    """Serve until cancelled, then end in order. Raises StorageError where nothing can be written any more."""
     server = UvicornServer(config(app, idle_seconds=IDLE_SECONDS))
     writer = study.start()
     serving = asyncio.create_task(server.serve(list(sockets)))

@@ -1,6 +1,4 @@
-"""Statistics of answers (2025 paper, Table S5), and captions by BLEU and CIDEr-D beside detectability (Fig. 8).
-People's captions, each beside the others of its picture, are the ceiling; agents are measured beside all references and
-all but a single reference."""
+"""Statistics of answers (2025 paper, Table S5), and captions by BLEU and CIDEr-D beside detectability (Fig. 8)."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ class CaptionScore:
 
 @dataclass(slots=True)
 class Correlation:
-    """Of a measure with detectability over ``agents`` agents; ``why`` there is none, or no p."""
+    """Of a measure with detectability over ``agents``; ``why`` there is none."""
 
     judge: str
     measure: str
@@ -79,7 +77,7 @@ class CaptionMeasures:
 
 
 def answer_statistics(answers: Answers) -> Table[Statistic]:
-    """The statistics by task, of people, then of each agent. A message of several excerpts counts once."""
+    """The statistics by task, of people, then of each agent; a message of several excerpts counts once."""
     rows = []
     for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -118,7 +116,7 @@ def _longest_excerpts(answers: Answers) -> Answers:
 
 
 def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasures | None:
-    """The measures, and their correlation with detectability by judge; None without captions."""
+    """The measures, and their correlation with detectability by judge."""
     written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:
         if answer["asked"] == CAPTIONS:
@@ -144,7 +142,7 @@ def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasur
 
 
 def plain_words(text: str) -> Words:
-    """The caption's words in small letters, without punctuation but for apostrophes and hyphens inside a word."""
+    """A caption's words in small letters, without punctuation but for apostrophes and hyphens inside a word."""
     return re.findall(r"\w+(?:['’-]\w+)*", text.lower())
 
 
@@ -176,7 +174,6 @@ class CiderD:
         self._log_pictures = math.log(pictures) if pictures else 0.0
 
     def score(self, words: Words, references: Sequence[Words]) -> float:
-        """The score beside ``references``, at least one."""
         caption = [self._weighted(grams) for grams in ngrams(words)]
         total = 0.0
         for reference in references:

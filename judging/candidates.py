@@ -45,7 +45,6 @@ class Shown:
     size: tuple[int, int] | None
 
     def image(self, name: str = "image") -> Image | None:
-        """The picture that the row calls ``name``."""
         file = self.row.get(name)
         return Image(file, root=self.root) if self.root is not None and isinstance(file, str) else None
 
@@ -55,8 +54,7 @@ class Candidate:
     """An answer, or a speaker of an excerpt of a conversation, that may become a trial.
 
     ``record`` is its run, agent and sample; ``length`` counts messages, of a pair visible turns; ``delays`` are in
-    seconds. ``is_swapped``: a scanpath on another picture, whose truth is who looked. Of a pair, ``beside`` is the
-    other conversation, and ``turns`` include those written beforehand.
+    seconds; ``is_swapped``: a scanpath on another picture; ``beside``: a pair's other conversation.
     """
 
     stimulus: Shown
@@ -74,11 +72,11 @@ class Candidate:
     is_swapped: bool = False
 
     def known_by(self) -> set[str]:
-        """What a judge recognizes a second time: the stimulus and, of a pair, the people's conversation."""
+        """The stimulus and, of a pair, the people's conversation."""
         return {self.stimulus.id, *(value for name, value in self.columns.items() if name == PEOPLE_OF_PAIR)}
 
     def content(self) -> bytes:
-        """Equal for answers to a stimulus that a judge takes for the same."""
+        """Equal for answers that a judge takes for the same."""
         plain = self.answer.model_dump(exclude_none=True)
         if "text" in plain:
             plain["text"] = " ".join(str(plain["text"]).casefold().split()).rstrip(".")
@@ -89,7 +87,7 @@ class Candidate:
 
 
 class Line(NamedTuple):
-    """A message. ``agent`` is empty for the stimulus's text; ``delay`` is in seconds."""
+    """``agent`` is empty for the stimulus's text; ``delay`` is in seconds."""
 
     speaker: Letter
     text: str
@@ -109,7 +107,6 @@ class AnswerReader:
         self.passed_over = Counter[str]()
 
     def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
-        """The candidates; of conversations excerpts of these ``lengths``."""
         return [
             candidate
             for record, stimulus in self.answered(tasks)
@@ -117,8 +114,7 @@ class AnswerReader:
         ]
 
     def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, Shown]]:
-        """The answers with their stimuli; of a key the last. Raises InputError where two folders have the same
-        answers."""
+        """The answers with their stimuli, of a key the last. Raises InputError where two folders have the same."""
         seen = set[bytes]()
         for folder, names in zip(self._folders, self._names, strict=True):
             for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
@@ -250,7 +246,7 @@ def _speakers(
 
 
 def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:
-    """The messages of a conversation, its history first; None if more than two speak."""
+    """The messages, the stimulus's history first; None if more than two speak."""
     messages: list[tuple[str, str, str, float | None]] = [(speaker, text, "", None) for speaker, text in _history(row)]
     before: float | None = None
     for message in answer.messages:
@@ -264,7 +260,7 @@ def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line
 
 
 def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Sequence[Line]]:
-    """The turns that an agent, of two the first, wrote beforehand. A new topic begins a turn."""
+    """The turns that an agent, of two the first, wrote beforehand; a new topic begins a turn."""
     speakers = [speaker for speaker, _ in _history(row)]
     letters = _letters([*speakers, *(message.speaker for message in answer.messages)]) or {}
     messages = [
@@ -280,7 +276,7 @@ def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Seq
 
 
 def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
-    """The messages by turns: what a speaker says before the other does."""
+    """What a speaker says before the other does."""
     begins = [at for at, line in enumerate(lines) if at == 0 or line.speaker != lines[at - 1].speaker]
     return [lines[begin:end] for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True)]
 
@@ -290,7 +286,6 @@ def is_person(agent: str) -> bool:
 
 
 def as_shown(lines: Sequence[Line]) -> ShownAnswer:
-    """The messages as a judge sees them, each on a line."""
     return ShownAnswer.model_validate(
         {"messages": [{"speaker": line.speaker, "text": " ".join(line.text.split())} for line in lines]}
     )

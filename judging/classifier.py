@@ -153,7 +153,7 @@ class CueSettings(TrainedSettings):
 
 
 class CueJudge(TrainedJudge[CueSettings]):
-    """A classifier of a single cue, with a radial kernel, so that people may be in the middle."""
+    """A classifier of a single cue, with a radial kernel: people may be in the middle."""
 
     Settings = CueSettings
     packages = ("sklearn", "wordfreq")

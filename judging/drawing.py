@@ -21,7 +21,7 @@ Order = list[tuple[Candidate, bool]]  # each with whether it comes for the secon
 
 @dataclass(slots=True)
 class Pool:
-    """The trials of a task. ``unbalanced`` says in sentences what could not be made equal."""
+    """The trials of a task; ``unbalanced`` are sentences."""
 
     people: list[Candidate]
     machines: dict[str, list[Candidate]]
@@ -34,7 +34,7 @@ class Pool:
 
 
 def in_common(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Those about stimuli that a person and every agent answered, catch trials too."""
+    """Those about stimuli that a person and every agent answered."""
     agents = {answer.agent for answer in candidates if answer.truth == "machine" and not answer.is_catch}
     speakers: dict[str, set[str]] = defaultdict(set)
     for answer in candidates:
@@ -70,7 +70,7 @@ def shares(total: int, names: Sequence[K], chance: random.Random) -> dict[K, int
 
 
 def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) -> list[Candidate]:
-    """``number`` drawn so that stimuli, and within them lengths of excerpts, come equally often."""
+    """``number`` drawn with stimuli, and within them lengths of excerpts, equally often."""
     by_stimulus: dict[str, list[Candidate]] = defaultdict(list)
     for answer in candidates:
         by_stimulus[answer.stimulus.id].append(answer)
@@ -92,10 +92,8 @@ def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) 
 def draw_pool(
     candidates: Sequence[Candidate], chance: random.Random, *, per_agent: int | None = None, every: bool = False
 ) -> Pool:
-    """The trials of a task: half people's, and equally many of each agent, ``per_agent`` or as many as can be balanced.
-
-    With ``every`` all answers become trials.
-    """
+    """Half people's answers, and of each agent ``per_agent`` or as many as can be balanced; ``every``: all there
+    are."""
     people = [answer for answer in candidates if answer.truth == "human" and not answer.is_catch]
     machines: dict[str, list[Candidate]] = defaultdict(list)
     for answer in candidates:
@@ -123,8 +121,7 @@ def draw_pool(
 def draw_list(
     pool: Pool, number: int, used: Counter[int], chance: random.Random, *, catch: float, repeats: float
 ) -> Order:
-    """A judge's ``number`` trials, less ``used`` ones first, no stimulus twice while others are left; ``catch`` trials
-    and ``repeats``, shares of it, are added."""
+    """A judge's ``number`` trials, less ``used`` first; ``catch`` trials and ``repeats``, shares of it, are added."""
     people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     takes = [(pool.people, people)]
     if pool.machines:
@@ -142,7 +139,7 @@ def draw_list(
 def arrange(
     trials: Sequence[T], catch: Sequence[T], repeats: int, chance: random.Random, *, feedback: int = 0
 ) -> list[tuple[T, bool]]:
-    """A drawn order: ``repeats`` come again later; no catch trial is among the first three, neither among the first
+    """A drawn order: ``repeats`` come later, no catch trial among the first three, neither in the first
     ``feedback``."""
     order = [(trial, False) for trial in chance.sample(list(trials), len(trials))]
     for trial, _ in chance.sample(order, min(repeats, len(order))):
@@ -156,7 +153,7 @@ def arrange(
 def least_used(
     candidates: Sequence[Candidate], number: int, used: Counter[int], seen: set[str], chance: random.Random
 ) -> list[Candidate]:
-    """``number`` of them, less used first, other than the ``seen`` while there are any; updates both."""
+    """``number``, less used first, not ``seen`` while others are left; updates both."""
     ranked = sorted(candidates, key=lambda trial: (used[id(trial)], chance.random()))
     taken: list[Candidate] = []
     for trial in ranked:

@@ -31,7 +31,7 @@ def folder_of(checkpoint: str) -> Path:
 
 
 def problem(checkpoint: str) -> str | None:
-    """Why the checkpoint cannot embed texts, or None. Raises UnavailableError."""
+    """Why the checkpoint cannot embed texts. Raises UnavailableError."""
     return checkpoints.problem(folder_of(checkpoint), NEEDS, TYPES)
 
 
@@ -52,8 +52,8 @@ class Embedder:
 
 
 class PictureFeatures:
-    """ResNet18 (He et al. 2016): the 512 numbers of its last pooling ("deep"), or the mean 64 of its first block
-    ("early"; "5th layer" of the 2025 paper). ``root`` is the pictures' folder."""
+    """ResNet18 (He et al. 2016): its last pooling ("deep", 512), or its first block's mean ("early", 64; 2025
+    paper)."""
 
     def __init__(self, weights: Path, layer: Layer, root: Path, device: str) -> None:
         import torch

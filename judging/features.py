@@ -1,7 +1,7 @@
-"""What classifiers get of a trial: single cues, and features like the papers'.
+"""What classifiers get of a trial: single cues, or features like the papers'.
 
-Texts are embedded, conversations by the judged speaker's sentences; words are the squared difference to the cue's
-embedding. Scanpaths are x and y, -1 to 1, of ten fixations (papers) or fifteen, filled with (1, 1).
+Texts are embedded, of conversations the judged speaker's sentences; a word is the squared difference to its cue's
+embedding; a scanpath is x and y, -1 to 1, of ten fixations (papers) or fifteen, filled with (1, 1).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEAST_WORDS = 2  # of a sentence of a conversation
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Rows of features [rows, dimensions], and the trial of each; a conversation has several."""
+    """Rows [rows, dimensions], and the trial of each; a conversation has several."""
 
     rows: NDArray[np.float64]
     trial: NDArray[np.int64]
@@ -41,7 +41,7 @@ class Features:
 def features(
     trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, part: ScanpathPart
 ) -> Features:
-    """The features of a task's trials, scanpaths without an ``embedder``. A trial that cannot be judged has no row."""
+    """The features of a task's trials; who cannot be judged has no row."""
     if embedder is None:
         rows = [_fixations(trial, part) for trial in trials]
     else:
@@ -88,7 +88,7 @@ def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
 
 
 def texts(trial: Trial) -> list[str]:
-    """The texts of the answer, of a conversation the judged speaker's."""
+    """The judged texts, of a conversation the judged speaker's."""
     return answer_numbers.texts(trial["answer"], trial.get("speaker"))
 
 
@@ -111,7 +111,7 @@ def punctuation(trial: Trial) -> list[float]:
 
 
 def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
-    """The mean and the least Zipf frequency of the words, and how many other trials have the same answer."""
+    """The mean and least Zipf frequency of the words, and how many other trials have the same answer."""
     from wordfreq import zipf_frequency
     from wordfreq.tokens import tokenize
 
@@ -126,7 +126,7 @@ def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
 
 
 def metadata(folder: Path, trial: Trial, place: int) -> list[float]:
-    """Order, ids, files and sizes of the trial at ``place`` in the set, and nothing of its answer."""
+    """Order, ids, files and sizes of the trial."""
     number = int("".join(filter(str.isdigit, trial["id"])))
     image = folder / trial["image"] if "image" in trial else None
     times = {(folder / trial[name]).stat().st_mtime for name in ("image", "clip") if name in trial}

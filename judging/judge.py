@@ -1,5 +1,4 @@
-"""``turinglike judge``: ``generate`` over a trial set, with judges for agents. It fills in the judges' settings ``key``
-and ``trials``."""
+"""``turinglike judge``: ``generate`` over a trial set; fills in the judges' settings ``key`` and ``trials``."""
 
 from __future__ import annotations
 

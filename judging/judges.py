@@ -1,4 +1,4 @@
-"""The judges of ``judges.toml``: this module's attributes are lines of the catalogue of agents."""
+"""The judges of ``judges.toml`` as attributes."""
 
 from __future__ import annotations
 

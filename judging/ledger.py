@@ -1,4 +1,4 @@
-"""What a judge's detectability is worth beside the best cue, and beside the same judge in stricter folds (leakage)."""
+"""A judge's detectability beside the best cue's, and beside its detectability in stricter folds (leakage)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ Settings = Mapping[str, Mapping[str, Any]]  # of judges
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """A judge of a task. ``always_human`` is the accuracy of saying human each time. ``above_cue`` and
-    ``above_grouped`` are differences of detectability in points (hundredths), to the best cue on the same trials and to
-    the judge ``grouped``."""
+    """``always_human`` is the accuracy of saying human each time; ``above_cue`` and ``above_grouped`` are differences
+    of detectability in points (hundredths), to the best cue and to the judge ``grouped``."""
 
     task: str
     judge: str
@@ -49,7 +48,6 @@ class Worth:
 
 
 def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: Settings, seed: int) -> list[Worth]:
-    """A row for each judge of a task, whose ``scores`` these are."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
     cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
     best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
@@ -91,8 +89,7 @@ def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
 
 
 def difference(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int) -> Estimate:
-    """The detectability of a judge less the ``other``'s, in points, on the trials of both; the interval is by a
-    bootstrap over stimuli (Poisson weights). NaN without such trials."""
+    """The detectability of a judge less the ``other``'s, in points, on the trials of both; bootstrap over stimuli."""
     if other is None or other == judge:
         return NO_FIGURE
     judged = verdicts[verdicts["verdict"].isin(SAID)]

@@ -46,8 +46,8 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first. ``example``, in
-    which A is a person and B a machine, makes it one-shot."""
+    """The papers' prompt for trials about a stimulus, of scanpaths and conversations the first; with ``example``
+    one-shot."""
     first = trials[0]
     templates, text = PROMPTS["papers"], answer_text(first.answer)
     if first.asked == "conversation":
@@ -130,7 +130,7 @@ class JudgeSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
-    """A trial with its pictures as bytes: the stimulus's and a search's target."""
+    """A trial with the pictures of its stimulus and target."""
 
     trial: JudgementStimulus
     image: bytes | None = None
@@ -149,8 +149,6 @@ J = TypeVar("J", bound=JudgeSettings)
 
 
 class LanguageJudge(EngineAgent[J]):
-    """A chat model that is asked about trials."""
-
     tasks = ("judgement",)
 
     def __init__(self, settings: J, name: str) -> None:
@@ -161,7 +159,6 @@ class LanguageJudge(EngineAgent[J]):
         self._replies: dict[tuple[str, int, int], Any] = {}
 
     def open(self) -> None:
-        """Read the example and, for grids, the trials. Raises UnavailableError."""
         super().open()
         chosen = self.settings
         if chosen.grid and chosen.trials is None:
@@ -174,7 +171,6 @@ class LanguageJudge(EngineAgent[J]):
             raise UnavailableError(f"{self.name}: cannot be read: {error}") from None
 
     def prepare(self, stimulus: Stimulus) -> Pictured:
-        """The trial and its pictures. Raises AnswerError."""
         assert isinstance(stimulus, JudgementStimulus)
         image, target = stimulus.image, stimulus.target_image
         is_paper = self.settings.prompt == "papers"
@@ -189,7 +185,7 @@ class LanguageJudge(EngineAgent[J]):
         return Pictured(stimulus, image.sendable(SENT)[0], None if target is None else target.sendable(SENT)[0])
 
     def group(self, trial: JudgementStimulus, draw: Draw) -> Group:
-        """The trials asked about together. Raises AnswerError for a trial that is not among the ``trials``."""
+        """The trials asked about together. Raises AnswerError for an unknown trial."""
         chosen = self.settings
         if not chosen.grid:
             return Group((trial.id, draw.sample, draw.attempt), [trial], draw.seed)
@@ -218,7 +214,7 @@ class LanguageJudge(EngineAgent[J]):
         return request
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        """In a grid, the group's reply is generated once, again only after a failure."""
+        """A grid's reply is generated once, again only after a failure."""
         group, request = self.group(prepared.trial, draw), self.fitted_request(prepared, draw)
         if not self.settings.grid:
             return self._reply(prepared, draw, request, await self._engine.generate(request, group.seed))
@@ -284,7 +280,7 @@ class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
 
 
 class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSettings]):
-    """A chat model that runs here and reads texts alone: words, conversations, and the rest by ``without_picture``."""
+    """A chat model that runs here and reads texts alone."""
 
     Settings = LocalJudgeSettings
     judges = WITHOUT_PICTURE

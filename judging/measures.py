@@ -40,8 +40,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The place of a judge's verdicts on an agent's answers ("all": every agent's), and how many are missing, by why.
-    ``column`` and ``value`` are those of ``--by``."""
+    """A judge's verdicts on an agent's answers ("all": every agent's); ``column`` and ``value`` are of ``--by``."""
 
     task: str = ""
     judge: str = ""
@@ -64,7 +63,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Judged):
-    """Verdicts on an agent's answers beside people's; ``human_machine`` are people's taken for a machine's."""
+    """``human_machine`` are people's answers taken for a machine's."""
 
     human_human: int = 0
     human_machine: int = 0
@@ -86,7 +85,6 @@ class Score(Judged):
 
     @property
     def shares_of_people(self) -> tuple[float, float]:
-        """The shares of people's answers that are taken for people's and for machines'."""
         return self.p_human.value, 1 - self.p_human.value
 
     @property
@@ -103,10 +101,7 @@ def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
 
 
 def measures(right: Floats, number: Floats) -> Floats:
-    """The measures of counts [..., rows], ``right`` of ``number``, of which row 0 is people's.
-
-    Returns [..., rows - 1, len(MEASURES)], NaN without verdicts.
-    """
+    """[..., rows - 1, len(MEASURES)] of counts [..., rows], ``right`` of ``number``, people's in row 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = right / number
     z = ndtri((right + 0.5) / (number + 1))
@@ -118,8 +113,7 @@ def measures(right: Floats, number: Floats) -> Floats:
 
 
 def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS) -> list[Score]:
-    """The measures of all agents together, then of each, over all judges of a task's ``verdicts`` without catch trials
-    and repeats."""
+    """The measures of all agents, then of each, over all judges of a task's ``verdicts``."""
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
@@ -161,11 +155,11 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetiti
 def share(
     right: Floats, judges: Codes, pairs: Codes, seed: int, repetitions: int = REPETITIONS
 ) -> tuple[Estimate, bool]:
-    """The share of verdicts [verdicts] that are ``right``, by ``judges`` on ``pairs``; whether its interval is exact.
+    """The share of ``right`` verdicts, by ``judges`` on ``pairs``; whether its interval is exact.
 
-    It is where no pair has two verdicts, and either all or no two are of a judge. Otherwise judges and pairs are
-    random, and the interval is that of so many independent verdicts as vary as much (Korn and Graubard 1998), at least
-    as many as the fewer clusters if none vary. NaN for none, or several of a judge on a single pair.
+    Exact: each pair has a single verdict, and either all or no two are of a judge. Otherwise the interval is that of so
+    many independent verdicts as vary as much (Korn and Graubard 1998). NaN for none, or several of a judge on a single
+    pair.
     """
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
@@ -194,7 +188,6 @@ class _Sample:
     rows: int
 
     def counts(self, groups: Codes | None = None) -> tuple[Floats, Floats]:
-        """(right, number), each [rows + 1] or [groups, rows + 1]: people's row, machines' together, each agent's."""
         size = 1 if groups is None else int(groups.max(initial=-1)) + 1
         cell = self.row if groups is None else groups * self.rows + self.row
         totals = []
@@ -234,7 +227,7 @@ def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repet
 
 
 def exact(right: Floats, number: Floats) -> tuple[Floats, Floats]:
-    """Low and high of exact binomial intervals (Clopper, Pearson 1934) of ``right`` of ``number``; NaN of none."""
+    """Low and high (Clopper, Pearson 1934) of ``right`` of ``number``; NaN of none."""
     tail = (1 - CONFIDENCE) / 2
     with np.errstate(invalid="ignore"):
         low = np.where(right > 0, betaincinv(right, number - right + 1, tail), 0.0)

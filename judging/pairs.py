@@ -1,5 +1,4 @@
-"""Pairs of conversations, about the same topic, in the same mode and of as many turns: in which does a machine speak?
-(X-Turing, arXiv 2408.09853.)"""
+"""Pairs of conversations of a topic, mode and length: in which does a machine speak? (X-Turing, arXiv 2408.09853.)"""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ LENGTHS = (3, 10)
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A conversation. ``agent`` is its machine, else both speakers; ``speaker`` is the letter of a machine that speaks
-    with a person; ``pseudo`` are turns that it wrote beforehand."""
+    """``agent`` is the machine, else both speakers; ``speaker`` is the letter of a machine that speaks with a
+    person."""
 
     stimulus: Shown
     agent: str
@@ -47,14 +46,14 @@ class Dialogue:
     pseudo: Sequence[Sequence[Line]]
 
     def is_heard(self, number: int) -> bool:
-        """Whether the machine, or of people anybody, speaks in the first ``number`` turns."""
+        """Whether the machine, or anybody, speaks in the first ``number`` turns."""
         agents = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
         return any(not self.has_machine or not is_person(agent) for agent in agents)
 
 
 @dataclass(slots=True)
 class Pairs:
-    """The pairs by agent and length. ``passed_over`` counts conversations by why they are in none."""
+    """The pairs by agent and length; ``passed_over`` counts conversations by reason."""
 
     cells: dict[tuple[str, int], list[Candidate]] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
@@ -115,8 +114,7 @@ def draw_pairs(
     every: bool = False,
     show_pseudo: bool = False,
 ) -> Pairs:
-    """The pairs of each length in turns, equally many of every agent: ``per_agent``, or with ``every`` all there are. A
-    conversation keeps its partner at all lengths where it can."""
+    """The pairs of each length in turns, of every agent ``per_agent`` or equally many; ``every``: all there are."""
     drawn = Pairs()
     people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
     for dialogue in dialogues:
@@ -163,8 +161,7 @@ def draw_pairs(
 
 
 def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float) -> Order:
-    """A judge's pairs: the machine speaks in half of the first ones, agents and lengths come equally often; nothing
-    comes twice while others are left."""
+    """A judge's pairs: the machine speaks in the first of half of them; agents and lengths come equally often."""
     first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     chosen: list[Candidate] = []
     seen: set[str] = set()

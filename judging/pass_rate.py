@@ -1,7 +1,5 @@
-"""Pairs of conversations: the pass rate, and how long messages are.
-
-**X-Turn pass rate** (X-Turing, arXiv 2408.09853): 1 less the mean share of right verdicts. 0.5 is a perfect imitator.
-"""
+"""Pairs of conversations: words per message, and the **X-Turn pass rate** (X-Turing, arXiv 2408.09853), 1 less the mean
+share of right verdicts; 0.5 is a perfect imitator."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate(Judged):
-    """Verdicts on an agent's pairs. ``interval`` is its kind, ``first`` the share of verdicts that name the first."""
+    """``interval`` is its kind, ``first`` the share of verdicts that name the first conversation."""
 
     turns: int | None = None
     mode: str | None = None
@@ -66,7 +64,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The mean words of a message of an agent and of the person who speaks with it, over conversations."""
+    """The mean words of a message, over conversations."""
 
     agent: str
     turns: int
@@ -79,7 +77,7 @@ class Words:
 
 @dataclass(slots=True)
 class PassRates:
-    """``rates`` by judge, agent, turns and mode, ``by`` the columns of ``--by``; ``alpha`` is Krippendorff's."""
+    """``alpha`` is Krippendorff's."""
 
     rates: Table[PassRate]
     by: Table[PassRate]
@@ -89,8 +87,7 @@ class PassRates:
 
 
 def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
-    """The pass rates of verdicts that count. Intervals take pairs with a common stimulus or people's conversation for a
-    single pair; people are a single judge."""
+    """The pass rates of verdicts that count; to intervals, connected pairs are a single pair."""
     import pandas as pd
 
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
@@ -129,10 +126,7 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
 
 
 def words_per_message(answers: Answers) -> Table[Words]:
-    """By agent, turns and mode, of conversations of a person with the machine; of messages with a delay where any has.
-
-    The interval is Student's t over conversations.
-    """
+    """By agent, turns and mode, of conversations of a person with the machine; Student's t over conversations."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for answer in answers:
         if answer.get("beside_truth") is None or answer["truth"] == answer["beside_truth"]:

@@ -1,8 +1,5 @@
-"""The papers' figures beside ours (``score --against 2025``), and how our classifiers differ from theirs.
-
-``published_scores.json`` has each figure that the papers or their programs print as a number, with its ``source``;
-``note`` says what contradicts it, ``only`` names a part of the trials, ``agents`` translates names.
-"""
+"""The papers' figures beside ours, and how our classifiers differ from theirs. ``published_scores.json`` has each
+figure with its ``source``, ``note`` (what contradicts it) and ``only`` (a part of the trials)."""
 
 from __future__ import annotations
 
@@ -42,8 +39,7 @@ Settings = Mapping[str, Mapping[str, Any]]  # of judges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFigure:
-    """A paper's figure of a ``kind`` of judge, and ours: whether theirs is ``inside`` our interval, and ``why`` the two
-    are not alike, or ours is missing."""
+    """A paper's figure and ours: whether theirs is ``inside`` our interval, ``why`` they are not alike."""
 
     paper: str
     task: str
@@ -81,7 +77,6 @@ class PublishedFigure:
 
 @cache
 def published() -> Mapping[str, Any]:
-    """The content of ``published_scores.json``."""
     content: Mapping[str, Any] = orjson.loads(Path(__file__).with_name("published_scores.json").read_bytes())
     return content
 
@@ -122,7 +117,7 @@ def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: Settings) 
 
 
 def kind(judge: str, settings: Settings) -> str | None:
-    """The kind of our judge in the papers' terms; None of those that they lack."""
+    """The kind of our judge in the papers' terms."""
     chosen = settings.get(judge, {})
     if judge == PEOPLE:
         return PEOPLE
@@ -132,7 +127,7 @@ def kind(judge: str, settings: Settings) -> str | None:
 
 
 def stands_for(agent: str, task: str) -> str | None:
-    """The papers' name of an agent that answered a task; None of those that they lack."""
+    """The papers' name of an agent that answered a task."""
     imported = agent.removeprefix("published:").casefold()
     for entry in published()["agents"]:
         if task in entry["asked"] and (imported in entry["imported"] or agent in entry["ours"]):
@@ -164,9 +159,9 @@ def _other_judge(cell: Mapping[str, Any], judge: str, settings: Settings) -> Ite
 
 
 def differences_from_paper(paper: str, task: str, chosen: Mapping[str, Any]) -> Iterator[str]:
-    """How a classifier of the settings ``chosen`` differs from the judge of a ``paper`` (2022 or 2025) on a task.
+    """How a classifier with settings ``chosen`` differs from a ``paper``'s judge (2022 or 2025) on a task.
 
-    Sources: the 2022 paper, sections 3 and 4 and its supplement; the 2025 paper, Methods; the authors' notebooks.
+    Sources: the 2022 paper, sections 3 and 4 and supplement; the 2025 paper, Methods; the authors' notebooks.
     """
     if "cue" in chosen:
         yield "goes by one cue alone"

@@ -38,7 +38,7 @@ OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch",
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A judge's further verdicts on trials, and the share that is as the first."""
+    """The share of further verdicts on trials that are as the first."""
 
     task: str
     judge: str
@@ -48,7 +48,7 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class CatchRate:
-    """The share of catch trials, or swapped scanpaths, that are judged rightly (2025 paper, Table S3)."""
+    """The share of catch trials, or swapped scanpaths, judged rightly (2025 paper, Table S3)."""
 
     task: str
     kind: str
@@ -64,8 +64,8 @@ EMPTY: Table[Any] = Table(())
 
 @dataclass(slots=True)
 class Scores:
-    """All figures. ``repeats`` are of trials that came twice, ``samples`` of further verdicts on a trial; ``instead``
-    is by task and classifier its differences from the 2025 paper's."""
+    """``repeats`` are of trials that came twice, ``samples`` of further verdicts; ``instead`` is how classifiers differ
+    from the 2025 paper's."""
 
     scores: Table[Score]
     by: Table[Score]
@@ -127,7 +127,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 
 def measure(table: pd.DataFrame, by: Sequence[str], seed: int, settings: Settings | None = None) -> Scores:
-    """The figures of verdicts that count, of several of a judge on a trial the first. ``settings`` are the judges'."""
+    """The figures of verdicts that count, of several of a judge on a trial the first."""
     settings = settings or {}
     samples = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials

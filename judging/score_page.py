@@ -1,4 +1,4 @@
-"""The page of scores with its figures (2025 paper, Figures 4 to 6), and the paragraph on methods."""
+"""The page of scores, its figures (2025 paper, Figures 4 to 6), and the paragraph on methods."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved si
 
 
 def page(scores: Scores, figures: Mapping[str, str]) -> str:
-    """The page as complete HTML; ``figures`` are those of :func:`figures`."""
+    """The page as complete HTML."""
     return render(
         "judging",
         "scores.html",
@@ -69,8 +69,7 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
 def methods(
     table: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]], sets: Sequence[Mapping[str, Any]], seed: int
 ) -> str:
-    """The paragraph for a paper. ``settings`` are the judges', ``sets`` the contents of ``TRIALS.trials.json``,
-    ``seed`` the bootstrap's."""
+    """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``."""
     excluded = table["excluded"].dropna()
     is_paired = table["beside_truth"].notna()
     libraries = ("numpy", "scipy", "statsmodels", "scikit-learn")
@@ -97,7 +96,7 @@ def methods(
 
 
 def figures(scores: Table[Score], cues: Collection[str], pass_rates: Sequence[PassRate] = ()) -> dict[str, str]:
-    """SVGs by name: ``TASK-JUDGE``, ``overview`` without the judges in ``cues``, and ``pass-rates``."""
+    """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``."""
     drawn = {
         f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
         for (task, judge), rows in groupby(scores, key=lambda score: (score.task, score.judge))

@@ -1,8 +1,5 @@
-"""Tests of verdicts, the papers' (over judges) and better ones, and how far judges agree.
-
-Where a test is impossible, ``test`` says why ("no test: …") and ``p`` is None. Several p are corrected by Holm. Shares
-are compared after :data:`DIGITS` digits.
-"""
+"""Tests of verdicts, and how far judges agree. Where a test is impossible, ``test`` says why ("no test: …") and ``p``
+is None; several p are corrected by Holm."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class Test:
-    """A test of a judge's verdicts; of ``judge`` None, of all judges'."""
+    """A test of a judge's verdicts; None is all judges'."""
 
     judge: str | None = None
     test: str = ""
@@ -102,7 +99,7 @@ class BetweenJudges(Test):
 
 
 def all_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) -> dict[str, list[Test]]:
-    """The tests of a task by kind. People are not compared with each other."""
+    """The tests of a task by kind; people are not compared with each other."""
     named = verdicts[verdicts["judge_kind"] != "human"]
     tests: dict[str, list[Test]] = defaultdict(list, between_judges=list[Test](between_judges(named)))
     for judge, of_judge in by_judge(verdicts):
@@ -120,10 +117,8 @@ def all_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) 
 
 
 def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstChance]:
-    """p(H|H), each agent's p(M|M) and its detectability against 0.5.
-
-    A single judge: exact binomial and Fisher's; at least six: Wilcoxon's signed ranks (2025 paper, Results).
-    """
+    """p(H|H), each agent's p(M|M) and detectability against 0.5: for a judge exact binomial and Fisher's, for at least
+    six Wilcoxon's signed ranks (2025 paper, Results)."""
     from scipy.stats import binomtest, fisher_exact
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
@@ -174,11 +169,8 @@ def _over_judges(test: AgainstChance, rates: pd.Series[float]) -> None:
 
 
 def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
-    """The odds ratio of "machine" for machines' answers beside people's, by generalized estimating equations (Liang and
-    Zeger 1986) with working independence and robust errors, in closed form.
-
-    Clusters are judges, or a single judge's stimuli. Empty for too few clusters, or an empty cell.
-    """
+    """The odds ratio of "machine" for machines' answers, by generalized estimating equations (Liang and Zeger 1986)
+    with working independence and robust errors, in closed form. Clusters are judges, or a single judge's stimuli."""
     from scipy.stats import norm
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
@@ -209,7 +201,7 @@ def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
 
 
 def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAgents]:
-    """Friedman's test of p(M|M), with Kendall's W, over the judges who judged every agent (2025 paper, Results)."""
+    """Friedman's test of p(M|M), with Kendall's W, over judges of every agent (2025 paper, Results)."""
     from scipy.stats import friedmanchisquare
 
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
@@ -228,11 +220,10 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
 
 
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """The mean correctness at a column's values, of judges where each has a single value, else of stimuli, else of
-    trials.
+    """The mean correctness at a column's values, of judges, else stimuli, else trials.
 
     Two values: Mann-Whitney and the probability of superiority; more: analysis of variance and eta squared (2025 paper,
-    Methods and Results). Empty where not two values have two units.
+    Methods and Results).
     """
     from scipy.stats import f_oneway, mannwhitneyu
 
@@ -263,8 +254,7 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 
 
 def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[BetweenAgents]:
-    """Every two agents before the same judges: the exact permutation test of the difference of their p(M|M), labels
-    exchanged within a judge."""
+    """Every two agents: the exact permutation test of the difference of p(M|M), labels exchanged within a judge."""
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
     number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
@@ -328,7 +318,7 @@ def between_judges(verdicts: pd.DataFrame) -> list[BetweenJudges]:
 
 
 def corrected(tests: list[T]) -> list[T]:
-    """With ``holm``, the corrected value, for each ``p``."""
+    """Adds ``holm``, the corrected value of each ``p``."""
     from statsmodels.stats.multitest import multipletests
 
     known = [test for test in tests if test.p is not None]
@@ -340,7 +330,7 @@ def corrected(tests: list[T]) -> list[T]:
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """How many trials two judges both judged, the share of equal verdicts, and Cohen's kappa (1960)."""
+    """The share of equal verdicts of two judges, and Cohen's kappa (1960)."""
 
     first: str
     second: str
@@ -351,8 +341,7 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """``fleiss`` kappa (1971) over the trials that all judges but people judged; Krippendorff's ``alpha`` of people
-    too."""
+    """``fleiss`` kappa (1971) over trials that all judges but people judged; Krippendorff's ``alpha`` of people too."""
 
     judges: list[str]
     pairs: Table[PairAgreement]
@@ -382,7 +371,7 @@ def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
 
 
 def krippendorff_alpha(counts: NDArray[np.int64]) -> float | None:
-    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] has each [column]. None where undefined."""
+    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] has each [column]."""
     pairable = counts[counts.sum(axis=1) >= 2].astype(np.float64)
     number, totals = pairable.sum(axis=1), pairable.sum(axis=0)
     if (totals > 0).sum() < 2:

@@ -20,7 +20,7 @@ FILE_NAMES = {"task": "asked"}  # of fields that files call otherwise
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its 95 % interval; NaN where there is none. ``form`` is how it is written."""
+    """A figure with its 95 % interval, NaN for none; ``form`` is how it is written."""
 
     value: float = math.nan
     low: float = math.nan
@@ -45,7 +45,7 @@ NO_FIGURE = Estimate()
 
 
 class Grid(NamedTuple):
-    """A table as it is seen; the first cell of each row is its header."""
+    """A table as it is seen; a row's first cell is its header."""
 
     caption: str
     columns: Sequence[str]
@@ -61,7 +61,7 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[R]):
-    """Rows of a dataclass. ``omit`` are fields that files lack."""
+    """Rows of a dataclass; ``omit`` are fields that files lack."""
 
     data: Sequence[R]
     omit: Collection[str] = ()
@@ -91,14 +91,13 @@ class Table(Generic[R]):
         return [record(row, self.omit) for row in self.data]
 
     def write_csv(self, path: Path) -> None:
-        """Write the rows, if there are any."""
+        """Does nothing without rows."""
         if records := self.records():
             with path.open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, records[0], (row.values() for row in records))
 
 
 def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
-    """A dataclass as files have it."""
     values: dict[str, Any] = {}
     for entry in fields(row):
         name, value = FILE_NAMES.get(entry.name, entry.name), getattr(row, entry.name)
@@ -110,7 +109,7 @@ def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Tables and dataclasses, wherever they stand in a value, as JSON has them."""
+    """Tables and dataclasses in a value as JSON has them."""
     if isinstance(value, Table):
         return value.records()
     if is_dataclass(value):

@@ -1,8 +1,5 @@
-"""Judges that are trained on the trials that they judge, by cross-validation.
-
-``split`` "row" deals single rows (papers' public judge), "agent" leaves the judged agent's answers out, "other" trains
-on another agent alone (2025 paper, Fig. S8).
-"""
+"""Judges trained by cross-validation on the trials that they judge. ``split`` "row" deals single rows (papers' public
+judge), "agent" leaves the judged agent out, "other" trains on another agent alone (2025 paper, Fig. S8)."""
 
 from __future__ import annotations
 
@@ -70,7 +67,7 @@ class TrainedJudge(Agent[T]):
         """An untrained classifier of scikit-learn's."""
 
     def load(self, device: str) -> None:
-        """Read the trials and their key, and judge every trial. Raises UnavailableError."""
+        """Read the trials and their key, and judge all. Raises UnavailableError."""
         chosen = self.settings
         if chosen.trials is None or chosen.key is None:
             raise UnavailableError(f"{self.name} is trained on the trials that it judges: use `turinglike judge`")
@@ -111,10 +108,7 @@ def judge_trials(
     chosen: TrainedSettings,
     new_model: Callable[[], Any],
 ) -> dict[str, dict[str, Any]]:
-    """By trial its mean ``margin`` (above 0: a machine) and fold. Catch trials and repeats are never trained on.
-
-    Without features, or with a training part of a single class, a trial has no entry.
-    """
+    """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and fold."""
     is_machine = np.array([key["truth"] == "machine" for key in keys])
     may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
     if chosen.unique:

@@ -47,7 +47,7 @@ QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
 
 @dataclass(frozen=True, slots=True)
 class JudgesList:
-    """A judge's trials in their order, each with whether it comes for the second time."""
+    """Trials, each with whether it comes for the second time."""
 
     name: str
     task: Asked
@@ -63,7 +63,7 @@ def about_path(folder: Path) -> Path:
 
 
 def read_about(key: Path) -> dict[str, Any]:
-    """How the trial set of a ``key`` was made; empty where no file says so."""
+    """How the trial set was made; empty if unknown."""
     path = key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
     try:
         about = orjson.loads(path.read_bytes())
@@ -75,10 +75,8 @@ def read_about(key: Path) -> dict[str, Any]:
 def write_trial_set(
     out: Path, lists: Sequence[JudgesList], about: Mapping[str, Any], seed: int, *, force: bool
 ) -> tuple[list[Row], list[dict[str, Any]]]:
-    """Write the folder, the key and how the set was made; returns its rows and what :mod:`judging.blindness` measures.
-
-    A trial of several lists stands once. Raises InputError and StorageError; then nothing has changed.
-    """
+    """Write the folder and the key; returns the rows and :mod:`judging.blindness`. Raises InputError and
+    StorageError."""
     refuse_existing([key_path(out), about_path(out)], force=force)
     with new_folder(out, marker=MARKER, force=force) as folder:
         writer = _Writer(folder, random.Random(seed))
@@ -111,7 +109,7 @@ class _Writer:
         (folder / "media").mkdir()
 
     def trials(self, lists: Sequence[JudgesList]) -> list[list[str]]:
-        """Make every trial; returns the ids of each list's."""
+        """The ids of each list's trials, which it makes."""
         distinct = {  # by candidate and, of a second showing, its list
             (id(candidate), entry.name if again else ""): candidate
             for entry in lists

@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Drawn:
-    """The judges' lists; ``about`` by task, ``passed_over`` by reason, and sentences."""
+    """``about`` is by task, ``passed_over`` by reason."""
 
     lists: list[JudgesList] = field(default_factory=list)
     about: dict[str, dict[str, Any]] = field(default_factory=dict)

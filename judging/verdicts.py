@@ -46,11 +46,8 @@ class _JudgedRun:
 
 
 def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFrame:
-    """The verdicts of run folders with their rows of the key, by default beside the trial set; stimuli's columns come
-    last.
-
-    Raises InputError for records, keys or trials that do not fit or were changed, and two verdicts on a trial.
-    """
+    """The verdicts with their rows of the key, by default beside the trial set. Raises InputError where they do not
+    fit."""
     import pandas as pd
 
     keys_of(folders, key)
@@ -76,7 +73,7 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
 
 
 def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
-    """The judged trials, each once, with their rows of the key; without catch trials and repeats."""
+    """The judged trials, each once, without catch trials and repeats."""
     answers: dict[tuple[Path, str], dict[str, Any]] = {}
     for run in _open(folders, key):
         with (run.folder.path / "stimuli.jsonl").open("rb") as file:
@@ -88,12 +85,12 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
 
 
 def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
-    """The keys of the trial sets that the runs are about, each once."""
+    """The keys of the runs' trial sets, each once."""
     return list(dict.fromkeys(_key_of(Run(path), key).resolve() for path in folders))
 
 
 def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """The settings of each judge that has any, from ``run.json``."""
+    """The settings of each judge, from ``run.json``."""
     agents = [agent for path in folders for agent in Run(path).meta["agents"].items()]
     return {name: about["settings"] for name, about in agents if about.get("settings")}
 
@@ -266,7 +263,7 @@ def _read_checked(folder: Run, path: Path) -> Keys:
 
 
 def check_trials(source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Keys, path: Path) -> None:
-    """Raise InputError unless all ``trials`` (line, id, canonical JSON) of ``source`` are in the key at ``path``."""
+    """Raises InputError unless all ``trials`` (line, id, canonical JSON) are in the key."""
     problems = [
         Problem(str(source), number, name, f"is no trial of {path}")
         for number, name, trial in trials

@@ -1,4 +1,4 @@
-"""The client of the `turinglike serve` that answers for a study's agents, and may be slow, hang, or send anything."""
+"""The client of the `turinglike serve` that answers for a study's agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class NoAnswerError(Exception):
-    """An agent gave no answer; the text names the agent and says why."""
+    """The text names the agent and says why."""
 
 
 class AgentClient:
@@ -33,11 +33,7 @@ class AgentClient:
     async def answer(
         self, server: str, agent: str, row: dict[str, Any], read: Callable[[Any], T], *, seconds: float, **more: Any
     ) -> T:
-        """What ``read`` makes of an agent's answer to a stimulus. Each try takes another sample; ``more`` is in the
-        request.
-
-        Raises NoAnswerError after :data:`TRIES`, or after ``seconds`` in all.
-        """
+        """What ``read`` makes of an agent's answer, from another sample at each try. Raises NoAnswerError."""
         why = ""
         try:
             async with asyncio.timeout(seconds):
@@ -55,7 +51,7 @@ class AgentClient:
         raise NoAnswerError(f"{agent}: {' '.join(why.split())}"[:300].strip(": "))
 
     async def record(self, server: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The record of an answer. Raises OSError, ValueError, and the HTTP client's errors."""
+        """Raises OSError, ValueError, and the HTTP client's errors."""
         async with self._http.stream("POST", f"{server.rstrip('/')}/answers", json=body) as reply:
             data = b""
             async for part in reply.aiter_raw():
@@ -75,7 +71,7 @@ class AgentClient:
 
 
 def text_of(answer: Any) -> str:
-    """What an agent says in a conversation. Raises ValueError, KeyError, IndexError or TypeError for another answer."""
+    """What an agent says. Raises ValueError, KeyError, IndexError or TypeError for another answer."""
     text = answer["messages"][0]["text"]
     if not isinstance(text, str):
         raise ValueError("its message is no text")
@@ -85,7 +81,7 @@ def text_of(answer: Any) -> str:
 
 
 def tidy(text: str) -> str:
-    """A message on a single line, of characters that any file can hold."""
+    """A message on a single line that any file can hold."""
     return " ".join(text.split()).encode("utf-8", "replace").decode()
 
 

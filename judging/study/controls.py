@@ -1,9 +1,5 @@
-"""Control questions, the same for all answers to a stimulus.
-
-``topic``: which of five topics a conversation has. ``object``: whether an object is in a picture, or which of three is
-in a clip (stimuli's ``present``, ``absent``). Otherwise a table: ``stimulus``, ``question``, ``options`` parted by
-``|``, ``right``.
-"""
+"""Control questions: ``topic`` of a conversation, ``object`` in a picture or clip (stimuli's ``present``, ``absent``),
+or a table with ``stimulus``, ``question``, ``options`` parted by ``|``, and ``right``."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """``question`` is empty where the pages' ``phrase`` asks; ``right`` is of ``options``."""
+    """``question`` is empty where the pages' ``phrase`` asks."""
 
     question: str
     options: Sequence[str]
@@ -42,16 +38,12 @@ class Control:
 
     @property
     def sent(self) -> dict[str, Any]:
-        """What a browser gets."""
         about = {"question": self.question, "phrase": self.phrase, "object": self.object}
         return {**about, "options": list(self.options)}
 
 
 def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Control]:
-    """The control question of each stimulus of the key's ``rows``, by "", "topic", "object", or a table's path.
-
-    Raises InputError where a stimulus has none.
-    """
+    """The control question of each stimulus, by "", "topic", "object", or a table's path. Raises InputError."""
     stimuli = {str(row["stimulus"]): row for row in rows.values()}
     if not name:
         return {}

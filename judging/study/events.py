@@ -1,8 +1,5 @@
-"""The events of a study (``events.jsonl``), and its state, which is read from them alone.
-
-``personal.jsonl`` has panels' ids and answers about oneself, by the judge's code. A judge's steps are drawn when they
-join and answered once, in order.
-"""
+"""The events of a study (``events.jsonl``), and its state, which is read from them alone. ``personal.jsonl`` has
+panels' ids and answers about oneself, by the judge's code."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ M = TypeVar("M", bound=Meeting)
 
 @dataclass(slots=True)
 class Judge:
-    """A judge or participant. ``told`` are answers that were to be replaced; ``ended``: finished, declined or
-    blocked."""
+    """``told`` are answers that were to be replaced; ``ended``: finished, declined or blocked."""
 
     code: str
     session: str
@@ -44,7 +40,7 @@ class Judge:
 
     @property
     def step(self) -> int:
-        """The step that is next to be answered, from 0."""
+        """The next step, from 0."""
         return len(self.answers)
 
     @property
@@ -64,7 +60,7 @@ class Judge:
 
 @dataclass(slots=True)
 class State:
-    """All judges and meetings, in order; ``present`` is the meeting that a participant is in."""
+    """``present`` is the meeting that a participant is in."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
@@ -76,7 +72,7 @@ class State:
     closed: str | None = None
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Take an event in. Raises KeyError for an unknown event."""
+        """Raises KeyError for an unknown event."""
         match event["event"]:
             case "settings":
                 self.settings, self.sha256 = event["settings"], event["sha256"]
@@ -132,19 +128,17 @@ class State:
         return self.meetings.get(self.present.get(code, ""))
 
     def counted(self, kind: type[M]) -> list[M]:
-        """The meetings of a kind that are not void."""
         return [each for each in self.meetings.values() if isinstance(each, kind) and each.void is None]
 
     def has_finished(self, judge: Judge) -> bool:
-        """Whether a judge counts as finished; who took part in void online tests alone does not."""
+        """Online tests that are all void do not count."""
         tests = [event["test"] for event in judge.answers if event["kind"] == "test"]
         counts = not tests or any(name is not None and self.meetings[name].void is None for name in tests)
         return judge.ended == "finished" and counts
 
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events, or personal lines, without a person and their conversations; their tests stay, without content and
-    void."""
+    """The events, or personal lines, without a person; their tests stay, void and without content."""
     gone: set[str] = set()
     for event in events:
         kind = event.get("event")
@@ -163,7 +157,7 @@ def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
 
 
 def read_state(folder: Path) -> State:
-    """The state of the study; a torn last line does not count. Raises InputError."""
+    """The state; a torn last line does not count. Raises InputError."""
     state = State()
     for number, event in _lines(folder / EVENTS):
         try:
@@ -207,7 +201,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def count_pages(judges: Iterable[Judge], away: set[str]) -> Counter[tuple[str, ...]]:
-    """By page, the judges who have judged it or, unless ``away``, have it before them."""
+    """By page, the judges who judged it or, unless ``away``, will."""
     counts: Counter[tuple[str, ...]] = Counter()
     for judge in judges:
         left = set(judge.pages(judge.step)) if judge.code in away or judge.ended else set()

@@ -1,5 +1,4 @@
-"""The offline kit: a study's pages and its judges' trials in an HTML file. The browser saves the answers as a file with
-a checksum, which `turinglike study import` takes in."""
+"""The offline kit: a study's pages and its judges' trials in an HTML file, which saves answers as a file."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ Answers = list[dict[str, Any]]
 
 
 async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: Path) -> None:
-    """Enlist ``number`` judges and write their kit. Raises InputError for participants, Refused, StorageError."""
+    """Enlist ``number`` judges and write their kit. Raises InputError, Refused, StorageError."""
     if study.material.kind != "trial":
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     kit = secrets.token_hex(8)
@@ -69,11 +68,7 @@ def _data_address(path: Path) -> str:
 
 
 async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
-    """Take files of answers in, each in full or not at all; by judge, how many were new. Forgotten judges are passed
-    over.
-
-    Raises InputError at a file that is damaged, of another study, or contradicts the pages or known answers.
-    """
+    """Take files of answers in, each in full or not at all; by judge, how many were new. Raises InputError."""
     added: dict[str, int] = {}
     for path in paths:
         kit, judges = _read(path)

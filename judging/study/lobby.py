@@ -42,7 +42,7 @@ View = dict[str, Any]
 
 
 class Lobby(ABC, Generic[M]):
-    """Who waits, and when each participant was last heard of; ``kind`` is of the steps in which they meet."""
+    """Who waits, and when each participant was last heard of."""
 
     kind: ClassVar[str]
     voids: ClassVar[str]  # the event that makes a meeting void
@@ -65,7 +65,7 @@ class Lobby(ABC, Generic[M]):
         return meeting if isinstance(meeting, self.meeting) else None
 
     async def at(self, judge: Judge, known: Any) -> View:
-        """What a participant sees; held open, within limits, until there is more than ``known``."""
+        """What a participant sees; held open, within limits, until there is news."""
         until = time.monotonic() + HELD
         await self._has_left(judge)
         while True:
@@ -134,7 +134,6 @@ class Lobby(ABC, Generic[M]):
             await self.make_void(meeting, why)
 
     def why_void(self, meeting: M) -> str | None:
-        """Who has left."""
         now = time.monotonic()
         for code in meeting.people:
             if code in self.state.judges and now - self.seen.setdefault(code, now) > self.waits.seconds_away:
@@ -146,14 +145,13 @@ class Lobby(ABC, Generic[M]):
             await self.note({"event": self.voids, self.kind: meeting.id, "why": why})
 
     def is_enough(self) -> bool:
-        """Whether nobody need come any more."""
         return False
 
     def is_news(self, view: View, known: Any) -> bool:
         return bool(view["version"] != known)
 
     def result(self, judge: Judge) -> str | None:
-        """The id of the meeting that a participant may end now; None while it goes on."""
+        """The id of the meeting that a participant may end now."""
         meeting = self.meeting_of(judge.code)
         return meeting.id if meeting is not None and (meeting.void is not None or self.is_over(meeting)) else None
 
@@ -186,8 +184,6 @@ class Lobby(ABC, Generic[M]):
 
 
 class TalkLobby(Lobby[Talk]):
-    """The lobby of conversations, whose :class:`Transcript` says whose turn it is."""
-
     kind, voids, meeting = "talk", "void", Talk
 
     def __init__(self, study: Study, material: TalkMaterial) -> None:
@@ -238,7 +234,6 @@ class TalkLobby(Lobby[Talk]):
         }
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
-        """Keep message ``turn`` of the conversation, in a burst dialogue of the participant."""
         talk, turn, text = self.meeting_of(judge.code), body["turn"], body.get("text")
         if talk is None or talk.void:
             return "partner_left"

@@ -1,8 +1,5 @@
 """The lobby of online tests. Parts are drawn anew for each test, among those who have waited longest, and the kind by
-its share alone. Who is not heard of, or is late with a move, has left: the test is void.
-
-A `turinglike serve` answers for machines; the model of delays (:mod:`serving.conversations.scenario`) says when.
-"""
+its share alone. Who is not heard of, or is late with a move, has left: the test is void."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OnlineLobby(Lobby[OnlineTest]):
-    """``awaited`` is what is awaited of whom in a test, and since when; ``began`` is on a monotonic clock."""
+    """``awaited`` is what is awaited of whom in a test, and since when."""
 
     kind, voids, meeting = "test", "test_void", OnlineTest
 
@@ -46,7 +43,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         return sum(test.is_over() for test in self.meetings()) >= self.settings.tests.wanted
 
     def clock(self, test: OnlineTest) -> float:
-        """Seconds since the test began, monotonic while this process runs."""
+        """Seconds since the test began, monotonic."""
         if test.id not in self.began:
             clocks = [question.clock for question in test.questions]  # of a server before this process
             clocks += [judged.clock for judged in test.judged]
@@ -58,7 +55,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         return test.due(self.clock(test), self.state.judges)
 
     def chance(self, what: str) -> random.Random:
-        """Numbers for a purpose, the same whenever they are drawn."""
+        """Numbers for a purpose, always the same."""
         return random.Random(f"{self.settings.tests.seed} {what}")
 
     async def look(self, judge: Judge) -> View:

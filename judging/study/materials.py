@@ -38,7 +38,7 @@ SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
 
 
 class ToldError(Exception):
-    """The answer ``text`` is to be replaced; ``flags`` are the phrases that say why."""
+    """The answer ``text`` is to be replaced; ``flags`` are phrases."""
 
     def __init__(self, flags: list[str], text: str) -> None:
         super().__init__(", ".join(flags))
@@ -47,8 +47,7 @@ class ToldError(Exception):
 
 
 class Material:
-    """What a study shows, in ``number`` steps of a ``kind``. ``sha256`` is of what must not change meanwhile, ``page``
-    what a browser gets of a step, ``source`` the set that answers are about."""
+    """What a study shows, in ``number`` steps of a ``kind``; ``sha256`` is of what must not change meanwhile."""
 
     kind: str
     number: int
@@ -60,7 +59,6 @@ class Material:
         self.settings = settings
 
     def problems(self) -> list[str]:
-        """What the settings want and cannot be had, in sentences."""
         return []
 
     def served_problems(self) -> list[str]:
@@ -99,7 +97,7 @@ class Material:
         return None
 
     def files(self, step: Step | None) -> dict[str, Path]:
-        """A step's files by their names, or those that everybody may have."""
+        """A step's files by name; None: those that everybody may have."""
         return {}
 
     def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[Row]:
@@ -118,7 +116,6 @@ class TrialMaterial(Material):
 
     @cached_property
     def controls(self) -> dict[str, Control]:
-        """The control question of each stimulus. Raises InputError."""
         return read_controls(self.settings.trials.control, self.study, self.pool.key, self.sha256)
 
     def problems(self) -> list[str]:
@@ -210,7 +207,7 @@ def chosen(task: str | None) -> Choose:
 
 
 def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
-    """The stimuli of a task by id, and their SHA-256. Raises InputError with every problem."""
+    """The stimuli of a task by id, and their SHA-256. Raises InputError."""
     stimuli: dict[str, Stimulus] = {}
     root, digest = source if source.is_dir() else source.parent, hashlib.sha256()
 
@@ -228,8 +225,7 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
 
 
 class AskMaterial(Material):
-    """Stimuli that participants answer: a colour of eleven, three objects, a caption (with six checks: 2025 paper,
-    Methods, L731-747), a word, free or after example pairs."""
+    """Stimuli that participants answer; captions pass six checks (2025 paper, Methods, L731-747)."""
 
     settings: AnswersSettings
     kind = "ask"
@@ -324,8 +320,6 @@ class AskMaterial(Material):
 
 
 class TalkMaterial(Material):
-    """Conversations of participants."""
-
     settings: AnswersSettings
     kind = "talk"
 

@@ -36,7 +36,7 @@ TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Meeting:
-    """A conversation or a test of ``people``: participants' codes and agents' names."""
+    """``people`` are participants' codes and agents' names."""
 
     id: str
     at: str
@@ -44,7 +44,6 @@ class Meeting:
     void: str | None = field(default=None, kw_only=True)
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Take an event in. Raises KeyError for an unknown event."""
         raise NotImplementedError
 
 
@@ -66,7 +65,7 @@ class Talk(Meeting):
 
 @dataclass(slots=True)
 class Said:
-    """A question or an answer; ``raw`` is a machine's text before it was cut, ``delay_s`` what it took."""
+    """``raw`` is a machine's text before it was cut, ``delay_s`` what it took."""
 
     text: str
     clock: float
@@ -76,7 +75,7 @@ class Said:
 
 @dataclass(slots=True)
 class Judged:
-    """A verdict after so many ``exchanges``: ``human`` is that agent 1 is the human, ``machine`` that agent 2 is."""
+    """``human`` is that agent 1 is the human, ``machine`` that agent 2 is."""
 
     who: str
     exchanges: int
@@ -87,7 +86,7 @@ class Judged:
 
 @dataclass(slots=True)
 class OnlineTest(Meeting):
-    """A test of the judge and two agents, who have ``parts``. ``answers`` are of each exchange, by side."""
+    """``people`` are the judge and two agents; ``answers`` are of each exchange, by side."""
 
     parts: list[Part]
     condition: Condition
@@ -118,22 +117,21 @@ class OnlineTest(Meeting):
         return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
 
     def began(self) -> float:
-        """When, in seconds of the epoch."""
+        """Seconds of the epoch."""
         return datetime.fromisoformat(self.at).timestamp()
 
     def shown_at(self, exchange: int) -> float:
-        """The clock at which both answers of an exchange are shown."""
         return max(answer.clock for answer in self.answers[exchange].values())
 
     def shown(self, clock: float) -> int:
-        """How many exchanges the judge may see in full."""
+        """How many exchanges the judge may see."""
         return sum(len(both) == len(SIDES) and self.shown_at(at) <= clock for at, both in enumerate(self.answers))
 
     def is_over(self) -> bool:
         return bool(self.judged) and self.judged[-1].exchanges == self.exchanges
 
     def due(self, clock: float, participants: Collection[str]) -> list[Move]:
-        """What is awaited, at first that ``participants`` read their part, for which the judge does not wait."""
+        """What is awaited; the judge does not wait until the ``participants`` have read their part."""
         if self.void is not None or self.is_over():
             return []
         reading = {who for who in self.people if who in participants and who not in self.ready}
@@ -162,7 +160,7 @@ def _said(event: dict[str, Any]) -> Said:
 
 
 def shortened(text: str, words: int) -> str:
-    """The sentences of ``text`` with at most ``words`` words together, or the first words of a longer sentence."""
+    """The sentences with at most ``words`` words together, or the first words."""
     parts = text.split()
     if len(parts) > words:
         ends = [at for at, word in enumerate(parts[:words], start=1) if END.search(word) and not TITLE.fullmatch(word)]
@@ -171,12 +169,12 @@ def shortened(text: str, words: int) -> str:
 
 
 def people_of(pair: Pair) -> int:
-    """The number of people in a test, with the judge."""
+    """With the judge."""
     return 1 + PARTS[pair].count("person")
 
 
 def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
-    """The wanted share of each number of exchanges, condition and kind of pair."""
+    """The wanted share of each number of exchanges, condition and pair."""
     deceit = settings.person_deceives
     alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
     conditions = zip(get_args(Condition), (deceit, 1 - deceit), strict=True)
@@ -191,8 +189,7 @@ def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, fl
 def next_cell(
     settings: TestSettings, held: Iterable[OnlineTest], chance: random.Random, pair: Pair
 ) -> tuple[int, Condition]:
-    """The number of exchanges and the condition of the next test of ``pair``: what lacks most to its share after those
-    that were ``held``, else by chance."""
+    """The exchanges and condition of the next test: what lacks most to its share after those ``held``."""
     exchanges, conditions, pairs = shares(settings)
     cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
     total = cells.total() + 1

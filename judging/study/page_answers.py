@@ -32,11 +32,11 @@ UNFILLED = re.compile(r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|", re.
 
 
 class BadAnswer(Exception):
-    """An answer that no page sends; nothing was kept."""
+    """An answer that no page sends."""
 
 
 def writable(text: Any) -> Any:
-    """The text without halves of surrogate pairs, which cannot be written."""
+    """The text without halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 
@@ -44,7 +44,7 @@ Written = Annotated[str, BeforeValidator(writable)]
 
 
 class _Timed(BaseModel):
-    """``rt`` is in ms from when all was on the screen; ``away``: the page was hidden meanwhile."""
+    """``rt`` is in ms; ``away``: the page was hidden meanwhile."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -72,7 +72,7 @@ A = TypeVar("A", bound=_Timed)
 
 
 def read(kind: type[A], answer: Mapping[str, Any]) -> A:
-    """The answer as its model. Raises BadAnswer."""
+    """Raises BadAnswer."""
     try:
         return kind.model_validate(answer)
     except ValidationError as error:
@@ -100,8 +100,7 @@ def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, contro
 
 
 def fastest_of(rt: float | None, since: float) -> float:
-    """The most ms that an answer took: the less of the page's ``rt`` and the server's ``since``, without values below
-    0; else infinite."""
+    """The most ms that an answer took, by the page's ``rt`` and the server's ``since``; infinite if unknown."""
     return min((ms for ms in (rt, since) if ms is not None and ms >= 0), default=inf)
 
 
@@ -120,8 +119,7 @@ def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str
 
 
 def panel_id(worker: str | None, parameter: str) -> str:
-    """The id in the address's ``parameter``; "" where there is none or a placeholder ("{{%PROLIFIC_PID%}}",
-    "[worker_id]", "undefined") stands there."""
+    """The id in the address's ``parameter``; "" for none or a placeholder ("{{%PROLIFIC_PID%}}", "[worker_id]")."""
     worker = (worker or "").strip()[:200]
     is_name = re.sub(r"\W|_", "", worker.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
     return "" if not parameter or is_name or UNFILLED.fullmatch(worker) else worker

@@ -1,8 +1,5 @@
-"""Which trials a judge gets: half people's, the others equally the agents', those first that fewer judges saw.
-
-Pages of both speakers are equally of the four pairs of person and machine (2025 paper's form); pages of two
-conversations equally of each agent and place.
-"""
+"""Which trials a judge gets: half people's, the others equally the agents', those first that fewer judges saw. Pages of
+both speakers are equally of the four pairs (2025 paper's form); pages of two conversations of each agent and place."""
 
 from __future__ import annotations
 
@@ -32,8 +29,7 @@ CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is shown at once. ``cell`` is what quotas are of: human, an agent, "human machine", "catch", "swapped".
-    ``agents`` are the machines on the page, ``people`` is a pair's conversation of people."""
+    """What is shown at once; ``cell`` is what quotas are of: human, an agent, "human machine", "catch", "swapped"."""
 
     trials: tuple[str, ...]
     cell: str
@@ -43,13 +39,12 @@ class Page:
     people: str | None = None
 
     def known_by(self) -> set[str]:
-        """What a judge would know again."""
         return {self.stimulus} if self.people is None else {self.stimulus, self.people}
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A page in a judge's list, maybe for the second time (``again``)."""
+    """``again``: for the second time."""
 
     page: Page
     phase: Phase
@@ -57,7 +52,7 @@ class Turn:
 
 
 class TrialPool:
-    """The trials of a study's task, and whose they are. Raises InputError for an unusable set or key."""
+    """Raises InputError for an unusable set or key."""
 
     def __init__(self, folder: Path, settings: JudgesSettings) -> None:
         source, key = folder / MARKER, key_path(folder)
@@ -123,7 +118,6 @@ class TrialPool:
         return sample
 
     def problems(self) -> list[str]:
-        """Why judges cannot get what the settings ask for, in sentences."""
         wanted, problems = self.settings.trials, list[str]()
         kinds = {"machine" if page.agents else "human" for page in self.drawable if not page.catch}
         if self.of_pairs or wanted.choices == "both":
@@ -154,7 +148,7 @@ class TrialPool:
         return wanted.number + wanted.practice + caught - drawn
 
     def fit(self) -> dict[str, Any]:
-        """Reduce the settings to what the set has; returns the choices of ``trials`` that changed."""
+        """Reduce the settings to what the set has; returns the changed choices."""
         changed: dict[str, Any] = {} if self.has_catch() or not self.settings.trials.catch else {"catch": 0.0}
         while (trials := self.settings.trials).number > 1 and self.lacking():
             changed["number"] = trials.number - 1
@@ -168,7 +162,7 @@ class TrialPool:
         return any(name in self.cells for name in CATCH)
 
     def draw(self, seen: Seen, chance: random.Random) -> list[Turn]:
-        """A judge's list. ``seen`` counts the judges who had a page."""
+        """A judge's list; ``seen`` counts the judges who had a page."""
         wanted = self.settings.trials
         used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
         for page in self.drawable:

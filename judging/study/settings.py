@@ -243,7 +243,7 @@ StudySettings = JudgesSettings | AnswersSettings | OnlineSettings
 
 
 def read_settings(folder: Path) -> StudySettings:
-    """The settings of the study in ``folder``. Raises InputError with everything that is wrong."""
+    """The settings of the study. Raises InputError with everything that is wrong."""
     path = folder / FILE
     try:
         text = path.read_text("utf-8")

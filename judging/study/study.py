@@ -1,7 +1,4 @@
-"""A study while it is served: judges join, see a step, answer it. An answer is on disk before its page goes on.
-
-All of it runs in an event loop; of two answers to a step the first counts.
-"""
+"""A study while it is served: judges join, see a step, answer it. An answer is on disk before its page goes on."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ INTERVAL = 0.01  # seconds in which verdicts are collected into a single write
 
 
 class Refused(Exception):
-    """A judge cannot join or go on; ``why`` is the name of a phrase."""
+    """``why`` is the name of a phrase."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -58,7 +55,7 @@ class Refused(Exception):
 
 
 def material_of(folder: Path) -> Material:
-    """What the study in ``folder`` shows. Raises InputError."""
+    """Raises InputError."""
     settings = read_settings(folder)
     source = (folder / settings.source).resolve()
     if isinstance(settings, OnlineSettings):
@@ -72,8 +69,7 @@ def material_of(folder: Path) -> Material:
 
 
 class Study:
-    """The study in ``folder``, whose lock the caller holds (``check``). Raises InputError where anything is missing or
-    has changed."""
+    """A study, whose lock the caller holds (``check``). Raises InputError where anything is missing or has changed."""
 
     def __init__(self, folder: Path, material: Material, check: Callable[[], None]) -> None:
         self.folder = folder
@@ -120,7 +116,6 @@ class Study:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name, which differs between the studies of a host."""
         return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
 
     def find(self, token: str | None, link: str | None = None) -> Judge | None:
@@ -153,7 +148,6 @@ class Study:
         return await self.enlist(token, link=personal, worker=worker), token
 
     async def enlist(self, token: str, *, link: str | None = None, kit: str | None = None, worker: str = "") -> Judge:
-        """A new judge, in a browser or of an offline ``kit``."""
         number, code = len(self.state.judges) + 1, "".join(secrets.choice(ALPHABET) for _ in range(8))
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
@@ -170,17 +164,14 @@ class Study:
         return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
-        """Note that the judge's page was loaded again, and block them if the settings say so."""
+        """Note a reload, and block the judge if the settings say so."""
         events = ["loaded"]
         if self.settings.judges.reload == "block" and judge.current is not None and judge.counted(judge.step):
             events.append("blocked")
         await self.note(*({"event": event, "judge": judge.code} for event in events))
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
-        """Keep the answer to a step, now or as of ``at``; returns whether it is new. On return it is on disk.
-
-        Raises Refused out of turn, BadAnswer, and ToldError (which is kept) where it is to be answered anew.
-        """
+        """Keep the answer to a step, on disk on return; whether it is new. Raises Refused, BadAnswer, ToldError."""
         if step < judge.step:
             await self.written()
             return False
@@ -229,7 +220,7 @@ class Study:
     # what is written
 
     async def note(self, *events: dict[str, Any]) -> None:
-        """Take events in, now; on return they are on disk."""
+        """Take events in; on return they are on disk."""
         for event in events:
             self._put({**event, "at": event.get("at") or now()})
         await self.written()
@@ -259,7 +250,6 @@ class Study:
         return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance), *after]
 
     def away(self) -> set[str]:
-        """Judges who have stayed away."""
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
         at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
         return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}

@@ -1,8 +1,5 @@
-"""``turinglike study export``: verdicts, answers and conversations as run folders, and ``verdicts.csv``.
-
-``participants.csv`` has panels' ids and what people said of themselves. An online test is two conversations, and a
-trial of the two for each verdict.
-"""
+"""``turinglike study export``: run folders and ``verdicts.csv``; an online test is two conversations, and a trial of
+the two for each verdict."""
 
 from __future__ import annotations
 
@@ -38,11 +35,8 @@ Personal = Mapping[str, Mapping[str, Any]]
 
 
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
-    """Write the folder ``out``; returns the number of verdicts or answers. Raises InputError, StorageError.
-
-    ``personal`` adds people's answers about themselves and panels' ids. Online tests have ``conversations``,
-    ``verdicts`` and ``trials`` with their key.
-    """
+    """Write ``out``, with ``personal`` answers and ids; the number of verdicts or answers. Raises InputError,
+    StorageError."""
     known, state = read_personal(folder), read_state(folder)
     rows = material.rows(state, known)
     if isinstance(material.settings, OnlineSettings):

@@ -157,14 +157,8 @@ def bleu(pairs: Sequence[Pair]) -> float:
 
 
 class CiderD:
-    """CIDEr-D (Vedantam, Zitnick and Parikh 2015, section 5), 0 to 10; ``references`` are people's captions of each
-    picture.
-
-    A caption is a vector of its n-grams' frequencies times log(pictures / pictures whose captions have the n-gram).
-    With h of the caption, r of a reference, and l(.) their numbers of words (bigrams in COCO's program; neither stems),
-
-        CIDEr-D = 10 / 4 sum_n mean_r exp(-(l(h) - l(r))^2 / (2 6^2)) (min(h, r) . r) / (|h| |r|),  n = 1 to 4
-    """
+    """CIDEr-D (Vedantam, Zitnick and Parikh 2015, section 5), 0 to 10, of words that are not stemmed, with lengths in
+    words (COCO's program takes bigrams). ``references`` are people's captions of each picture."""
 
     def __init__(self, references: Iterable[Sequence[Words]]) -> None:
         pictures, self._pictures_with = 0, Grams()
@@ -188,7 +182,6 @@ class CiderD:
 
 
 def ngrams(words: Words) -> list[Grams]:
-    """How often each n-gram occurs, for n from 1 to 4."""
     return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in range(1, LONGEST + 1)]
 
 

@@ -1,4 +1,4 @@
-"""The answers of runs that may become trials; of a conversation each speaker of each excerpt (2025 paper, Methods)."""
+"""The answers of runs that may become trials; of conversations each speaker of each excerpt (2025 paper, Methods)."""
 
 from __future__ import annotations
 
@@ -51,11 +51,9 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An answer, or a speaker of an excerpt of a conversation, that may become a trial.
-
-    ``record`` is its run, agent and sample; ``length`` counts messages, of a pair visible turns; ``delays`` are in
-    seconds; ``is_swapped``: a scanpath on another picture; ``beside``: a pair's other conversation.
-    """
+    """An answer or a speaker of an excerpt. ``record`` is its run, agent and sample; ``length`` counts messages, of a
+    pair visible turns; ``delays`` are in seconds; ``is_swapped``: a scanpath on another picture; ``beside``: of a
+    pair."""
 
     stimulus: Shown
     agent: str
@@ -131,7 +129,7 @@ class AnswerReader:
                 yield record, stimulus
 
     def common(self) -> list[str]:
-        """Sentences on the stimuli that several folders have, once the answers were read."""
+        """Sentences on the stimuli that several folders have."""
         if len(self._folders) < 2:
             return []
         return [*common_stimuli([str(run.path) for run in self._folders], self._names), *self._lookup.differing()]
@@ -189,7 +187,6 @@ def _candidates(
 
 @contextmanager
 def naming(record: Record) -> Iterator[None]:
-    """Turn a ValidationError into an InputError that names the ``record``."""
     try:
         yield
     except ValidationError as error:

@@ -64,8 +64,6 @@ class ClassifierSettings(TrainedSettings):
 
 
 class ClassifierJudge(TrainedJudge[ClassifierSettings]):
-    """A classifier of features like the papers'."""
-
     judges = TASKS
     Settings = ClassifierSettings
     packages = ("sklearn", "torch", "transformers")

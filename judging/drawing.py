@@ -1,7 +1,5 @@
-"""Which answers become trials, and in which order: half people's, the rest equally the agents'.
-
-The papers draw "with equal probability" (2022, section 3; 2025, L698-702); here the shares are exact.
-"""
+"""Which answers become trials, and in which order: half people's, the rest equally the agents'. The papers draw "with
+equal probability" (2022, section 3; 2025, L698-702); here the shares are exact."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ Order = list[tuple[Candidate, bool]]  # each with whether it comes for the secon
 
 @dataclass(slots=True)
 class Pool:
-    """The trials of a task; ``unbalanced`` are sentences."""
+    """``unbalanced`` says in sentences what could not be made equal."""
 
     people: list[Candidate]
     machines: dict[str, list[Candidate]]
@@ -29,7 +27,6 @@ class Pool:
     unbalanced: list[str] = field(default_factory=list)
 
     def trials(self) -> list[Candidate]:
-        """All but the catch trials."""
         return [*self.people, *(answer for answers in self.machines.values() for answer in answers)]
 
 
@@ -92,8 +89,7 @@ def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) 
 def draw_pool(
     candidates: Sequence[Candidate], chance: random.Random, *, per_agent: int | None = None, every: bool = False
 ) -> Pool:
-    """Half people's answers, and of each agent ``per_agent`` or as many as can be balanced; ``every``: all there
-    are."""
+    """Half people's answers, and of each agent ``per_agent`` or as many as can be balanced; with ``every``, all."""
     people = [answer for answer in candidates if answer.truth == "human" and not answer.is_catch]
     machines: dict[str, list[Candidate]] = defaultdict(list)
     for answer in candidates:
@@ -139,7 +135,7 @@ def draw_list(
 def arrange(
     trials: Sequence[T], catch: Sequence[T], repeats: int, chance: random.Random, *, feedback: int = 0
 ) -> list[tuple[T, bool]]:
-    """A drawn order: ``repeats`` come later, no catch trial among the first three, neither in the first
+    """A drawn order: ``repeats`` come later, no catch trial is in the first three, neither in the first
     ``feedback``."""
     order = [(trial, False) for trial in chance.sample(list(trials), len(trials))]
     for trial, _ in chance.sample(order, min(repeats, len(order))):

@@ -44,7 +44,6 @@ class Embedder:
         self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.about}
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The vector [dimensions] of each text."""
         distinct = sorted(set(texts))
         if not distinct:
             return {}
@@ -52,8 +51,7 @@ class Embedder:
 
 
 class PictureFeatures:
-    """ResNet18 (He et al. 2016): its last pooling ("deep", 512), or its first block's mean ("early", 64; 2025
-    paper)."""
+    """ResNet18 (He et al. 2016): its last pooling ("deep", 512), or the mean of its first block ("early", 64)."""
 
     def __init__(self, weights: Path, layer: Layer, root: Path, device: str) -> None:
         import torch

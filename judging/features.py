@@ -1,8 +1,6 @@
-"""What classifiers get of a trial: single cues, or features like the papers'.
-
-Texts are embedded, of conversations the judged speaker's sentences; a word is the squared difference to its cue's
-embedding; a scanpath is x and y, -1 to 1, of ten fixations (papers) or fifteen, filled with (1, 1).
-"""
+"""What classifiers get of a trial: single cues, or features like the papers'. Texts are embedded; a word is the squared
+difference to its cue's embedding; a scanpath is x and y, -1 to 1, of ten fixations (papers) or fifteen (the public
+benchmark), filled with (1, 1)."""
 
 from __future__ import annotations
 
@@ -93,14 +91,12 @@ def texts(trial: Trial) -> list[str]:
 
 
 def length(trial: Trial) -> list[float]:
-    """Letters, words, texts and fixations."""
     parts = texts(trial)
     text = " ".join(parts)
     return [len(text), len(text.split()), len(parts), len(trial["answer"].get("fixations") or ())]
 
 
 def punctuation(trial: Trial) -> list[float]:
-    """Capitals, punctuation marks, digits and letters beyond ASCII."""
     text = " ".join(texts(trial))
     return [
         sum(map(str.isupper, text)),

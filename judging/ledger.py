@@ -89,7 +89,8 @@ def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
 
 
 def difference(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int) -> Estimate:
-    """The detectability of a judge less the ``other``'s, in points, on the trials of both; bootstrap over stimuli."""
+    """The detectability of a judge less the ``other``'s, in points, on the trials of both, NaN without any; the
+    interval is by a bootstrap over stimuli (Poisson weights)."""
     if other is None or other == judge:
         return NO_FIGURE
     judged = verdicts[verdicts["verdict"].isin(SAID)]

@@ -1,5 +1,5 @@
-"""Language models as judges (``prompts.toml``): of single trials, or with ``grid`` of all answers to a stimulus in a
-prompt, in a drawn order, as in the papers."""
+"""Language models as judges, of single trials, or with ``grid`` of all answers to a stimulus at once, as in the
+papers."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about a stimulus, of scanpaths and conversations the first; with ``example``
-    one-shot."""
+    """The papers' prompt for trials about a stimulus, of scanpaths and conversations the first alone. With ``example``,
+    a conversation of a person A and a machine B, it is one-shot."""
     first = trials[0]
     templates, text = PROMPTS["papers"], answer_text(first.answer)
     if first.asked == "conversation":
@@ -130,8 +130,6 @@ class JudgeSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
-    """A trial with the pictures of its stimulus and target."""
-
     trial: JudgementStimulus
     image: bytes | None = None
     target: bytes | None = None
@@ -214,7 +212,6 @@ class LanguageJudge(EngineAgent[J]):
         return request
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        """A grid's reply is generated once, again only after a failure."""
         group, request = self.group(prepared.trial, draw), self.fitted_request(prepared, draw)
         if not self.settings.grid:
             return self._reply(prepared, draw, request, await self._engine.generate(request, group.seed))
@@ -264,8 +261,6 @@ class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
 
 
 class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSettings]):
-    """A chat model on a server, which sees the pictures."""
-
     judges = TASKS
     Settings = OpenAIJudgeSettings
     memory = 1 * GIB  # photographs that are decoded to be looked at

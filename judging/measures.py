@@ -2,8 +2,7 @@
 
 p(H|H) and p(M|M) are the shares of people's and machines' answers judged rightly, detectability their mean. d' and the
 criterion c (positive: bias to "human") have the log-linear correction (Macmillan and Creelman 2005; Hautus 1995).
-
-**Intervals.** Bootstraps over judges, stimuli and verdicts; the variance is the first two less the third (Cameron,
+Intervals are by bootstraps over judges, stimuli and verdicts; the variance is the first two less the third (Cameron,
 Gelbach, Miller 2011), at least the larger of the first two; Student's t of the fewer clusters less 1. A single judge's
 rates have exact binomial intervals (Clopper, Pearson 1934).
 """
@@ -155,12 +154,9 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetiti
 def share(
     right: Floats, judges: Codes, pairs: Codes, seed: int, repetitions: int = REPETITIONS
 ) -> tuple[Estimate, bool]:
-    """The share of ``right`` verdicts, by ``judges`` on ``pairs``; whether its interval is exact.
-
-    Exact: each pair has a single verdict, and either all or no two are of a judge. Otherwise the interval is that of so
-    many independent verdicts as vary as much (Korn and Graubard 1998). NaN for none, or several of a judge on a single
-    pair.
-    """
+    """The share of ``right`` verdicts, by ``judges`` on ``pairs``; whether its interval is exact: a single verdict a
+    pair, and either all or no two of a judge. Otherwise the interval is that of so many independent verdicts as vary as
+    much (Korn and Graubard 1998). NaN for none, or several of a judge on a single pair."""
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
     if number == 0:

@@ -32,8 +32,7 @@ LENGTHS = (3, 10)
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """``agent`` is the machine, else both speakers; ``speaker`` is the letter of a machine that speaks with a
-    person."""
+    """``agent`` is the machine, else both speakers; ``speaker`` is the letter of a machine beside a person."""
 
     stimulus: Shown
     agent: str

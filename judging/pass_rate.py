@@ -64,8 +64,6 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The mean words of a message, over conversations."""
-
     agent: str
     turns: int
     mode: str | None
@@ -77,8 +75,6 @@ class Words:
 
 @dataclass(slots=True)
 class PassRates:
-    """``alpha`` is Krippendorff's."""
-
     rates: Table[PassRate]
     by: Table[PassRate]
     controls: Table[Control]

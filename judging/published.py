@@ -1,5 +1,4 @@
-"""The papers' figures beside ours, and how our classifiers differ from theirs. ``published_scores.json`` has each
-figure with its ``source``, ``note`` (what contradicts it) and ``only`` (a part of the trials)."""
+"""The papers' figures (``published_scores.json``) beside ours, and how our classifiers differ from theirs."""
 
 from __future__ import annotations
 
@@ -159,10 +158,8 @@ def _other_judge(cell: Mapping[str, Any], judge: str, settings: Settings) -> Ite
 
 
 def differences_from_paper(paper: str, task: str, chosen: Mapping[str, Any]) -> Iterator[str]:
-    """How a classifier with settings ``chosen`` differs from a ``paper``'s judge (2022 or 2025) on a task.
-
-    Sources: the 2022 paper, sections 3 and 4 and supplement; the 2025 paper, Methods; the authors' notebooks.
-    """
+    """How a classifier with settings ``chosen`` differs from a ``paper``'s judge (2022, sections 3 and 4 and
+    supplement; 2025, Methods; the authors' notebooks) on a task."""
     if "cue" in chosen:
         yield "goes by one cue alone"
         return

@@ -53,10 +53,8 @@ _NUMBER = re.compile(r"(?<![\w.])(\d+)[.):\]]")
 
 
 def read_verdict(text: str, *, judged: str | None = None, cut: bool = False) -> VerdictAnswer | None:
-    """The last JSON object's verdict, or unless ``cut`` the last in words, or the only word.
-
-    Where the answer that is ``judged`` names a human or a machine, or is None, "the answer is human" may repeat it.
-    """
+    """The last JSON object's verdict, or unless ``cut`` the last in words, or the only word. Where ``judged`` is None,
+    or names a human or a machine, "the answer is human" is no verdict."""
     text = text[-READ:]
     is_named = _NAMED.search(judged or "") is not None
     matches = list(_VERDICT.finditer(text))

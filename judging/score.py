@@ -1,4 +1,4 @@
-"""``turinglike score``: from verdicts to tables, tests, plots and one page."""
+"""``turinglike score``: from verdicts to tables, tests, plots and a page."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ EMPTY: Table[Any] = Table(())
 
 @dataclass(slots=True)
 class Scores:
-    """``repeats`` are of trials that came twice, ``samples`` of further verdicts; ``instead`` is how classifiers differ
-    from the 2025 paper's."""
+    """``repeats`` are of trials that came twice, ``samples`` of further verdicts."""
 
     scores: Table[Score]
     by: Table[Score]

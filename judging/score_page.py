@@ -35,7 +35,6 @@ FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved si
 
 
 def page(scores: Scores, figures: Mapping[str, str]) -> str:
-    """The page as complete HTML."""
     return render(
         "judging",
         "scores.html",

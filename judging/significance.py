@@ -1,5 +1,4 @@
-"""Tests of verdicts, and how far judges agree. Where a test is impossible, ``test`` says why ("no test: …") and ``p``
-is None; several p are corrected by Holm."""
+"""Tests of verdicts, and how far judges agree. Without a test, ``test`` says why ("no test: …") and ``p`` is None."""
 
 from __future__ import annotations
 
@@ -30,8 +29,6 @@ Counts = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class Test:
-    """A test of a judge's verdicts; None is all judges'."""
-
     judge: str | None = None
     test: str = ""
     p: float | None = None
@@ -117,8 +114,8 @@ def all_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) 
 
 
 def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstChance]:
-    """p(H|H), each agent's p(M|M) and detectability against 0.5: for a judge exact binomial and Fisher's, for at least
-    six Wilcoxon's signed ranks (2025 paper, Results)."""
+    """p(H|H), p(M|M) and detectability against 0.5: for a judge exact binomial and Fisher's, for at least six
+    Wilcoxon's signed ranks (2025 paper, Results)."""
     from scipy.stats import binomtest, fisher_exact
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
@@ -170,7 +167,8 @@ def _over_judges(test: AgainstChance, rates: pd.Series[float]) -> None:
 
 def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
     """The odds ratio of "machine" for machines' answers, by generalized estimating equations (Liang and Zeger 1986)
-    with working independence and robust errors, in closed form. Clusters are judges, or a single judge's stimuli."""
+    with working independence and robust errors. Clusters are judges, or a single judge's stimuli; empty for too few
+    clusters."""
     from scipy.stats import norm
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
@@ -220,11 +218,8 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
 
 
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """The mean correctness at a column's values, of judges, else stimuli, else trials.
-
-    Two values: Mann-Whitney and the probability of superiority; more: analysis of variance and eta squared (2025 paper,
-    Methods and Results).
-    """
+    """The mean correctness at a column's values, of judges, else stimuli, else trials: two by Mann-Whitney and the
+    probability of superiority, more by analysis of variance and eta squared (2025 paper, Methods and Results)."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts[column].notna()]
@@ -318,7 +313,6 @@ def between_judges(verdicts: pd.DataFrame) -> list[BetweenJudges]:
 
 
 def corrected(tests: list[T]) -> list[T]:
-    """Adds ``holm``, the corrected value of each ``p``."""
     from statsmodels.stats.multitest import multipletests
 
     known = [test for test in tests if test.p is not None]

@@ -91,7 +91,6 @@ class Table(Generic[R]):
         return [record(row, self.omit) for row in self.data]
 
     def write_csv(self, path: Path) -> None:
-        """Does nothing without rows."""
         if records := self.records():
             with path.open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, records[0], (row.values() for row in records))

@@ -51,8 +51,6 @@ T = TypeVar("T", bound=TrainedSettings)
 
 
 class TrainedJudge(Agent[T]):
-    """A verdict for each trial, of the model that was trained without its fold."""
-
     tasks = ("judgement",)
     extra = "judging"
     batch_size = 1 << 16  # one worker judges all trials at once

@@ -1,8 +1,6 @@
-"""A trial set: a folder with what judges may see, and beside it the key that says who answered.
-
-Ids are numbers in a drawn order. In ``TRIALS.key.csv`` ``sha256`` is of the trial's canonical JSON; of a pair ``truth``
-and ``beside_truth`` are machine where a machine speaks (alike: a control pair); ``catch`` is 1, ``swapped`` or 0.
-"""
+"""A trial set: a folder with what judges may see, and beside it the key. In ``TRIALS.key.csv`` ``sha256`` is of the
+trial's canonical JSON; of a pair ``truth`` and ``beside_truth`` are machine where a machine speaks (alike: a control
+pair); ``catch`` is 1, ``swapped`` or 0."""
 
 from __future__ import annotations
 
@@ -75,8 +73,7 @@ def read_about(key: Path) -> dict[str, Any]:
 def write_trial_set(
     out: Path, lists: Sequence[JudgesList], about: Mapping[str, Any], seed: int, *, force: bool
 ) -> tuple[list[Row], list[dict[str, Any]]]:
-    """Write the folder and the key; returns the rows and :mod:`judging.blindness`. Raises InputError and
-    StorageError."""
+    """Write all or nothing; returns the rows and :mod:`judging.blindness`. Raises InputError and StorageError."""
     refuse_existing([key_path(out), about_path(out)], force=force)
     with new_folder(out, marker=MARKER, force=force) as folder:
         writer = _Writer(folder, random.Random(seed))

@@ -35,8 +35,6 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Drawn:
-    """``about`` is by task, ``passed_over`` by reason."""
-
     lists: list[JudgesList] = field(default_factory=list)
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
     unbalanced: list[str] = field(default_factory=list)

@@ -46,8 +46,8 @@ class _JudgedRun:
 
 
 def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFrame:
-    """The verdicts with their rows of the key, by default beside the trial set. Raises InputError where they do not
-    fit."""
+    """The verdicts with their rows of the key, by default beside the trial set. Raises InputError for records, keys or
+    trials that do not fit or were changed, and two verdicts on a trial."""
     import pandas as pd
 
     keys_of(folders, key)
@@ -85,7 +85,6 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
 
 
 def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
-    """The keys of the runs' trial sets, each once."""
     return list(dict.fromkeys(_key_of(Run(path), key).resolve() for path in folders))
 
 

@@ -28,8 +28,6 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """``question`` is empty where the pages' ``phrase`` asks."""
-
     question: str
     options: Sequence[str]
     right: str

@@ -1,5 +1,4 @@
-"""The events of a study (``events.jsonl``), and its state, which is read from them alone. ``personal.jsonl`` has
-panels' ids and answers about oneself, by the judge's code."""
+"""The events of a study (``events.jsonl``), its state, which is read from them alone, and ``personal.jsonl``."""
 
 from __future__ import annotations
 
@@ -40,7 +39,6 @@ class Judge:
 
     @property
     def step(self) -> int:
-        """The next step, from 0."""
         return len(self.answers)
 
     @property
@@ -48,7 +46,7 @@ class Judge:
         return None if self.ended or self.step >= len(self.steps) else self.steps[self.step]
 
     def counted(self, end: int | None = None) -> int:
-        """The number of trials, practice apart, before a step, or in all."""
+        """The number of trials, practice apart."""
         return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
 
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:

@@ -1,8 +1,6 @@
-"""The lobby: participants wait for each other, and converse, two people or a person and an agent.
-
-Who comes waits for somebody else; then chance decides for both whether they meet each other, or each an agent. What
-happens is on disk before others see it. A conversation that somebody leaves, or whose agent fails, is void.
-"""
+"""The lobby: participants wait for each other, and converse. Who comes waits for somebody else; then chance decides for
+both whether they meet each other, or each an agent. What happens is on disk before others see it. A conversation that
+somebody leaves, or whose agent fails, is void."""
 
 from __future__ import annotations
 
@@ -42,8 +40,6 @@ View = dict[str, Any]
 
 
 class Lobby(ABC, Generic[M]):
-    """Who waits, and when each participant was last heard of."""
-
     kind: ClassVar[str]
     voids: ClassVar[str]  # the event that makes a meeting void
     meeting: type[M]

@@ -1,4 +1,4 @@
-"""What people of a study meet, step by step: trials, stimuli, or meetings in a lobby."""
+"""What people of a study meet, step by step."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ class Material:
         return []
 
     def about(self) -> str:
-        """What `study check` says."""
         return f"{self.settings.task}: {self.number:,} for each participant"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
@@ -93,7 +92,6 @@ class Material:
         return {**self.page, "practice": False}
 
     def truth(self, step: Step) -> list[str] | None:
-        """What was right, where a page tells it."""
         return None
 
     def files(self, step: Step | None) -> dict[str, Path]:

@@ -1,8 +1,5 @@
-"""What participants do together, read from the study's events: conversations and online tests.
-
-An exchange is a question of the judge's and an answer of each agent, 1 and 2. Times (``clock``) are seconds from when
-the test began; both answers appear at the later ``clock``.
-"""
+"""Conversations and online tests, read from the study's events. An exchange is a question of the judge's and an answer
+of each agent, 1 and 2. Times (``clock``) are seconds from when the test began; both answers appear at the later."""
 
 from __future__ import annotations
 
@@ -124,7 +121,6 @@ class OnlineTest(Meeting):
         return max(answer.clock for answer in self.answers[exchange].values())
 
     def shown(self, clock: float) -> int:
-        """How many exchanges the judge may see."""
         return sum(len(both) == len(SIDES) and self.shown_at(at) <= clock for at, both in enumerate(self.answers))
 
     def is_over(self) -> bool:
@@ -169,7 +165,6 @@ def shortened(text: str, words: int) -> str:
 
 
 def people_of(pair: Pair) -> int:
-    """With the judge."""
     return 1 + PARTS[pair].count("person")
 
 

@@ -53,7 +53,7 @@ class _Timed(BaseModel):
 
 
 class TrialAnswer(_Timed):
-    """A verdict on each trial of the page; ``key``: by the keyboard."""
+    """``key``: by the keyboard."""
 
     verdicts: list[Verdict]
     key: bool = False
@@ -63,8 +63,6 @@ class TrialAnswer(_Timed):
 
 
 class StimulusAnswer(_Timed):
-    """A participant's text, or three objects."""
-
     answer: Written | list[Written]
 
 

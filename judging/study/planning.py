@@ -1,12 +1,6 @@
-"""How many judges a study needs for intervals of a wanted width.
-
-With independent parts of judge, stimulus and rest, the variance of a rate of n verdicts is
-
-    between judges x sum(n_judge^2) / n^2  +  between stimuli x sum(n_stimulus^2) / n^2  +  rest / n.
-
-Detectability has a quarter of the sum of both rates' variances. The half-width is the root of the variance times
-Student's t of the fewer clusters less 1.
-"""
+"""How many judges a study needs for intervals of a wanted width, as in :mod:`judging.measures`. A rate of n verdicts
+has the variance (judges') sum(n_judge^2) / n^2 + (stimuli's) sum(n_stimulus^2) / n^2 + (rest) / n; detectability has a
+quarter of the sum of both rates' variances."""
 
 from __future__ import annotations
 
@@ -34,7 +28,7 @@ which is .4 of the verdicts' noise in a probit model, is assumed.
 
 
 def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, measure: Measure) -> float:
-    """Of an agent's 95 % interval, by each judge's verdicts on people's and on each agent's answers."""
+    """Of an agent's 95 % interval, with so many verdicts of each judge on people's and on each agent's answers."""
     human, machine = (
         JUDGES * _squares(each * judges, judges) + STIMULI * _squares(each * judges, stimuli) + REST / (each * judges)
         for each in (per_human, per_machine)
@@ -50,8 +44,7 @@ def _squares(number: float, clusters: int) -> float:
 
 
 def plan(wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: Measure) -> tuple[int | None, float]:
-    """The fewest judges that bring each agent's half-width to ``wanted``, or None, and what is reached. Raises
-    InputError."""
+    """The fewest judges that bring each agent's half-width to ``wanted``, and what is reached. Raises InputError."""
     if not 0 < wanted < 0.5 or per_judge < 2 or stimuli < 2:
         raise InputError("a plan has a half-width between 0 and 0.5, and at least two trials per judge and two stimuli")
 

@@ -44,8 +44,6 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """``again``: for the second time."""
-
     page: Page
     phase: Phase
     again: bool = False

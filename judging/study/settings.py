@@ -50,8 +50,6 @@ class Texts(_Table):
 
 
 class People(_Table):
-    """Who may take part."""
-
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     most: Annotated[int, Field(ge=1, le=100_000)]
     entry: Literal["open", "links"] = "open"
@@ -61,15 +59,11 @@ class People(_Table):
 
 
 class Questions(_Table):
-    """Questions to judges about themselves, before and after."""
-
     before: list[Before] = Field(default_factory=list)
     after: list[After] = Field(default_factory=list)
 
 
 class Trials(_Table):
-    """The trials of a judge."""
-
     number: Number
     practice: Count = 0
     feedback: Count = 0
@@ -113,15 +107,11 @@ class Exclude(_Table):
 
 
 class Answers(_Table):
-    """The stimuli of a participant."""
-
     number: Number
     checks: Literal["tell", "note"] = "tell"
 
 
 class Talk(_Table):
-    """Conversations."""
-
     agent: Name = ""
     server: Server = "http://127.0.0.1:8001/"
     machines: Share = 0.0
@@ -196,8 +186,6 @@ class Roles(_Table):
 
 
 class Tests(_Table):
-    """Online tests."""
-
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     each: Exchanges = 1
     exchanges: list[Exchanges] = Field(default_factory=lambda: [1, 5, 10, 20], min_length=1, max_length=20)

@@ -125,7 +125,7 @@ class Study:
         return None if is_other else judge
 
     async def join(self, link: str | None, worker: str | None) -> tuple[Judge, str]:
-        """A judge, always the same for a personal ``link`` or panel's id ``worker``, and their session's token. Raises
+        """A judge, the same for the same ``link`` or panel's id ``worker``, and their session's token. Raises
         Refused."""
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
         worker = panel_id(worker, settings.worker)
@@ -171,7 +171,8 @@ class Study:
         await self.note(*({"event": event, "judge": judge.code} for event in events))
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
-        """Keep the answer to a step, on disk on return; whether it is new. Raises Refused, BadAnswer, ToldError."""
+        """Keep the answer to a step, on disk on return; whether it is new. Raises Refused out of turn, BadAnswer, and
+        ToldError where it is kept, but must be answered anew."""
         if step < judge.step:
             await self.written()
             return False

@@ -1,5 +1,5 @@
-"""``turinglike study export``: run folders and ``verdicts.csv``; an online test is two conversations, and a trial of
-the two for each verdict."""
+"""``turinglike study export``: run folders and ``verdicts.csv``. An online test is two conversations and its
+verdicts."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ Personal = Mapping[str, Mapping[str, Any]]
 
 
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
-    """Write ``out``, with ``personal`` answers and ids; the number of verdicts or answers. Raises InputError,
-    StorageError."""
+    """Write ``out``, with ``personal`` answers; the number of verdicts or answers. Raises InputError, StorageError."""
     known, state = read_personal(folder), read_state(folder)
     rows = material.rows(state, known)
     if isinstance(material.settings, OnlineSettings):

@@ -14,7 +14,6 @@ from serving.terminal import plain_table, print_table
 
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The status as JSON values, with truths in it."""
     people, wanted = state.judges.values(), material.settings.judges.wanted
     judges = Counter(judge.ended or ("at it" if judge.counted(judge.step) else "begun") for judge in people)
     status = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}

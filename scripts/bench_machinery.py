@@ -2,9 +2,7 @@
 
     python scripts/bench_machinery.py [--rows 100000] [--repeats 3]
 
-Ray Data (read_json, map_batches in one actor, write_json) has the same input and output fields. Both are commands that
-start Ray and one worker; the time of the same command over one stimulus is taken off. The last line is a JSON object of
-stimuli per second.
+Both start Ray and a worker; the time over a single stimulus is taken off. Prints stimuli per second as JSON, last.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ BATCH = 512
 
 
 def write_set(path: Path, count: int) -> Path:
-    """A set of ``count`` cues."""
     with path.open("w") as file:
         for i in range(count):
             file.write(json.dumps({"id": f"w{i:07d}", "task": "word_association", "cue": f"cue{i}"}) + "\n")
@@ -31,7 +28,7 @@ def write_set(path: Path, count: int) -> Path:
 
 
 def generate(source: Path, out: Path) -> list[str]:
-    """Our command, with a worker of Ray's for a set of any size."""
+    """The command, with a Ray worker for a set of any size."""
     call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "null", "--out", str(out)]
     return [*call, "--batch-size", str(BATCH), "--replicas", "1"]
 
@@ -46,7 +43,7 @@ def seconds(command: list[str]) -> float:
 
 
 def ray_data(source: Path, out: Path) -> None:
-    """The peer: the same fields through Ray Data."""
+    """The same fields through Ray Data (read_json, map_batches in an actor, write_json)."""
     import hashlib
     from datetime import UTC, datetime
 

@@ -2,14 +2,11 @@
 
     python scripts/calibrate_scores.py [--studies N] [--trials TRIALS]
 
-Each part is a share of studies with its own 95 % interval:
+Prints shares of studies with 95 % intervals:
 
-- coverage: how often the intervals of p(H|H), p(M|M) and detectability hold the truth of a probit model in which judges
-  and stimuli differ; 0.95 is wanted. Pass rates: the same, of 25 pairs of which each judge sees six.
-- null judges: four who cannot tell judge agents that answer as people do; how often an agent's interval is above 0.5,
-  and how often below: together at most 0.05 is wanted.
-- people against people: with --trials (a set with several people's answers) half of them, drawn anew for each study,
-  are called a machine's, and the classifier `svm` judges them: the same two shares.
+- coverage of p(H|H), p(M|M), detectability and pass rates (25 pairs, six for a judge) in a probit model: 0.95 wanted;
+- four null judges: intervals above 0.5, and below: together at most 0.05 wanted;
+- with --trials (several people's answers) half the people count as a machine, judged by `svm`: the same two shares.
 """
 
 from __future__ import annotations
@@ -117,8 +114,8 @@ def pass_rates(options: argparse.Namespace) -> Iterator[Share]:
 
 
 def drawn(options: argparse.Namespace, seed: int, people: float, machines: NDArray[np.float64]) -> pd.DataFrame:
-    """A study: each judge sees stimuli that are drawn, half of them with people's answers. Whether a verdict is right
-    is by the noise of judge, stimulus and verdict together, normal, above minus the mean of who answered."""
+    """A study: each judge sees drawn stimuli, half of them with people's answers. A verdict is right when the normal
+    noise of judge, stimulus and verdict exceeds minus the mean of who answered."""
     chance = np.random.default_rng([seed, 1])
     judge = np.repeat(np.arange(options.judges), options.per_judge)
     stimulus = chance.integers(options.stimuli, size=len(judge))

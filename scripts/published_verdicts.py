@@ -3,11 +3,9 @@
     python scripts/published_verdicts.py FILE.json [FILE.json ...] --task word --out VERDICTS [--judge NAME]
     turinglike score VERDICTS --out SCORES
 
-The files are those of kreimanlab/TuringTest's Plot/Data_all, {"Trial_1": {"workerID": ..., "trialData":
-{"response_speaker": ..., "groundtruth": ..., "machine_groundtruth": ..., "rt": ..., "page_name" or "imageID": ...}}},
-of all tasks but conversations. The key, VERDICTS.key.csv, is made of what they say. A worker becomes a number; nothing
-else of a worker is kept. Verdicts without a worker are those of ``--judge``. The name of a page or a clip tells the
-stimulus; a verdict without a name counts as on a stimulus of its own.
+The files are those of kreimanlab/TuringTest's Plot/Data_all, of all tasks but conversations; the key is
+VERDICTS.key.csv. Workers become numbers; verdicts without a worker are those of ``--judge``. ``page_name`` or
+``imageID`` names the stimulus; a verdict without either has its own.
 """
 
 from __future__ import annotations

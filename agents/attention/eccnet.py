@@ -30,12 +30,10 @@ Degrees = Annotated[float, Field(gt=0, le=100)]
 
 
 class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
-    """EccNet; see :mod:`agents.attention.models.eccnet`. The map is made anew for every fixation.
+    """EccNet; see :mod:`agents.attention.models.eccnet`. Every fixation has a new map.
 
-    The image is resized so that its longer side has ``long_side`` pixels and the shorter one as many as its aspect
-    gives, rounded up to a multiple of 32: 1280 x 1024 becomes 896 x 736, as in the authors' program. A fixation is the
-    first of the pixels that have the highest value, are seen (at most ``radius`` away) and are not inhibited, by
-    windows in pixels of the frame, or by the authors' own in pixels of the resized image (``window_resized = 64``).
+    The image gets a longer side of ``long_side`` pixels, the shorter rounded up to a multiple of 32, as in the authors'
+    program. The next fixation is the first maximum at most ``radius`` away that is not inhibited.
     """
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
@@ -79,7 +77,6 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             return 2 * (self.radius + self.margin)
 
         def pooling(self) -> list[Pooling]:
-            """The five pools."""
             pairs = zip(self.slopes, self.deg2px, strict=True)
             return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
 

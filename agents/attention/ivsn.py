@@ -26,11 +26,10 @@ Prepared = tuple["Search", "torch.Tensor | None", Plan]
 
 
 class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
-    """Invariant visual search (Zhang et al. 2018), in search alone; see ``models.similarity``.
+    """Invariant visual search (Zhang et al. 2018), search only; see ``models.similarity``.
 
-    Of IVSN-Layer the paper does not say which early layer it has: the authors' program lists sizes for pool1 to pool4,
-    and pool2 is our choice. The weights are torchvision's, which is the authors' choice in ``whole``; ``tiled`` had
-    those of Caffe's VGG16, trained on the same images: for a file of these set ``preprocessing`` too.
+    The paper does not name IVSN-Layer's early layer; pool2 is our choice among pool1 to pool4 of the authors' program.
+    The authors' ``tiled`` used Caffe's VGG16: weights of that kind need ``preprocessing`` too.
     """
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):

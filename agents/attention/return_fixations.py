@@ -30,8 +30,8 @@ Prepared = tuple["Seen", Plan, "Memory", "NDArray[np.float64]"]
 class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
     """Zhang et al. 2022; see ``models.return_fixations``, and for search ``models.similarity``.
 
-    The original makes 14 fixations after the first in free viewing, 55 in search and 12 on arrays; here the limits are
-    those of all agents, 15, 65 and 80 with the first.
+    The original makes 14 fixations after the first in free viewing, 55 in search, 12 on arrays; here all agents' limits
+    hold.
     """
 
     class Settings(scanpath.PathSettings, WeightsFileSettings):

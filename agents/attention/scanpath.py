@@ -1,10 +1,6 @@
-"""What all attention agents share: how far a scanpath goes, where the target is, and how a batch becomes replies.
+"""What attention agents share: limits of a scanpath, the target, and a batch's replies; no torch.
 
-The rule is the papers': the next fixation is the map's maximum, with inhibition of return around the current fixation;
-see :mod:`agents.attention.models.fixations` and :mod:`agents.attention.models.inhibition`. The window is given for a
-frame 1280 pixels wide and scaled by width / 1280, at least a pixel, unless it is set in pixels.
-
-This module imports no torch.
+A window is for a frame 1280 pixels wide and scaled by width / 1280, at least a pixel, unless set in pixels.
 """
 
 from __future__ import annotations
@@ -32,8 +28,8 @@ Fixations = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class PathSettings(Settings):
-    """How far a scanpath goes. A stimulus' own ``window`` and ``max_fixations`` come first. It belongs to Waldo when
-    its ``dataset`` (or, without it, its ``source``) contains that word."""
+    """How far a scanpath goes. A stimulus' ``window`` and ``max_fixations`` come first. It belongs to Waldo when its
+    ``dataset`` (or, without it, its ``source``) contains that word."""
 
     window: Annotated[float, Field(gt=0, le=100_000)] = 200.0
     """Side of the window around a fixation, in pixels of a frame 1280 wide; it is scaled with the frame's width."""
@@ -69,8 +65,8 @@ class ScanSettings(PathSettings):
 
 
 def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> Plan:
-    """What ``stimulus`` asks for on a frame of (width, height). Raises ImageError, and AnswerError ``bad_target`` where
-    the target's box or mask has no pixel in the frame or the mask has another size."""
+    """The plan of ``stimulus`` on a frame (width, height). Raises ImageError, and AnswerError ``bad_target`` where box
+    or mask has no pixel in the frame or the mask has another size."""
     waldo = "waldo" in (stimulus.dataset or stimulus.source or "").lower()
     window = stimulus.window or settings.window_pixels
     if window is None:
@@ -85,7 +81,7 @@ def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> P
 
 
 def _target(stimulus: AttentionStimulus, frame: Pixel) -> Box | NDArray[np.bool_] | None:
-    """The mask (the finer of the two) where there is any, otherwise the box."""
+    """The mask (the finer of the two) if any, otherwise the box."""
     mask: NDArray[np.bool_] | None = None
     if stimulus.target_mask is not None:
         mask = stimulus.target_mask.decode().max(axis=2) >= 128
@@ -128,8 +124,8 @@ def paths_by_size(
     walk: Callable[[list[int]], Sequence[DevicePaths]],
     pixels_at_once: int | None = None,
 ) -> list[ScanpathAnswer | AnswerError]:
-    """The path of each item of a batch: ``walk`` goes together with items of a size, by index, in portions of about
-    ``pixels_at_once`` pixels, or of an item; None: all together."""
+    """The path of each item. ``walk`` gets the indices of items of equal size, about ``pixels_at_once`` pixels (None:
+    all)."""
     from agents.attention.models.inhibition import hear
 
     groups: dict[tuple[int, ...], list[int]] = {}

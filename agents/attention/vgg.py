@@ -58,5 +58,5 @@ class VGGAgent(WeightsFileAgent[V]):
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:
-    """The weights in ``path`` by the names that they have in ``features``."""
+    """The weights in ``path`` by their names in ``features``."""
     return {name.removeprefix("features."): value for name, value in checkpoints.read_weights(path).items()}

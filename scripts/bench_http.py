@@ -1,9 +1,6 @@
-"""Requests per second over HTTP: ``turinglike serve`` beside plain Ray Serve with ``@serve.batch``, with no work to do.
+"""Requests per second of ``turinglike serve`` beside plain Ray Serve with ``@serve.batch``, with no work to do.
 
-    python scripts/bench_http.py [--seconds 20] [--connections 64]
-
-Each connection has a request under way, a word association of the no-op agent. Ray Serve waits 4 ms for a batch of up
-to 64. Prints a JSON object for each server, latencies in ms.
+Each connection has a word association of the no-op agent under way. Prints a JSON object per server, latencies in ms.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
-"""How fast the machinery is by itself: ``generate`` with the no-op agent beside Ray Data.
-
-    python scripts/bench_machinery.py [--rows 100000] [--repeats 3]
-
-Both start Ray and a worker; the time over a single stimulus is taken off. Prints stimuli per second as JSON, last.
-"""
+"""How fast the machinery is: ``generate`` with the no-op agent beside Ray Data. Prints stimuli per second as JSON,
+last, less the time over a single stimulus."""
 
 from __future__ import annotations
 
@@ -28,13 +24,11 @@ def write_set(path: Path, count: int) -> Path:
 
 
 def generate(source: Path, out: Path) -> list[str]:
-    """The command, with a Ray worker for a set of any size."""
     call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "null", "--out", str(out)]
     return [*call, "--batch-size", str(BATCH), "--replicas", "1"]
 
 
 def seconds(command: list[str]) -> float:
-    """Time of a command, which must end well."""
     began = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -43,7 +37,7 @@ def seconds(command: list[str]) -> float:
 
 
 def ray_data(source: Path, out: Path) -> None:
-    """The same fields through Ray Data (read_json, map_batches in an actor, write_json)."""
+    """The same fields through Ray Data."""
     import hashlib
     from datetime import UTC, datetime
 

@@ -1,12 +1,8 @@
-"""Whether the intervals of scores are true: studies with a known truth, and people set against people.
+"""Whether the intervals of scores are true: shares of drawn studies, with 95 % intervals.
 
-    python scripts/calibrate_scores.py [--studies N] [--trials TRIALS]
-
-Prints shares of studies with 95 % intervals:
-
-- coverage of p(H|H), p(M|M), detectability and pass rates (25 pairs, six for a judge) in a probit model: 0.95 wanted;
-- four null judges: intervals above 0.5, and below: together at most 0.05 wanted;
-- with --trials (several people's answers) half the people count as a machine, judged by `svm`: the same two shares.
+- Coverage of p(H|H), p(M|M), detectability and pass rates in a probit model: 0.95 wanted.
+- Null judges: intervals above and below 0.5, together at most 0.05 wanted.
+- With --trials half the people count as a machine, judged by `svm`: the same two shares.
 """
 
 from __future__ import annotations
@@ -114,8 +110,7 @@ def pass_rates(options: argparse.Namespace) -> Iterator[Share]:
 
 
 def drawn(options: argparse.Namespace, seed: int, people: float, machines: NDArray[np.float64]) -> pd.DataFrame:
-    """A study: each judge sees drawn stimuli, half of them with people's answers. A verdict is right when the normal
-    noise of judge, stimulus and verdict exceeds minus the mean of who answered."""
+    """Verdicts of a study: right when the noise exceeds minus the mean of who answered."""
     chance = np.random.default_rng([seed, 1])
     judge = np.repeat(np.arange(options.judges), options.per_judge)
     stimulus = chance.integers(options.stimuli, size=len(judge))
@@ -147,7 +142,7 @@ def null_judges(options: argparse.Namespace) -> Iterator[Share]:
 
 
 def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
-    """The classifier ``svm``, and its false alarms, by task."""
+    """The false alarms of the classifier ``svm``, by task."""
     keys = read_key(key_path(folder))
     by_task: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for trial in map(orjson.loads, (folder / "trials.jsonl").read_bytes().splitlines()):

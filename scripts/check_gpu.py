@@ -1,10 +1,6 @@
-"""The promises of docs/gpu-node.md, agent by agent, on the first GPU of this machine.
+"""The promises of docs/gpu-node.md, agent by agent, on the first GPU, or with ``--pretend`` on wrapped CPU tensors.
 
-    python scripts/check_gpu.py [--agents A,B] [--pretend]
-
-Compares answers with the CPU's, counts waits with tiny random weights, and measures memory at real size. ``--pretend``
-wraps CPU tensors as "cuda:0", without memory. Prints a table, one JSON line last. Exit code 1: a broken promise; 2:
-wrong usage, or no GPU.
+Prints a table, JSON last. Exit code 1: a broken promise; 2: wrong usage, or no GPU.
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ Row = dict[str, Any]
 
 @contextlib.contextmanager
 def counted() -> Iterator[Any]:
-    """Counts the host's waits for a real GPU, by torch's own warnings."""
+    """Counts the host's waits for a real GPU, by torch's warnings."""
     import torch
     from pretended_cuda import place
 
@@ -132,7 +128,7 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
 
 
 def answers(entry: Any, settings: Row, stimuli: list[Any], device: str, size: int = ALIKE) -> list[Row]:
-    """The answers in batches of ``size``, without scores, whose last digits may differ."""
+    """The answers in batches of ``size``, without scores."""
     import device_cases
 
     agent = device_cases.loaded(entry, settings, device)
@@ -153,7 +149,7 @@ def differing(some: list[Row], others: list[Row]) -> int:
 
 
 def of_real_size(entry: Any) -> Row:
-    """Memory of the real architecture on the GPU, weights drawn; empty where it cannot be had."""
+    """Memory of the real architecture on the GPU, with drawn weights; empty where it cannot be had."""
     import device_cases
     import torch
 

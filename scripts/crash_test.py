@@ -1,10 +1,5 @@
-"""Kill a run at random moments, resume it at once, and compare with a run that was left alone.
-
-    python scripts/crash_test.py --rounds 50
-
-The victim is the driver, a worker, Ray's raylet or its GCS. After the resume there must be one record per key, with the
-undisturbed answers. Prints a line per round and one JSON line last; exits 1 if a promise was broken.
-"""
+"""Kill a run at random moments, resume it, and compare its records with those of an undisturbed run. Prints a line per
+round, JSON last; exits 1 if a promise was broken."""
 
 from __future__ import annotations
 
@@ -35,7 +30,7 @@ SETTINGS = {
 
 @dataclass
 class Outcome:
-    """A round. ``done`` records were there after the kill; ``broken`` names the broken promise, if any."""
+    """``done`` records were there after the kill; ``broken`` names the broken promise."""
 
     form: str
     victim: str

@@ -1,8 +1,5 @@
-"""The demo: five agents answer the example photographs, words and each other; judges then look for people among them.
-
-``python scripts/demo.py [DIR]`` runs six commands and prints the paths of two pages. A picture of examples/demo.jsonl
-is broken on purpose, so ``generate`` must end with exit code 1.
-"""
+"""``python scripts/demo.py [DIR]``: five agents answer the examples, judges look for people among them. A picture is
+broken: ``generate`` must exit with 1. Prints the paths of two pages."""
 
 from __future__ import annotations
 
@@ -61,7 +58,7 @@ def run(*arguments: object) -> int:
 
 
 def unexpected(out: Path, code: int) -> list[str]:
-    """What differs from the expected outcome; empty if nothing does."""
+    """What differs from the expected outcome."""
     folder = Run(out)
     failed, answered = set(), set()
     for agent in AGENTS:

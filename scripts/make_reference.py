@@ -1,7 +1,5 @@
-"""Write the JSON Schemas and the table of agents in docs/: ``python scripts/make_reference.py [--check]``.
-
-``--check`` writes nothing and exits 1 if a file is missing or out of date.
-"""
+"""``python scripts/make_reference.py [--check]`` writes the JSON Schemas and the table of agents in docs/. ``--check``
+writes nothing and exits 1 if a file is missing or out of date."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ def render() -> dict[Path, bytes]:
 
 
 def agents_table() -> str:
-    """The agents of ``agents/built_in.py`` for people's tasks, as a page, the same on every machine."""
+    """The agents of ``agents/built_in.py`` for people's tasks, the same on every machine."""
     rows = [HEAD]
     for entry in BUILT_IN:
         if entry.hidden or not set(entry.tasks) & set(TASKS):

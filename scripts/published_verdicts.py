@@ -1,11 +1,7 @@
 """The published test's verdicts, people's or an AI judge's, as a run folder and a key for ``turinglike score``.
 
-    python scripts/published_verdicts.py FILE.json [FILE.json ...] --task word --out VERDICTS [--judge NAME]
-    turinglike score VERDICTS --out SCORES
-
-The files are those of kreimanlab/TuringTest's Plot/Data_all, of all tasks but conversations; the key is
-VERDICTS.key.csv. Workers become numbers; verdicts without a worker are those of ``--judge``. ``page_name`` or
-``imageID`` names the stimulus; a verdict without either has its own.
+Files are those of kreimanlab/TuringTest's Plot/Data_all, not conversations. Workers become numbers; verdicts without a
+worker are ``--judge``'s, those without ``page_name`` or ``imageID`` have a stimulus each.
 """
 
 from __future__ import annotations

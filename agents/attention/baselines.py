@@ -1,5 +1,4 @@
-"""The agents ``center`` and ``random``, the baselines of scanpaths. Fixations after the forced first are independent
-draws."""
+"""The agents ``center`` and ``random``: after the forced first fixation, independent draws."""
 
 from __future__ import annotations
 
@@ -56,8 +55,7 @@ class RandomAgent(_Drawn["RandomAgent.Settings"]):
 
 
 class CenterAgent(_Drawn["CenterAgent.Settings"]):
-    """A Gaussian about the centre, cut off at the frame's edge; its width is from Clarke and Tatler 2014 (Vision
-    Research 102)."""
+    """A Gaussian about the centre, cut off at the edge, as wide as in Clarke and Tatler 2014 (Vision Research 102)."""
 
     class Settings(scanpath.PathSettings):
         """The Gaussian, and how far a scanpath goes."""

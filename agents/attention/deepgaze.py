@@ -1,4 +1,4 @@
-"""The agent ``deepgaze3``: DeepGaze III predicts the next fixation from the picture and the latest fixations."""
+"""The agent ``deepgaze3``."""
 
 from __future__ import annotations
 
@@ -36,11 +36,8 @@ Prepared = tuple["torch.Tensor", Plan, dict[str, Any]]
 
 
 class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
-    """Kümmerer, Bethge and Wallis 2022 (Journal of Vision 22(5):7), by its authors' package. Search ignores the target.
-
-    A stimulus with ``pixels_per_degree`` is resized to 35 of them per degree, any other to a longer side of 1024
-    pixels.
-    """
+    """Kümmerer, Bethge and Wallis 2022 (Journal of Vision 22(5):7), by its authors' package; targets play no part.
+    Pictures come to 35 pixels per degree or, without ``pixels_per_degree``, to a longer side of 1024."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How fixations are chosen from the densities, and which weights."""

@@ -1,5 +1,4 @@
-"""The clip of a scanpath that judges see, as a GIF without text. Images are uint8 [height, width] or [height, width,
-3]; fixations are (x, y) in pixels, (0, 0) being the centre of the first."""
+"""The judges' clip of a scanpath. Images are uint8 [height, width(, 3)], fixations (x, y) in pixels."""
 
 from __future__ import annotations
 
@@ -24,11 +23,8 @@ TARGET_MS, FIXATION_MS, GAP_MS = 1000, 300, 1000
 def judges_clip(
     image: Pixels, fixations: Points, *, target: Pixels | None = None, max_side: int | None = None
 ) -> bytes:
-    """The judges' clip as an endless GIF. Raises ValueError where there is no fixation.
-
-    The target image for 1 s (search), then a yellow ring for 0.3 s at each of the first 15 fixations, then a gap of 1
-    s. The papers leave the ring's size and the gap open: the gap shows the image. ``max_side`` limits the longer side.
-    """
+    """An endless GIF, its longer side at most ``max_side``. Raises ValueError without fixations. The papers give the
+    times, not the ring's size or the gap's content, here the image."""
     from PIL import Image as PILImage
     from PIL import ImageDraw
 
@@ -63,7 +59,7 @@ def _scaled(image: Pixels, fixations: Points, max_side: int | None) -> tuple[PIL
 
 
 def _centred(picture: PILImage.Image, size: tuple[int, int]) -> PILImage.Image:
-    """A picture in the middle of a grey frame, made smaller if it does not fit, never larger."""
+    """In the middle of a grey frame, made smaller if it does not fit, never larger."""
     from PIL import Image as PILImage
 
     picture = picture.convert("RGB")
@@ -74,7 +70,7 @@ def _centred(picture: PILImage.Image, size: tuple[int, int]) -> PILImage.Image:
 
 
 def _with_yellow(picture: PILImage.Image) -> PILImage.Image:
-    """The picture with a palette whose last entry is pure yellow."""
+    """With a palette whose last entry is pure yellow."""
     from PIL import Image as PILImage
 
     reduced = picture.convert("RGB").quantize(YELLOW_INDEX, PILImage.Quantize.MEDIANCUT)

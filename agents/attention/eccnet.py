@@ -1,4 +1,4 @@
-"""The agent ``eccnet``: search with an eye that sees less detail away from the fixation (Gupta et al. 2021)."""
+"""The agent ``eccnet``: search with less detail away from the fixation."""
 
 from __future__ import annotations
 
@@ -30,11 +30,8 @@ Degrees = Annotated[float, Field(gt=0, le=100)]
 
 
 class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
-    """EccNet; see :mod:`agents.attention.models.eccnet`. Every fixation has a new map.
-
-    The image gets a longer side of ``long_side`` pixels, the shorter rounded up to a multiple of 32, as in the authors'
-    program. The next fixation is the first maximum at most ``radius`` away that is not inhibited.
-    """
+    """Gupta et al. 2021; see :mod:`agents.attention.models.eccnet`. The image's longer side becomes ``long_side``, the
+    shorter rounds up to a multiple of 32 (authors' program)."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the image is shown, how vision fades, and how maps are turned into fixations."""

@@ -1,4 +1,4 @@
-"""The agents ``gbvs`` and ``gbvs-harel``: graph-based visual saliency, with inhibition of return."""
+"""The agents ``gbvs`` and ``gbvs-harel``."""
 
 from __future__ import annotations
 

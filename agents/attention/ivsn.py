@@ -1,4 +1,4 @@
-"""The agents ``ivsn``, ``ivsn-notarget`` and ``ivsn-layer``: search for what resembles the target."""
+"""The agents ``ivsn``, ``ivsn-notarget`` and ``ivsn-layer``."""
 
 from __future__ import annotations
 
@@ -26,11 +26,8 @@ Prepared = tuple["Search", "torch.Tensor | None", Plan]
 
 
 class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
-    """Invariant visual search (Zhang et al. 2018), search only; see ``models.similarity``.
-
-    The paper does not name IVSN-Layer's early layer; pool2 is our choice among pool1 to pool4 of the authors' program.
-    The authors' ``tiled`` used Caffe's VGG16: weights of that kind need ``preprocessing`` too.
-    """
+    """Invariant visual search (Zhang et al. 2018); see ``models.similarity``. The layer of IVSN-Layer, pool2, is our
+    choice. Caffe's weights, which ``tiled`` had, need ``preprocessing``."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the map is made, and how it is turned into fixations."""

@@ -1,7 +1,4 @@
-"""What attention agents share: limits of a scanpath, the target, and a batch's replies; no torch.
-
-A window is for a frame 1280 pixels wide and scaled by width / 1280, at least a pixel, unless set in pixels.
-"""
+"""What attention agents share, without torch: a scanpath's limits, the target, and a batch's replies."""
 
 from __future__ import annotations
 
@@ -65,8 +62,8 @@ class ScanSettings(PathSettings):
 
 
 def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> Plan:
-    """The plan of ``stimulus`` on a frame (width, height). Raises ImageError, and AnswerError ``bad_target`` where box
-    or mask has no pixel in the frame or the mask has another size."""
+    """On a frame (width, height). Raises ImageError, AnswerError ``bad_target`` (outside, or a mask of another
+    size)."""
     waldo = "waldo" in (stimulus.dataset or stimulus.source or "").lower()
     window = stimulus.window or settings.window_pixels
     if window is None:
@@ -81,7 +78,6 @@ def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> P
 
 
 def _target(stimulus: AttentionStimulus, frame: Pixel) -> Box | NDArray[np.bool_] | None:
-    """The mask (the finer of the two) if any, otherwise the box."""
     mask: NDArray[np.bool_] | None = None
     if stimulus.target_mask is not None:
         mask = stimulus.target_mask.decode().max(axis=2) >= 128
@@ -94,14 +90,14 @@ def _target(stimulus: AttentionStimulus, frame: Pixel) -> Box | NDArray[np.bool_
 
 
 def target_pixels(stimulus: AttentionStimulus, name: str) -> NDArray[np.uint8]:
-    """The target's picture, for the agent ``name``. Raises AnswerError ``no_target_image``, ImageError."""
+    """The target's picture. Raises AnswerError ``no_target_image``, ImageError."""
     if stimulus.target_image is None:
         raise AnswerError("no_target_image", f"{name} looks for a picture: give it as target_image")
     return stimulus.target_image.decode()
 
 
 def misplaced(stimulus: AttentionStimulus, frame: Pixel, mask: Pixel | None) -> tuple[str, str] | None:
-    """The field of a target that lies outside the frame, and why, or None; by sizes (width, height) alone."""
+    """The field of a target outside the frame, and why, or None; by sizes (width, height) alone."""
     if stimulus.target_present is False:
         return None
     width, height = frame
@@ -124,8 +120,7 @@ def paths_by_size(
     walk: Callable[[list[int]], Sequence[DevicePaths]],
     pixels_at_once: int | None = None,
 ) -> list[ScanpathAnswer | AnswerError]:
-    """The path of each item. ``walk`` gets the indices of items of equal size, about ``pixels_at_once`` pixels (None:
-    all)."""
+    """The path of each item. ``walk`` gets indices of items of equal size, of about ``pixels_at_once`` pixels."""
     from agents.attention.models.inhibition import hear
 
     groups: dict[tuple[int, ...], list[int]] = {}

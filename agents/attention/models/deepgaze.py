@@ -1,5 +1,4 @@
-"""DeepGaze III from its authors' package ``deepgaze_pytorch``, around torchvision's DenseNet. The features of each
-picture are computed once."""
+"""DeepGaze III from its authors' package ``deepgaze_pytorch``, with torchvision's DenseNet."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def build() -> nn.Module:
 
 
 class OnePass:
-    """Densities from a ``loaded`` model for a batch of pictures; features are computed in the first call."""
+    """Densities for a batch of pictures, whose features are computed once."""
 
     def __init__(self, loaded: Any) -> None:
         self.model = loaded
@@ -63,11 +62,8 @@ class OnePass:
             part.kept = None
 
     def density(self, items: Tensor, history: Tensor) -> Tensor:
-        """Log density of the next fixation, [n, height, width], for the pictures numbered ``items`` [n].
-
-        ``history`` [n, 2, 4] has x and y of the latest fixations in pixels, newest first, NaN where there is none. The
-        first call after :meth:`begin` must have all pictures, in order.
-        """
+        """Log density of the next fixation, [n, height, width], for pictures ``items`` [n]; the first call has all, in
+        order. ``history`` [n, 2, 4] is x and y in pixels, newest first, or NaN."""
         for part in (self.features, *self.saliency):
             part.items = items
         bias = self.bias.expand(len(items), -1, -1)
@@ -102,7 +98,7 @@ def read_bias(path: Path) -> NDArray[np.float64]:
 
 
 def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:
-    """The centre bias at a size (rows, columns), a log density: nearest cell, normalised again."""
+    """The centre bias as a log density of ``shape``: nearest cell, normalised again."""
     density = torch.zeros(shape, dtype=torch.float64)
     if bias is not None:
         rows, columns = (
@@ -113,11 +109,8 @@ def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:
 
 
 def history(fixated: Sequence[Tensor], frames: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The latest fixations of each path, [n, 2, 4], for :meth:`OnePass.density`.
-
-    ``fixated`` are x and y [n, 2] in pixels of the ``frames`` [n, 2] (width, height); ``shape`` (rows, columns) is the
-    resized picture's.
-    """
+    """The latest fixations for :meth:`OnePass.density`: ``fixated`` are x and y [n, 2] in pixels of ``frames`` (width,
+    height), ``shape`` (rows, columns) is the resized picture's."""
     latest = torch.stack([*fixated[: -1 - HISTORY : -1]], 2)
     rows, columns = shape
     sides = ((0, columns), (1, rows))

@@ -1,14 +1,11 @@
 """Average pooling with windows that grow with the distance from the middle of the map (Gupta et al. 2021, EccNet).
 
-The outputs of a square map of ``side`` cells lie in rings about cell (out // 2, out // 2) of a grid of half the side,
-rounded up. Radii are in output cells, windows in input cells, ``deg2px`` in input cells per degree; halves round to
-even.
+Outputs lie in rings about cell (out // 2, out // 2) of a grid of half the map's side, rounded up. Radii are in output
+cells, windows and ``deg2px`` in input cells; halves round to even; padding is TensorFlow's "same".
 
 - The fovea: distance below round(fovea deg2px / 2), window ``smallest``.
-- Rings, each round(quantum deg2px / 2) wide: with outer radius r, window smallest + round(slope (2 r - fovea deg2px)).
-- The last ring, whose outer radius reaches half the grid, takes the rest, corners too.
-
-Windows lie as TensorFlow's "same" padding puts them; padding has no part in an average.
+- Rings round(quantum deg2px / 2) wide: with outer radius r, window smallest + round(slope (2 r - fovea deg2px)).
+- The last ring reaches half the grid and takes the rest.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ CHANNELS_AT_ONCE = 32  # on the CPU: sums are in float64, and the table of a map
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """How windows grow; ``fovea`` and ``quantum`` are in degrees. Raises ValueError where a ring has no width."""
+    """``fovea`` and ``quantum`` are in degrees. Raises ValueError where a ring has no width."""
 
     slope: float
     deg2px: float
@@ -91,7 +88,7 @@ def pooled(features: torch.Tensor, pooling: Pooling) -> torch.Tensor:
 
 @lru_cache(maxsize=64)
 def _corners(pooling: Pooling, side: int, device: torch.device) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Indices of each window's four corners in the table of sums, and its number of cells [outputs, outputs, 1]."""
+    """Each window's four corners in the table of sums, and its number of cells [outputs, outputs, 1]."""
     import numpy as np
     import torch
 

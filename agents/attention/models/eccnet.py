@@ -1,13 +1,8 @@
 """EccNet's map of a view: VGG16 whose pools see less detail towards the edge (Gupta et al. 2021).
 
-1. A view is a square around a fixation, black outside the image. Its relu3_3, relu4_3 and relu5_3 come to a cell in 16
-   pixels by ordinary 2 x 2 averages.
-2. The target's features after each block's pool, averaged to a cell in 32 pixels, are the kernels of three convolutions
-   ("same" padding, the larger half behind).
-3. The mean of the three maps in 0..1 is sharpened three times by map += Gauss3 - Gauss5: [1 2 1] / 4 and standard
-   deviation 1, mirrored at the edge.
-
-With ordinary first pools the first three blocks are computed around the image alone; the rest is black's constant.
+1. A view is a square around a fixation. Its relu3_3, relu4_3 and relu5_3 are averaged to a cell in 16 pixels.
+2. The target's features after each block's pool, at a cell in 32 pixels, are the kernels of three convolutions.
+3. The mean of their maps in 0..1 is sharpened three times by map += Gauss3 - Gauss5 ([1 2 1] / 4, and sd 1).
 """
 
 from __future__ import annotations
@@ -37,10 +32,7 @@ Span = tuple[Tensor, int]  # pixels along a side: the first, which only the devi
 
 
 class EccNet:
-    """VGG16's ``features`` with five pools, for views of ``side`` pixels (a multiple of 16).
-
-    Images and targets are uint8 [1, 3, height, width] on the device of ``features``.
-    """
+    """VGG16 with five pools, for views of ``side`` pixels (a multiple of 16) of images uint8 [1, 3, height, width]."""
 
     def __init__(
         self, features: nn.Sequential, pooling: Sequence[Pooling], side: int, preprocessing: Preprocessing
@@ -70,12 +62,11 @@ class EccNet:
         return levels
 
     def framed(self, image: Tensor) -> Tensor:
-        """An image with black around it: the view around its pixel (x, y) begins at pixel (x, y) of the result."""
+        """An image with black around it: the view around (x, y) begins at pixel (x, y) of the result."""
         return functional.pad(image, (self.side // 2,) * 4)
 
     def features(self, framed: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
-        """relu3_3, relu4_3 and relu5_3, each [1, channels, side / 16, side / 16], of the view whose middle is pixel (x,
-        y) of the image that is :meth:`framed`. ``x`` and ``y`` are integers on the device."""
+        """Features [1, channels, side / 16, side / 16] of the view around integers (x, y) of a :meth:`framed` image."""
         with torch.inference_mode():
             features = self.black.clone()
             rows, columns = (
@@ -89,7 +80,7 @@ class EccNet:
         return levels
 
     def _near(self, at: Tensor, length: int) -> Span:
-        """Pixels along a side of the view around ``at`` where an image of ``length`` changes relu3_3."""
+        """The span along a side of the view around ``at`` where an image of ``length`` changes relu3_3."""
         pixels = -(-length // CELL) * CELL + CELL + 2 * REACH  # wherever its cells begin
         if not self.local or pixels >= self.side:
             return torch.zeros_like(at), self.side
@@ -111,7 +102,6 @@ class EccNet:
         return torch.cat(strips, 1).permute(0, 3, 1, 2)
 
     def _around(self, start: Tensor, length: int) -> Span:
-        """The span with relu3_3's receptive field on either side, cut at the view's edge."""
         wider = min(length + 2 * REACH, self.side)
         return (start - REACH).clamp(0, self.side - wider), wider
 
@@ -154,11 +144,8 @@ def _sharper(device: torch.device) -> Tensor:
 
 
 class Gaze(InhibitedPaths):
-    """The path over a resized image of ``shape`` (rows, columns), whose latest fixation is pixel ``row``, ``column``.
-
-    It gets the map of the view around that pixel, a cell for 16 x 16 pixels. The next fixation is the first maximum at
-    most ``radius`` pixels away along either side.
-    """
+    """The path over a resized image of ``shape``. The next fixation is the first maximum of the view's map at most
+    ``radius`` pixels away along either side."""
 
     def __init__(
         self, plan: Plan, shape: tuple[int, int], radius: int, device: torch.device, window: int | None = None
@@ -189,11 +176,8 @@ class Gaze(InhibitedPaths):
 
 
 def search(net: EccNet, image: Tensor, target: Tensor, plan: Plan, radius: int, window: int | None = None) -> Gaze:
-    """The path in search of a target; ``image`` and ``target`` are resized, ``plan`` is about the original frame.
-
-    With ``window`` the target's test and inhibition use exact windows in pixels of the resized image (authors'
-    program).
-    """
+    """The path over a resized ``image``; ``plan`` is for the original. ``window`` is an exact window in pixels of the
+    resized image for target and inhibition (authors' program)."""
     kernels, framed = net.kernels(target), net.framed(image)
     gaze = Gaze(plan, (image.shape[2], image.shape[3]), radius, image.device, window)
     while gaze.going():
@@ -203,7 +187,7 @@ def search(net: EccNet, image: Tensor, target: Tensor, plan: Plan, radius: int, 
 
 
 def _resized(plan: Plan, frame: Pixel, window: int) -> Plan:
-    """A plan for the resized image; a mask's cell needs more than 125 / 255 of its area (authors' program)."""
+    """A plan for the resized image; more than 125 / 255 of a mask counts (authors' program)."""
     target = plan.target
     if isinstance(target, tuple):
         across, down = (new / old for new, old in zip(frame, plan.frame, strict=True))
@@ -218,5 +202,5 @@ def _cells(start: Tensor, pixels: int) -> Tensor:
 
 
 def _averages(features: Tensor, size: int) -> Tensor:
-    """Ordinary 2 x 2 averages until a cell stands for ``size`` x ``size``."""
+    """2 x 2 averages until a cell stands for ``size`` x ``size``."""
     return features if size == 1 else _averages(functional.avg_pool2d(features, 2), size // 2)

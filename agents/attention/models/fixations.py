@@ -1,5 +1,4 @@
-"""The fixations of a scanpath, and when it ends. The first is the centre of the frame, forced; a search ends when the
-window around a fixation overlaps the target inside the frame."""
+"""The fixations of a scanpath, the first forced at the centre, and when it ends."""
 
 from __future__ import annotations
 
@@ -22,11 +21,10 @@ Pixel = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What a scanpath is to be: ``frame`` (width, height), ``window`` in pixels, ``maximum`` number of fixations.
+    """A scanpath's ``frame`` (width, height), ``window`` in pixels and ``maximum`` number of fixations.
 
-    ``target`` is a box [x, y, width, height], a mask (bool [height, width]) or None. ``searching``: a miss is an
-    answer. A window reaches window // 2 pixels to each side; with ``exact`` its width is ``window``: of 64, x - 32 … x
-    + 31.
+    ``target`` is a box [x, y, width, height], a mask [height, width] or None; ``searching``: a miss is an answer. A
+    window reaches window // 2 pixels to each side; an ``exact`` window of 64 is x - 32 … x + 31.
     """
 
     frame: Pixel
@@ -38,7 +36,7 @@ class Plan:
     lengths: tuple[int, ...] = ()
 
     def drawn(self, seed: int) -> Plan:
-        """The plan with a ``maximum`` drawn from ``lengths`` by ``seed`` alone, if there are any."""
+        """The plan with a ``maximum`` drawn from ``lengths``, if any, by ``seed`` alone."""
         if not self.lengths:
             return self
         # Of a stream of its own: no other draw from the seed moves with it.
@@ -47,7 +45,7 @@ class Plan:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Pixels of the window before the fixation and behind it, along either side."""
+        """Pixels of the window before and behind the fixation."""
         return self.window // 2, (self.window - self.exact) // 2
 
     def finds(self, x: int, y: int) -> bool:
@@ -63,10 +61,7 @@ class Plan:
 
 
 class Paths:
-    """The fixations of several plans so far, the forced first, and why each path has ended.
-
-    ``selection`` goes into the answers; ``stops`` are None while a path goes on; ``errors`` are by the plan's index.
-    """
+    """Fixations of several plans so far; ``stops`` are None while a path goes on, ``errors`` by the plan's index."""
 
     def __init__(self, plans: Sequence[Plan], selection: str) -> None:
         self.plans, self.selection = plans, selection
@@ -75,7 +70,7 @@ class Paths:
         self.errors: dict[int, AnswerError] = {}
 
     def going(self) -> list[int]:
-        """The plans whose path goes on after its latest fixation; notes why the others ended."""
+        """The plans whose path goes on; notes why the others ended."""
         going = []
         for index, (plan, path) in enumerate(zip(self.plans, self.fixations, strict=True)):
             if self.stops[index] is not None or index in self.errors:
@@ -108,5 +103,5 @@ class Paths:
 
 
 def cell_centre(cell: int, cells: int, side: int) -> int:
-    """The pixel with the centre of a cell, for ``cells`` along a side of ``side`` pixels."""
+    """The pixel with the centre of a cell, of ``cells`` along ``side`` pixels."""
     return (2 * cell + 1) * side // (2 * cells)

@@ -1,19 +1,14 @@
-"""Graph-based visual saliency in torch: Harel, Koch and Perona, NIPS 2006, with the defaults of the authors' program.
+"""Graph-based visual saliency: Harel, Koch and Perona, NIPS 2006, with the defaults of the authors' program.
 
-1. Features: cone-opponent colour (Derrington, Krauskopf and Lennie: 3 planes), intensity max(R, G, B), and its Gabor
-   energy at four orientations; pyramid levels 2, 3 and 4, on a grid whose longer side is 32: 24 maps.
-2. Activation: the equilibrium of a random walk over the cells, from j to i with probability proportional to
-   ``exp(-distance**2 / (2 sigma**2)) |A_i - A_j|``.
-3. Normalisation: the activation to the power 1.5, or a second walk that gathers at the larger values.
+1. Features: cone-opponent colour (Derrington, Krauskopf and Lennie), intensity max(R, G, B), and its Gabor energy at
+   four orientations; pyramid levels 2, 3 and 4, on a grid whose longer side is 32.
+2. Activation: the equilibrium of a walk from cell j to i by weights exp(-distance**2 / (2 sigma**2)) |A_i - A_j|, which
+   is reversible: pi_i is proportional to the sum of its weights.
+3. Normalisation: the activation to the power 1.5, or a second walk, with pi_i proportional to A_i sum_j F_ij A_j.
 4. The sum over the maps, its border attenuated, blurred and resized to the image.
 
-The equilibria are exact: the first walk is reversible, so pi_i is proportional to the sum of its weights; for the
-second, pi_i is proportional to A_i sum_j F_ij A_j.
-
-What the paper leaves open: sRGB light, cones of Smith and Pokorny (1975), edges repeated, maps to the grid by area or
-bicubically (Keys, a = -0.5), the last blur to 3 sd, levels with sides of at least 3 pixels, or else the deepest.
-``program`` "harel" follows the Matlab program: light linearised after the pyramid, imresize, a last blur to round(2
-sd). Its monitor's table, edge kernels and iteration are not followed. Arithmetic is float64.
+Our choices: sRGB light, cones of Smith and Pokorny (1975), edges repeated, resizing by area or Keys' cubic, the last
+blur to 3 sd. ``program`` "harel" has the Matlab program's, but for its monitor's table, edge kernels and iteration.
 """
 
 from __future__ import annotations
@@ -58,10 +53,8 @@ def saliency(
     weights: Weights = (1.0, 1.0, 1.0),
     program: Program = "ours",
 ) -> Tensor:
-    """Saliency maps, float64 [batch, height, width] from 0 to 1 (all 0 where an image is uniform).
-
-    ``images`` is uint8 [batch, height, width, 3] in sRGB; ``weights`` are for colour, intensity and orientation.
-    """
+    """Maps, float64 [batch, height, width] from 0 to 1 (uniform images: 0), of ``images`` uint8 [batch, height, width,
+    3]. ``weights`` are for colour, intensity and orientation."""
     maps, channels = features(images, program)
     batch, count, rows, columns = maps.shape
     chains = maps.flatten(0, 1)
@@ -79,8 +72,7 @@ def saliency(
 
 
 def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[int]]:
-    """Feature maps [batch, maps, rows, columns] in units of their full scale, and the channel of each (0 colour, 1
-    intensity, 2 orientation). The longer side is 32."""
+    """Feature maps [batch, maps, rows, columns], in units of full scale, and each map's channel (0, 1 or 2)."""
     rows, columns = (max(1, round(GRID_SIDE * side / max(images.shape[1:3]))) for side in images.shape[1:3])
     opponent = _opponent(images.device)
     maps: list[Tensor] = []
@@ -98,8 +90,8 @@ def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[in
 
 @lru_cache(maxsize=8)
 def _opponent(device: torch.device) -> Tensor:
-    """From linear RGB to L + M, L/L0 - M/M0 and S (L0 + M0)/S0 - (L + M), each divided by its range over all colours;
-    (L0, M0, S0) are the responses to mid grey."""
+    """From linear RGB to L + M, L/L0 - M/M0 and S (L0 + M0)/S0 - (L + M), each divided by its range; L0: of mid
+    grey."""
     cones = torch.tensor(_CONES, dtype=torch.float64) @ torch.tensor(_XYZ, dtype=torch.float64)
     long, middle, short = cones
     grey = 0.5 * cones.sum(1)
@@ -111,8 +103,7 @@ def _opponent(device: torch.device) -> Tensor:
 
 
 def _pyramid(images: Tensor, program: Program) -> list[Tensor]:
-    """Linear light (3 planes; stored values for "harel"), then intensity, at each level used: [batch, 4, ...] in
-    0..1."""
+    """Linear light ("harel": stored values) and intensity at each level used, [batch, 4, ...] in 0..1."""
     height, width = images.shape[1:3]
     deepest = max(k for k in range(LEVELS[-1] + 1) if k == 0 or min(height, width) >> k >= SMALLEST_SIDE)
     if deepest == 0:
@@ -138,7 +129,7 @@ def _linear(stored: Tensor) -> Tensor:
 
 
 def _halve(planes: Tensor) -> Tensor:
-    """The next pyramid level: half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both."""
+    """Half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both."""
     rows, columns = planes.shape[2] // 2, planes.shape[3] // 2
     padded = functional.pad(planes, (2, 3, 2, 3), mode="replicate")
     halved = _binomial(*(padded[:, :, k : k + 2 * rows - 1 : 2] for k in range(6)))
@@ -150,8 +141,7 @@ def _binomial(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) 
 
 
 def orientations(intensity: Tensor) -> Tensor:
-    """Gabor energy [batch, 4, height, width] of intensity [batch, height, width], in units of the largest possible: the
-    sum of both phases' magnitudes, attenuated over the filter's radius at the border."""
+    """Gabor energy [batch, 4, height, width] of intensity [batch, height, width], in units of the largest possible."""
     height, width = intensity.shape[1:]
     radius = GABOR_RADIUS
     kernels = _gabors(intensity.device)
@@ -171,8 +161,7 @@ def orientations(intensity: Tensor) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _gabors(device: torch.device) -> Tensor:
-    """Kernels [4 orientations, 2 phases, 27, 27]: sd 2 across the bars and 4 along them, period pi pixels; zero mean,
-    unit energy."""
+    """Kernels [4 orientations, 2 phases, 27, 27]: sd 2 across, 4 along, period pi pixels; zero mean, unit energy."""
     offset = torch.arange(-GABOR_RADIUS, GABOR_RADIUS + 1, dtype=torch.float64)
     y, x = offset[:, None], offset
     pairs = []
@@ -188,7 +177,7 @@ def _gabors(device: torch.device) -> Tensor:
 
 
 def activation(maps: Tensor) -> Tensor:
-    """The equilibrium of the first walk on each map [chains, rows, columns]; each sums to 1 (all 0 for a flat map)."""
+    """The first walk's equilibrium on each map [chains, rows, columns]; sums to 1 (all 0 for a flat map)."""
     nearness = _nearness(*maps.shape[1:], ACTIVATION_SIGMA, maps.device)
     total = maps.flatten(1).clone()
     pairs = maps.new_empty(min(_at_once(maps.device), len(maps)), *nearness.shape)
@@ -199,7 +188,7 @@ def activation(maps: Tensor) -> Tensor:
 
 
 def concentration(maps: Tensor) -> Tensor:
-    """The equilibrium of the second walk (graph normalisation) on maps [chains, rows, columns] of values from 0."""
+    """The second walk's equilibrium (graph normalisation) on maps [chains, rows, columns] of values from 0."""
     nearness = _nearness(*maps.shape[1:], NORMALISATION_SIGMA, maps.device)
     total = maps.flatten(1).clone()
     for some in total.split(_at_once(maps.device)):
@@ -218,7 +207,7 @@ def _shares(total: Tensor) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Tensor:
-    """exp(-distance**2 / (2 sigma**2)) between all cells [nodes, nodes]; ``sigma`` is a share of the sides' mean."""
+    """exp(-distance**2 / (2 sigma**2)), [nodes, nodes]; ``sigma`` is a share of the sides' mean."""
     spread = sigma * (rows + columns) / 2
     y = torch.arange(rows, dtype=torch.float64).repeat_interleave(columns)
     x = torch.arange(columns, dtype=torch.float64).repeat(rows)
@@ -237,7 +226,7 @@ def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tens
 
 
 def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -> Tensor:
-    """Planes [..., rows, columns] at another size: by area or bicubically, or by Matlab's imresize ("harel")."""
+    """Planes [..., rows, columns] at another size: by area or bicubically, or by Matlab's imresize."""
     down, across = (
         cubic_weights(source, length, "mirrored", planes.device)
         if program == "harel"

@@ -1,8 +1,5 @@
-"""From saliency maps to fixations: the maximum, with inhibition of return inside the window for ever.
-
-Maps are rounded to 2**-20 of their range; ties go to the lowest index in C order. Of a map with fewer cells than the
-frame has pixels, the pixels at the cells' centres can be chosen and inhibited.
-"""
+"""From saliency maps to fixations: the maximum, with inhibition of return for ever. Maps are rounded to 2**-20 of their
+range; ties go to the lowest index."""
 
 from __future__ import annotations
 
@@ -22,11 +19,8 @@ EXHAUSTED, NOT_FINITE = -1, -2  # in the place of a fixation: none is left, or t
 
 
 class DevicePaths(Paths):
-    """Paths that :meth:`add` extends together, by a fixation each.
-
-    On a CPU the host knows each fixation at once. On a GPU all go on to the largest maximum, and :func:`hear` copies
-    them; ``dear`` fixations (a network makes a map for each), where they may end at a target, are copied at once.
-    """
+    """Paths that :meth:`add` extends together. A GPU goes on to the largest maximum before :func:`hear` copies them;
+    ``dear`` fixations are copied at once where they may end at a target."""
 
     def __init__(self, plans: Sequence[Plan], selection: str, device: torch.device, *, dear: bool = False) -> None:
         super().__init__(plans, selection)
@@ -35,7 +29,7 @@ class DevicePaths(Paths):
         self._on_cpu, self._dear = device.type == "cpu", dear
 
     def add(self, fixations: Tensor) -> None:
-        """Note the next fixation of every path: x and y [paths, 2], or EXHAUSTED or NOT_FINITE twice."""
+        """The next fixation of every path: x and y [paths, 2], or EXHAUSTED or NOT_FINITE twice."""
         self.unheard.append(fixations)
         self._left -= 1
 
@@ -52,7 +46,7 @@ class DevicePaths(Paths):
         return going
 
     def note(self, fixations: Sequence[Sequence[int]]) -> None:
-        """Note on the host what :meth:`add` got in a call."""
+        """Note what :meth:`add` got in a call, as numbers."""
         for index in super().going():
             x, y = fixations[index]
             if x == EXHAUSTED:
@@ -69,7 +63,7 @@ class DevicePaths(Paths):
 
 
 def hear(paths: Iterable[DevicePaths]) -> None:
-    """Copy all that was added to these paths to the host, in a single wait."""
+    """Copy all that was added to the host, in a single wait."""
     waiting = [path for path in paths if path.unheard]
     if not waiting:
         return
@@ -81,10 +75,7 @@ def hear(paths: Iterable[DevicePaths]) -> None:
 
 
 def scanpaths(maps: Tensor, plans: Sequence[Plan]) -> list[ScanpathAnswer | AnswerError]:
-    """A scanpath for each of the ``maps`` [batch, rows, columns], on their device, whatever else is in the batch.
-
-    A map that is not finite gives an AnswerError ``bad_map``; a flat map gives a valid path.
-    """
+    """A scanpath for each of the ``maps`` [batch, rows, columns], or AnswerError ``bad_map`` where it is not finite."""
     portions = walks(maps, plans)
     hear(portions)
     return [path for paths in portions for path in paths.results()]
@@ -106,8 +97,7 @@ def walks(maps: Tensor, plans: Sequence[Plan]) -> list[DevicePaths]:
 
 
 def rounded(maps: Tensor) -> tuple[Tensor, Tensor]:
-    """Maps [batch, rows, columns] in steps of 2**-20 of their range, int32 (flat: all 0), and whether each is finite,
-    [batch]."""
+    """Maps [batch, rows, columns] in steps of 2**-20 of their range, int32 (flat: 0), and whether each is finite."""
     values = maps.double()
     low, high = values.amin((1, 2), keepdim=True), values.amax((1, 2), keepdim=True)
     extent = high - low
@@ -116,12 +106,8 @@ def rounded(maps: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class InhibitedPaths(DevicePaths):
-    """Paths whose next fixation is the maximum of a map of ``shape`` (rows, columns), with inhibition of return.
-
-    :meth:`show` maps first, or before each choice if ``changing``; :meth:`choose` while any is :meth:`going`. With
-    ``drawn`` nothing is inhibited. ``row`` and ``column`` [paths, 1] are the latest cell, ``fixated`` x and y [paths,
-    2].
-    """
+    """Paths by the maximum of maps of ``shape``, new before each choice if ``changing``. ``drawn`` maps are not
+    inhibited. ``row`` and ``column`` [paths, 1] are the latest cell, ``fixated`` x and y [paths, 2]."""
 
     def __init__(
         self,
@@ -148,8 +134,7 @@ class InhibitedPaths(DevicePaths):
         self._taken = None if drawn else torch.zeros((len(plans), *shape), dtype=torch.bool, device=device)
 
     def show(self, maps: Tensor, items: Tensor | None = None) -> None:
-        """Set the maps [batch, rows, columns] of all paths, or of ``items``. A map that is not finite ends its path
-        (``bad_map``)."""
+        """The maps [batch, rows, columns] of all paths or of ``items``; not finite, they end as ``bad_map``."""
         levels, finite = rounded(maps)
         levels = self.on_frame(levels)
         if items is None:
@@ -158,11 +143,11 @@ class InhibitedPaths(DevicePaths):
             self._levels[items], self._finite[items] = levels, self._finite[items] & finite
 
     def on_frame(self, levels: Tensor) -> Tensor:
-        """Levels [batch, rows, columns] of frames, from those of :meth:`show`."""
+        """Levels [batch, rows, columns] of the frames."""
         return levels
 
     def choose(self) -> None:
-        """Inhibit around the latest fixation of each path and append the next."""
+        """Inhibit around the latest fixations and append the next."""
         score = self._inhibited()
         row = score.amax(2).argmax(1, keepdim=True)  # the first of the highest in C order: its row, then its column
         best, column = score.take_along_dim(row[:, :, None], 1)[:, 0].max(1, keepdim=True)

@@ -33,10 +33,7 @@ def area_weights(source: int, length: int, device: torch.device = CPU) -> Tensor
 def cubic_weights(
     source: int, length: int, edge: Literal["repeated", "mirrored"] = "repeated", device: torch.device = CPU
 ) -> Tensor:
-    """Weights [length, source] in float64 of Keys' cubic with a = -0.5, between the centres of pixels.
-
-    The kernel widens as values become fewer (Matlab's imresize). ``edge``: values beyond the ends.
-    """
+    """Weights [length, source] in float64 of Keys' cubic (a = -0.5), wider where it shrinks (Matlab's imresize)."""
     scale = length / source
     narrow = min(scale, 1.0)
     centre = (torch.arange(length, dtype=torch.float64)[:, None] + 0.5) / scale - 0.5

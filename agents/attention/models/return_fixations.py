@@ -1,5 +1,5 @@
-"""The return-fixation model in torch: Zhang, Armendariz et al., "Look twice: a generalist computational model predicts
-return fixations across tasks and species", PLoS Computational Biology 18(11), 2022.
+"""The return-fixation model: Zhang, Armendariz et al., "Look twice: a generalist computational model predicts return
+fixations across tasks and species", PLoS Computational Biology 18(11), 2022.
 
 On a grid of 64 x 64 cells over the frame, the next fixation is the cell with the highest
 
@@ -7,12 +7,10 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
 
 - The map, from 0 to 1, is saliency in free viewing and similarity to the target in search.
 - The prior, centred on the current fixation, is how often people's eyes go so far.
-- Memory is the maximum over all past fixations of m exp(-d**2 / (2 s**2)), m = max(0.92**age, 0.5); the current
-  fixation has age 0, and d is on axes from 0 at the first cell to 1 at the last.
+- Memory is the maximum over past fixations of m exp(-d**2 / (2 s**2)), m = max(0.92**age, 0.5), with age 0 for the
+  current fixation and d on axes from 0 at the first cell to 1 at the last.
 
-The first fixation is cell 2016 (row 31, column 32), forced. A cell stands for pixel ((column + 0.5) width / 64, (row +
-0.5) height / 64). Maps and scores are rounded to 2**-20, where the authors' program has 8 bits; ties go to the lowest
-index. On arrays the prior is that of natural images, not of the six objects.
+The first fixation is cell 2016. Scores are rounded to 2**-20 (authors: 8 bits); ties go to the lowest index.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ FRAME = (1280, 1024)  # on which saliency maps are made: the original's
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How fixations inhibit: ``spread`` is s of the module's text, ``floor`` the least value of m."""
+    """``spread`` is s of the module's text, ``floor`` the least value of m."""
 
     spread: float
     floor: float
@@ -65,11 +63,8 @@ class Weights:
 
 
 def saccade_prior(viewing: str) -> NDArray[np.float64]:
-    """How often people's eyes go so far, for a member of VIEWINGS: [128, 128] from 0 to 1, no saccade at (64, 64).
-
-    AMPLITUDES has the grey levels of the authors' pictures, a line for two pixels; 16 pixels are a cell. Their middle
-    lies 7 pixels past the program's cell.
-    """
+    """How often people's eyes go so far, by VIEWINGS: [128, 128] from 0 to 1, no saccade at (64, 64). AMPLITUDES has
+    the grey levels of the authors' pictures, a line for two pixels; a cell has 16."""
     levels = np.loadtxt(AMPLITUDES)[:, VIEWINGS.index(viewing)]
     place = 16 * np.arange(-GRID, GRID) - 7
     distance: NDArray[np.float64] = np.hypot(place[:, None], place)
@@ -79,10 +74,7 @@ def saccade_prior(viewing: str) -> NDArray[np.float64]:
 def scanpaths(
     maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
 ) -> list[ScanpathAnswer | AnswerError]:
-    """A scanpath for each of the ``maps`` [batch, 64, 64] from 0 to 1; ``priors`` is [batch, 128, 128].
-
-    A map that is not finite gives an AnswerError ``bad_map``.
-    """
+    """A scanpath or AnswerError ``bad_map`` for each of the ``maps`` [batch, 64, 64]; ``priors`` [batch, 128, 128]."""
     paths = _ReturningPaths(maps, plans, memories, priors, weights)
     while paths.going():
         paths.choose()
@@ -90,11 +82,7 @@ def scanpaths(
 
 
 class _ReturningPaths(DevicePaths):
-    """Paths by the sum of map, saccade prior and fading memory.
-
-    With g_i the Gaussian around fixation i, memory is the larger of floor x max g_i and max decay**age_i g_i, two
-    maxima that are carried from step to step.
-    """
+    """Memory is the larger of floor x max g_i and max decay**age_i g_i, g_i the Gaussian around fixation i."""
 
     def __init__(
         self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
@@ -145,7 +133,7 @@ def _pixel(cell: int, frame: Pixel) -> Pixel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """A stimulus: ``pictures`` (see :func:`squares`) in free viewing, otherwise ``search`` and ``target``."""
+    """``pictures`` (see :func:`squares`) in free viewing, otherwise ``search`` and ``target``."""
 
     pictures: Sequence[Tensor] = ()
     search: similarity.Search | None = None
@@ -153,7 +141,7 @@ class Seen:
 
 
 def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Method, border: int) -> Tensor:
-    """The map of each stimulus, float64 [stimuli, 64, 64] from 0 to 1, on the device of ``features`` (VGG16's)."""
+    """The map of each stimulus, float64 [stimuli, 64, 64] from 0 to 1, on the device of VGG16's ``features``."""
     device = next(features.parameters()).device
     result = torch.empty((len(seen), GRID, GRID), dtype=torch.float64, device=device)
     searches = {index: item.search for index, item in enumerate(seen) if item.search is not None}
@@ -170,12 +158,8 @@ def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Metho
 
 
 def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> Tensor:
-    """The bottom-up map of a picture, float64 [64, 64] from 0 to 1 (all 0 where it is flat).
-
-    ``images`` is the picture at several sizes, each uint8 [side, side, 3]. Each size's map is relu4_3 summed over
-    channels, in 0..1, cubically at 1280 x 1024. Their mean, 0 less than ``border`` pixels from the edge, is read at the
-    cells' centres.
-    """
+    """The bottom-up map of a picture, float64 [64, 64] from 0 to 1, from its ``images`` uint8 [side, side, 3]. The mean
+    of relu4_3's sums over channels, at 1280 x 1024, is 0 less than ``border`` pixels from the edge."""
     layers = features[: vgg.LAYERS["relu4_3"] + 1]
     width, height = FRAME
     total = torch.zeros((height, width), dtype=torch.float64, device=images[0].device)
@@ -191,7 +175,7 @@ def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> 
 
 
 def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
-    """A picture [height, width, 3] as :func:`saliency` takes it: the largest size, and from there each."""
+    """A picture [height, width, 3] as :func:`saliency` takes it."""
 
     def resized(picture: PILImage.Image, side: int) -> PILImage.Image:
         return picture.resize((side, side), PILImage.Resampling.BILINEAR)
@@ -201,7 +185,7 @@ def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
 
 
 def at_cells(saliency: Tensor) -> Tensor:
-    """A map [height, width] of a frame at its cells' pixels, [64, 64]."""
+    """A map [height, width] at its cells' pixels, [64, 64]."""
     rows, columns = (_centres(side, saliency.device) for side in saliency.shape)
     return saliency[rows[:, None], columns]
 

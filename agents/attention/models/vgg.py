@@ -1,5 +1,4 @@
-"""VGG16 (Simonyan and Zisserman 2015, arXiv 1409.1556), with the layer numbers of torchvision's
-``vgg16().features``."""
+"""VGG16 (Simonyan and Zisserman 2015, arXiv 1409.1556), with torchvision's layer numbers."""
 
 from __future__ import annotations
 
@@ -18,18 +17,14 @@ Preprocessing = Literal["imagenet", "caffe"]
 
 
 def memory_format(device: torch.device) -> torch.memory_format:
-    """How images, features and weights lie in memory: channels last on the CPU, where convolutions are 1.1 to 1.4 times
-    as fast."""
+    """Channels last on the CPU, where convolutions are 1.1 to 1.4 times as fast."""
     import torch
 
     return torch.channels_last if device.type == "cpu" else torch.contiguous_format
 
 
 def normalise(pixels: torch.Tensor, way: Preprocessing) -> torch.Tensor:
-    """RGB images [batch, 3, height, width] in 0..255 as VGG16 takes them, float32, in :func:`memory_format`.
-
-    ``caffe``: BGR minus means, not scaled (the original model). ``imagenet``: torchvision's means and deviations.
-    """
+    """RGB images [batch, 3, height, width] in 0..255 as VGG16's original (``caffe``) or torchvision's weights need."""
     pixels, (mean, deviation) = pixels.float(), _statistics(way, pixels.device)
     pixels = pixels.flip(1) - mean if way == "caffe" else (pixels / 255 - mean) / deviation
     return pixels.contiguous(memory_format=memory_format(pixels.device))

@@ -154,11 +154,7 @@ class Cluster:
                 configure_logging=False,
             )
             self._owned = True
-        self.nodes = [
-            _node(info)
-            for info in ray.nodes()  # type: ignore[no-untyped-call]
-            if info.get("Alive")
-        ]
+        self.nodes = [_node(info) for info in ray.nodes() if info.get("Alive")]
         for node in self.nodes:
             if node.gpu_count:
                 node.gpu_memory = _gpu_memory(ray, node.id)

@@ -238,7 +238,15 @@ def _hash_once(path: str, *state: int) -> str:
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
     """Tensors by name, on the CPU, mapped if possible. Raises UnavailableError for damage or code."""
-    content = read_torch(path) if path.suffix != ".safetensors" else _read_safetensors(path)
+    if path.suffix != ".safetensors":
+        content = read_torch(path)
+    else:
+        from safetensors.torch import load_file
+
+        try:
+            content = load_file(path)
+        except Exception as error:  # SafetensorError, and whatever torch raises for the sizes in a damaged header
+            raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
     weights = {name: value for name, value in content.items() if hasattr(value, "detach")}
     if not weights:
         raise UnavailableError(f"{path} holds no weights by name")
@@ -271,15 +279,6 @@ def not_executed(path: Path, error: Exception) -> UnavailableError:
         f"{path} is damaged, or holds code or objects{what} beside weights; it was not executed. "
         "Save its tensors alone, as safetensors"
     )
-
-
-def _read_safetensors(path: Path) -> dict[str, torch.Tensor]:
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except Exception as error:  # SafetensorError, and whatever torch raises for the sizes in a damaged header
-        raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
 
 
 def check_names(

@@ -1,7 +1,6 @@
 """Agents with a published checkpoint: where it is, what is missing, how it is fetched, how much memory it takes.
 
-:class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` a file of weights.
-"""
+:class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` a file of weights."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ class PretrainedAgent(Agent[P]):
 
     Once the checkpoint is here, ``memory`` and ``device_memory`` follow from its number of weights, with
     ``working_memory`` beside them; before, they are the class's, for its largest published checkpoint. With random
-    weights the folder is temporary: a subclass's ``load`` ends by :meth:`drop_folder`.
-    """
+    weights the folder is temporary: a subclass's ``load`` ends by :meth:`drop_folder`."""
 
     working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
     weights = 0  # bytes on a device, where it is known
@@ -259,8 +257,7 @@ class WeightsFileAgent(Agent[F]):
     ) -> None:
         """Give ``model``, on the CPU, the weights that ``read`` returns for the file, or random ones.
 
-        The file may have more whose names begin as in ``unused``. Raises UnavailableError.
-        """
+        The file may have more whose names begin as in ``unused``. Raises UnavailableError."""
         if self.random:
             random_weights.fill(model)
         else:

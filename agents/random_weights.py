@@ -3,8 +3,7 @@
 ``agents/random`` has a JSON file for each published checkpoint: its number of weights, and the files beside them. They
 are written to a temporary folder, with a made tokenizer. Weights are drawn where the model runs, the same every time
 on the same kind of device. All texts have the largest length that the settings allow: no token that ends a text is
-drawn.
-"""
+drawn."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ class Architecture:
     """A published model without its weights.
 
     ``kind`` is its model_type, ``parameters`` its number of weights, ``files`` the contents of JSON files by name.
-    ``tokenizer`` names an entry of ``tokenizers.json``.
-    """
+    ``tokenizer`` names an entry of ``tokenizers.json``."""
 
     kind: str
     parameters: int
@@ -133,8 +131,7 @@ def build(make_module: Callable[[], Any], device: torch.device, dtype: torch.dty
 def fill(module: torch.nn.Module) -> None:
     """Draw the weights of ``module`` where they are, in their type.
 
-    Matrices are normal, with the deviation that makes outputs as large as inputs; scales of norms are 1, biases 0.
-    """
+    Matrices are normal, with the deviation that makes outputs as large as inputs; scales of norms are 1, biases 0."""
     import torch
 
     generators: dict[torch.device, torch.Generator] = {}
@@ -159,8 +156,7 @@ def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
     """The tokenizer of an entry of ``random/tokenizers.json``: the published size and special tokens.
 
     Beside the 256 bytes it knows wordfreq's most frequent English words and their beginnings, so that a text has about
-    as many tokens as with the published tokenizer.
-    """
+    as many tokens as with the published tokenizer."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
@@ -202,8 +198,7 @@ def make_bpe(about: Mapping[str, Any]) -> Tokenizer:
 def _merges() -> Iterator[tuple[str, str]]:
     """The beginnings of words, each as its predecessor and its last letter.
 
-    All begin with the space, so that no two of them can be joined in two orders.
-    """
+    All begin with the space, so that no two of them can be joined in two orders."""
     from wordfreq import top_n_list
 
     known = {SPACE}

@@ -1,7 +1,6 @@
 """CLIP's image towers (Radford et al. 2021): transformers' ViT, and the ResNets that it lacks (section 2.4).
 
-Names of weights are those of OpenAI's state dicts (``visual.conv1.weight``), which open_clip keeps.
-"""
+Names of weights are those of OpenAI's state dicts (``visual.conv1.weight``), which open_clip keeps."""
 
 from __future__ import annotations
 

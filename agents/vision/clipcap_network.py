@@ -1,8 +1,7 @@
 """ClipCap (Mokady, Hertz, Bermano 2021, arXiv 2111.09734): a mapper makes of CLIP's features a prefix of GPT-2's text.
 
 The mapper is a transformer before an unchanged GPT-2, or a perceptron before a tuned one. Names of weights are those of
-the authors' files; sizes are read off the weights.
-"""
+the authors' files; sizes are read off the weights."""
 
 from __future__ import annotations
 
@@ -158,8 +157,7 @@ class AveragedBeams(LogitsProcessor):
     mean log-probability per token; a finished text takes a place, and may still be displaced.
 
     Each step's scores are the differences of the means, so that a beam's sum is its mean, and a finished beam has one
-    continuation (token 0) that changes nothing. For transformers ``stop`` must not end a beam.
-    """
+    continuation (token 0) that changes nothing. For transformers ``stop`` must not end a beam."""
 
     def __init__(self, stop: int, beams: int) -> None:
         self._stop, self._sums = stop, BeamSums(beams)

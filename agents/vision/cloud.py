@@ -1,8 +1,7 @@
 """The services that the papers asked about pictures: Amazon Rekognition, Google Cloud Vision, Azure AI Vision.
 
 By the companies' Python clients, as in the papers' programs (kreimanlab/TuringTest, objectDetection/Feedback_Obj and
-colorDetection/Feedback_Color): the objects are the first three labels as they come, in small letters.
-"""
+colorDetection/Feedback_Color): the objects are the first three labels as they come, in small letters."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 The map from CSS3 names to words reconstructs the published agent's (kreimanlab/TuringTest, colorDetection/
 Feedback_Color/color_extraction.ipynb), whose entries are unknown. A name that ends in a word means that word, except
 seven that nobody would call so, and darkslategray, which is green in the published answers. Any other name means what a
-native speaker would call it. What passes for white on a page is white, unless its name says a hue.
-"""
+native speaker would call it. What passes for white on a page is white, unless its name says a hue."""
 
 from __future__ import annotations
 

@@ -76,8 +76,7 @@ class Detector(Agent[D]):
     """A subclass sets ``names``, the label of each class number, and its model in ``load`` by :meth:`_install`.
 
     Images of equal prepared size go together, so that none is padded otherwise than alone. In fp32 only rounding inside
-    the convolutions may depend on the batch (on CPU by no more than 2e-5 of a score).
-    """
+    the convolutions may depend on the batch (on CPU by no more than 2e-5 of a score)."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
     extra = "vision"

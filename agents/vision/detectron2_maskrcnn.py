@@ -1,7 +1,6 @@
 """The agent ``detectron2-maskrcnn``: Detectron2's Mask R-CNN.
 
-The model zoo's weights are a pickle, which may call any function: what names more than arrays need is refused.
-"""
+The model zoo's weights are a pickle, which may call any function: what names more than arrays need is refused."""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     """Wang et al. 2022, arXiv 2205.14100: the image's patches stand before the text and are cached once for each image.
 
     How text is read after them stands here: transformers (5.17) counts cached patches as positions of the text, which
-    changes the caption, and makes a mask for each token, at which the host waits for the device.
-    """
+    changes the caption, and makes a mask for each token, at which the host waits for the device."""
 
     class Settings(CaptionSettings):
         """As for every captioner, and how the length counts."""

@@ -1,8 +1,7 @@
 """LLaVA-NeXT (Liu et al. 2024), by transformers' classes, instructed as in the papers' programs.
 
 Captions (kreimanlab/TuringTest, MiscellaneousCode/LLaVa_Image_Captioning.py) have people's instructions; colours and
-objects (LLaVa_Color_Estimation.py, LLaVa_Object_Detection.py) are what most of five runs say.
-"""
+objects (LLaVa_Color_Estimation.py, LLaVa_Object_Detection.py) are what most of five runs say."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Leptonica's method (Bloomberg, "Color quantization using modified median cut", 2008) in the form of Color Thief, ties
 included: pixels are counted in 5 bits per channel; the box around them is cut again and again, the most populous box
 first, then the box of the largest population times volume; a colour is the mean of its pixels' bin centres, rounded
-down. A box of a single bin is "cut" into itself and an empty box.
-"""
+down. A box of a single bin is "cut" into itself and an empty box."""
 
 from __future__ import annotations
 

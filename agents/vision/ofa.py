@@ -1,7 +1,6 @@
 """OFA (Wang et al. 2022, arXiv 2202.03052), fine-tuned on captions, by :mod:`agents.vision.ofa_network`.
 
-Defaults are those of the authors' evaluation on COCO (run_scripts/caption/evaluate_caption.sh, utils/eval_utils.py).
-"""
+Defaults are those of the authors' evaluation on COCO (run_scripts/caption/evaluate_caption.sh, utils/eval_utils.py)."""
 
 from __future__ import annotations
 

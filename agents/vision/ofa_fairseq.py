@@ -1,8 +1,7 @@
 """OFA as fairseq has it: the published file, the dictionary of its texts, its pixels, and how a text ends.
 
 Beside the tensors the file has objects of the training program, which are read as inert values and thrown away; a file
-that names anything else is refused. Sizes are those of the tensors.
-"""
+that names anything else is refused. Sizes are those of the tensors."""
 
 from __future__ import annotations
 
@@ -133,8 +132,7 @@ class FairseqEnd(LogitsProcessor):
     alone may follow, with the model's probability; padding never follows.
 
     In a search of several ``beams`` texts keep their places. Where more end at a step than places are left, the
-    likeliest of that step take them; transformers would keep the best of all.
-    """
+    likeliest of that step take them; transformers would keep the best of all."""
 
     def __init__(self, least: int, most: int | None, end: int, pad: int, beams: int = 1) -> None:
         self.least, self.most, self.end, self.pad, self.beams = least, most, end, pad, beams

@@ -2,8 +2,7 @@
 
 Names are those of the authors' transformers branch. Layers are pre-norm with NormFormer's additions (Shleifer et al.
 2021). Positions enter attention as a bias: products of projected position embeddings, and a learned number per layer,
-head and bucket of relative position.
-"""
+head and bucket of relative position."""
 
 from __future__ import annotations
 

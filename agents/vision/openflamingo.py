@@ -1,8 +1,7 @@
 """OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), as the papers ran it.
 
 Its prompt is that of their program (kreimanlab/TuringTest, MiscellaneousCode/Flamingo_Caption.py); it computes as in
-their notebook (Flamingo-Caption.ipynb), whose output names the versions of open_clip and transformers.
-"""
+their notebook (Flamingo-Caption.ipynb), whose output names the versions of open_clip and transformers."""
 
 from __future__ import annotations
 

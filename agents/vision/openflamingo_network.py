@@ -1,8 +1,7 @@
 """OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), after Flamingo (Alayrac et al. 2022, section 3.1).
 
 A resampler makes 64 vectors of the patches of CLIP's tower; before every second layer of GPT-NeoX the text attends to
-them, through gates. What was trained is in the authors' checkpoint.pt, whose names are kept; sizes are read off.
-"""
+them, through gates. What was trained is in the authors' checkpoint.pt, whose names are kept; sizes are read off."""
 
 from __future__ import annotations
 

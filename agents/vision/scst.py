@@ -1,7 +1,6 @@
 """SCST: an LSTM on a ResNet's features, trained on CIDEr itself (Rennie et al. 2017, arXiv 1612.00563).
 
-Defaults are those of tools/eval.py of ruotianluo/self-critical.pytorch on a folder of pictures.
-"""
+Defaults are those of tools/eval.py of ruotianluo/self-critical.pytorch on a folder of pictures."""
 
 from __future__ import annotations
 

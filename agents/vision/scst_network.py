@@ -1,7 +1,6 @@
 """SCST's FC model (Rennie et al. 2017, arXiv 1612.00563, section 2): an image is the first word that an LSTM reads.
 
-In the form of ruotianluo/self-critical.pytorch ("newfc"), whose names of weights are kept; sizes are read off.
-"""
+In the form of ruotianluo/self-critical.pytorch ("newfc"), whose names of weights are kept; sizes are read off."""
 
 from __future__ import annotations
 

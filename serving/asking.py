@@ -1,9 +1,10 @@
-"""Agents in this process, without Ray, on a thread of their scheduler. ::
+"""Agents in this process, without Ray. ::
 
-records = answer("mmcq", images=["a.jpg", "b.jpg"])
-with load(["gbvs", "center"]) as agents:
-    agents.answer("stimuli.jsonl", samples=3)
-"""
+    records = answer("mmcq", images=["a.jpg", "b.jpg"])
+    with load(["gbvs", "center"]) as agents:
+        agents.answer("stimuli.jsonl", samples=3)
+
+The scheduler has a thread, because a notebook's event loop is already running."""
 
 from __future__ import annotations
 

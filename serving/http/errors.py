@@ -1,6 +1,8 @@
 """Every error of the server in the same JSON shape, without an exception's text. ::
 
-{"error": {"code": "unknown_agent", "message": "…", "type": "invalid_request_error", "request_id": "…"}}"""
+    {"error": {"code": "unknown_agent", "message": "…", "type": "invalid_request_error", "request_id": "…"}}
+
+Clients of OpenAI's interface read ``type`` and ``param`` (the first wrong field)."""
 
 from __future__ import annotations
 

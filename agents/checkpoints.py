@@ -82,9 +82,7 @@ class Download:
 
 def find(checkpoint: str, revision: str | None = None) -> Path:
     """The local folder or file of ``checkpoint``: a path, or else the hub's cache at ``revision`` or the pinned commit.
-
-    Raises UnavailableError; NotFetchedError if it may be on the hub.
-    """
+    Raises UnavailableError; NotFetchedError if it may be on the hub."""
     path = local_path(checkpoint)
     if path is not None:
         return path
@@ -119,11 +117,8 @@ def local_path(checkpoint: str) -> Path | None:
 
 
 def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | None]:
-    """(name, resolved revision): the hub's commit, or for local files "sha256:" and a hash.
-
-    A folder's hash covers names and contents of the files that an agent may read, wherever the folder is. A checkpoint
-    that is not here keeps the revision of the settings. Raises UnavailableError.
-    """
+    """(name, resolved revision): the hub's commit, or for local files "sha256:" and a hash, of a folder's names and
+    contents that an agent may read; of what is not here the revision of the settings. Raises UnavailableError."""
     try:
         path = local_path(checkpoint)
         if path is None:
@@ -142,11 +137,8 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
 
 
 def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -> str | None:
-    """What the folder ``path`` lacks or is wrong about, in a few words; None if it can be loaded.
-
-    ``needs`` lists names, alternatives parted by "|", of which the first that is there is read; ``model_types`` is
-    what its config.json may say.
-    """
+    """What the folder ``path`` lacks or is wrong about; None if it can be loaded. ``needs`` lists names, alternatives
+    parted by "|", of which the first that is there is read; ``model_types`` is what its config.json may say."""
     try:
         if not path.is_dir():
             return "is not a folder"
@@ -218,11 +210,8 @@ def model_files(path: Path) -> list[Path]:
 
 
 def count_weights(path: Path) -> int:
-    """The number of weights in a file, or in a folder's files, by their headers.
-
-    A torch file counts a weight for two bytes, so rather too many, and in a folder only where there is no safetensors
-    file. What cannot be read counts 0.
-    """
+    """The number of weights in a file, or in a folder's files, by their headers; a torch file counts a weight for two
+    bytes, so rather too many. What cannot be read counts 0."""
     if path.is_dir():
         return sum(map(count_weights, sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))))
     try:
@@ -259,10 +248,16 @@ def _hash_once(path: str, *state: int) -> str:
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
     """All tensors of a safetensors or torch file by name, on the CPU; mapped from the file where its format allows it.
+    Raises UnavailableError if the file is damaged, holds no tensors by name, or would have to execute code."""
+    if path.suffix != ".safetensors":
+        content = read_torch(path)
+    else:
+        from safetensors.torch import load_file
 
-    Raises UnavailableError if the file is damaged, holds no tensors by name, or would have to execute code.
-    """
-    content = read_torch(path) if path.suffix != ".safetensors" else _read_safetensors(path)
+        try:
+            content = load_file(path)
+        except Exception as error:  # SafetensorError, and whatever torch raises for the sizes in a damaged header
+            raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
     weights = {name: value for name, value in content.items() if hasattr(value, "detach")}
     if not weights:
         raise UnavailableError(f"{path} holds no weights by name")
@@ -296,15 +291,6 @@ def not_executed(path: Path, error: Exception) -> UnavailableError:
         f"{path} is damaged, or holds code or objects{what} beside weights; it was not executed. "
         "Save its tensors alone, as safetensors"
     )
-
-
-def _read_safetensors(path: Path) -> dict[str, torch.Tensor]:
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except Exception as error:  # SafetensorError, and whatever torch raises for the sizes in a damaged header
-        raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
 
 
 def check_names(

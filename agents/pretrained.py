@@ -1,6 +1,7 @@
 """Agents with a published checkpoint: where it is, what is missing, how it is fetched, how much memory it takes.
 
-:class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` a file of weights."""
+:class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` a file of weights.
+"""
 
 from __future__ import annotations
 
@@ -41,16 +42,34 @@ class PretrainedSettings(BaseSettings):
     """A commit, branch or tag of the hub; none: the pinned commit, or else main as it was when it was fetched last."""
 
 
+S = TypeVar("S", bound=BaseSettings)
+
+
+class CheckpointAgent(Agent[S]):
+    """An agent with a checkpoint, or with random weights."""
+
+    random: bool
+
+    def weight_paths(self) -> Sequence[Path]:
+        """The files or folders that hold the weights. Raises UnavailableError."""
+        raise NotImplementedError
+
+    def provenance(self) -> dict[str, Any]:
+        is_random = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
+        return super().provenance() | ({"random_weights": True} if is_random else {})
+
+
 P = TypeVar("P", bound=PretrainedSettings)
 
 
-class PretrainedAgent(Agent[P]):
+class PretrainedAgent(CheckpointAgent[P]):
     """An agent with a folder of transformers' form, which must have the files ``needs`` (alternatives parted by "|")
     and a config.json that names a type of ``model_types``.
 
     Once the checkpoint is here, ``memory`` and ``device_memory`` follow from its number of weights, with
     ``working_memory`` beside them; before, they are the class's, for its largest published checkpoint. With random
-    weights the folder is temporary: a subclass's ``load`` ends by :meth:`drop_folder`."""
+    weights the folder is temporary: a subclass's ``load`` ends by :meth:`drop_folder`.
+    """
 
     working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
     weights = 0  # bytes on a device, where it is known
@@ -60,7 +79,7 @@ class PretrainedAgent(Agent[P]):
 
     def __init__(self, settings: P, name: str) -> None:
         super().__init__(settings, name)
-        self.random = random_weights.is_random(settings.checkpoint)
+        self.random = settings.checkpoint.partition(":")[0] == random_weights.RANDOM
         self._made: tempfile.TemporaryDirectory[str] | None = None
         try:
             if self.random:
@@ -87,7 +106,6 @@ class PretrainedAgent(Agent[P]):
         return max(self.device_memory, self.weights + LIBRARIES + batch_size * item)
 
     def weight_paths(self) -> Sequence[Path]:
-        """The files or folders that hold the weights. Raises UnavailableError."""
         return [self.folder()]
 
     def bytes_per_weight(self) -> int:
@@ -131,19 +149,15 @@ class PretrainedAgent(Agent[P]):
             return package
         if self.random:
             return self._unknown_architecture()
-        fetch = f"run `turinglike fetch {self.name}` where there is a network"
         try:
-            is_local = checkpoints.local_path(self.settings.checkpoint) is not None
             path = checkpoints.find(self.settings.checkpoint, self.settings.revision)
         except checkpoints.NotFetchedError as error:
+            fetch = f"run `turinglike fetch {self.name}` where there is a network"
             return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
         except UnavailableError as error:
             return str(error)
         wrong = checkpoints.problem(path, self.needs, self.model_types)
-        if wrong is None:
-            return None
-        is_complete = is_local or checkpoints.problem(path, self.needs) is None
-        return f"{path} {wrong}" if is_complete else f"{path} {wrong}: {fetch}"
+        return None if wrong is None else f"{path} {wrong}"
 
     def _unknown_architecture(self) -> str | None:
         try:
@@ -169,10 +183,6 @@ class PretrainedAgent(Agent[P]):
             self._made = random_weights.make_folder(self.architecture())
         return Path(self._made.name)
 
-    def provenance(self) -> dict[str, Any]:
-        is_random = self.random or checkpoints.random_weights(self.folder())
-        return super().provenance() | ({"random_weights": True} if is_random else {})
-
     def drop_folder(self) -> None:
         """Remove the temporary folder of random weights, if there is any."""
         if self._made is not None:
@@ -194,7 +204,7 @@ class WeightsFileSettings(BaseSettings):
 F = TypeVar("F", bound=WeightsFileSettings)
 
 
-class WeightsFileAgent(Agent[F]):
+class WeightsFileAgent(CheckpointAgent[F]):
     """An agent with a file of weights: published and in a cache, or local; with ``random`` weights none."""
 
     licence: ClassVar[str]  # of the published weights
@@ -219,6 +229,9 @@ class WeightsFileAgent(Agent[F]):
         checkpoint = self.settings.checkpoint
         return self.published() if checkpoint == "published" else Path(checkpoint).expanduser().absolute()
 
+    def weight_paths(self) -> Sequence[Path]:
+        return [self.weights_path()]
+
     def checkpoint(self) -> tuple[str | None, str | None]:
         if self.random:
             return random_weights.RANDOM, None
@@ -239,34 +252,26 @@ class WeightsFileAgent(Agent[F]):
     def fetch(self) -> Sequence[checkpoints.Download]:
         if self.random:
             return ()
-        path, published = self.weights_path(), self.settings.checkpoint == "published"
-        if published and not path.is_file():
+        path, is_published = self.weights_path(), self.settings.checkpoint == "published"
+        if not path.is_file():
+            if not is_published:
+                raise UnavailableError(f"{self.settings.checkpoint}: no such file")
             path.parent.mkdir(parents=True, exist_ok=True)
             self.download(path)
-        elif not path.is_file():
-            raise UnavailableError(f"{self.settings.checkpoint}: no such file")
         name, revision = self.checkpoint()
-        licence = self.licence if published else None
+        licence = self.licence if is_published else None
         return [checkpoints.Download(str(name), path, path.stat().st_size, revision, licence)]
 
     def give_weights(
-        self,
-        model: torch.nn.Module,
-        read: Callable[[Path], Mapping[str, torch.Tensor]],
-        unused: Sequence[str] = (),
+        self, model: torch.nn.Module, read: Callable[[Path], Mapping[str, torch.Tensor]], unused: Sequence[str] = ()
     ) -> None:
-        """Give ``model``, on the CPU, the weights that ``read`` returns for the file, or random ones.
-
-        The file may have more whose names begin as in ``unused``. Raises UnavailableError."""
+        """Give ``model``, on the CPU, the weights that ``read`` returns for the file, or random ones; the file may
+        have more whose names begin as in ``unused``. Raises UnavailableError."""
         if self.random:
             random_weights.fill(model)
         else:
             path = self.weights_path()
             load_weights(model, read(path), path, unused)
-
-    def provenance(self) -> dict[str, Any]:
-        is_random = self.random or checkpoints.random_weights(self.weights_path())
-        return super().provenance() | ({"random_weights": True} if is_random else {})
 
 
 # files that are on no hub

@@ -1,9 +1,8 @@
 """Random weights: the architecture of a published checkpoint at its real size, without the checkpoint.
 
-``agents/random`` has a JSON file for each published checkpoint: its number of weights, and the files beside them. They
-are written to a temporary folder, with a made tokenizer. Weights are drawn where the model runs, the same every time
-on the same kind of device. All texts have the largest length that the settings allow: no token that ends a text is
-drawn."""
+``agents/random`` has a JSON file for each. Weights are drawn where the model runs, the same every time on the same kind
+of device. All texts have the largest length that the settings allow: no token that ends a text is drawn.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import itertools
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,29 +31,13 @@ NORMS = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}  #
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A published model without its weights.
-
-    ``kind`` is its model_type, ``parameters`` its number of weights, ``files`` the contents of JSON files by name.
-    ``tokenizer`` names an entry of ``tokenizers.json``."""
+    """A published model without its weights: its model_type, its number of weights, the contents of JSON files by
+    name, and the name of an entry of ``tokenizers.json``."""
 
     kind: str
     parameters: int
     files: Mapping[str, Any]
     tokenizer: str | None = None
-
-    def write(self, folder: Path) -> None:
-        """Fill ``folder`` with what a checkpoint has beside its weights, and the mark of random ones."""
-        for name, content in self.files.items():
-            (folder / name).write_text(json.dumps(content))
-        if self.tokenizer is not None:
-            about = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[self.tokenizer]
-            make_tokenizer(about).save_pretrained(folder)
-        (folder / checkpoints.MARKER).touch()
-
-
-def is_random(checkpoint: str) -> bool:
-    """Whether a setting ``checkpoint`` is "random", or "random:" and a published checkpoint."""
-    return checkpoint == RANDOM or checkpoint.startswith(f"{RANDOM}:")
 
 
 def published_name(checkpoint: str) -> str:
@@ -62,33 +45,35 @@ def published_name(checkpoint: str) -> str:
     return checkpoint.removeprefix(RANDOM).removeprefix(":").removeprefix("./")
 
 
-def names() -> list[str]:
-    """The published checkpoints whose architectures are known."""
-    files = sorted(DESCRIBED.glob("*.json"))
-    return [file.stem.replace("--", "/") for file in files if file.stem != "tokenizers"]
+def architectures() -> dict[str, Architecture]:
+    """Those that are known, by the name of the published checkpoint."""
+    files = [file for file in sorted(DESCRIBED.glob("*.json")) if file.stem != "tokenizers"]
+    return {file.stem.replace("--", "/"): Architecture(**json.loads(file.read_text("utf-8"))) for file in files}
 
 
 def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
     """The architecture for a setting ``checkpoint``. Raises UnavailableError, also if it is none of the ``kinds``."""
     name = published_name(checkpoint)
-    fitting = [known for known in names() if not kinds or _read(known).kind in kinds]
+    fitting = {known: made for known, made in architectures().items() if not kinds or made.kind in kinds}
     if name in fitting:
-        return _read(name)
+        return fitting[name]
     what = f"no architecture of {name} is known here" if name else f"{checkpoint} does not say of which checkpoint"
     choice = f": --set AGENT.checkpoint={RANDOM}:NAME, with {' or '.join(fitting)}" if fitting else ""
     raise UnavailableError(f"random weights: {what}{choice}")
 
 
-def _read(name: str) -> Architecture:
-    file = DESCRIBED / f"{name.replace('/', '--')}.json"
-    return Architecture(**json.loads(file.read_text("utf-8")))
-
-
 def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
-    """A new temporary folder for an architecture; it goes with the object, or with the process."""
-    folder = tempfile.TemporaryDirectory(prefix="turinglike-random-", ignore_cleanup_errors=True)
-    made.write(Path(folder.name))
-    return folder
+    """A new temporary folder with what a checkpoint has beside its weights, and the mark of random ones; it goes with
+    the object, or with the process."""
+    temporary = tempfile.TemporaryDirectory(prefix="turinglike-random-", ignore_cleanup_errors=True)
+    folder = Path(temporary.name)
+    for name, content in made.files.items():
+        (folder / name).write_text(json.dumps(content))
+    if made.tokenizer is not None:
+        about = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[made.tokenizer]
+        make_tokenizer(about).save_pretrained(folder)
+    (folder / checkpoints.MARKER).touch()
+    return temporary
 
 
 def is_made(folder: Path) -> bool:
@@ -99,39 +84,31 @@ def is_made(folder: Path) -> bool:
 
 def load(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
     """The model ``cls`` of transformers that a made folder describes, in evaluation mode on ``device``."""
+    import torch
     from transformers import AutoConfig, GenerationConfig
+    from transformers.initialization import no_init_weights
 
     is_auto = hasattr(cls, "from_config")
     config = (AutoConfig if is_auto else cls.config_class).from_pretrained(folder, local_files_only=True)
-    make_model = cls.from_config if is_auto else cls._from_config
-    model = build(lambda: make_model(config, dtype=dtype), device, dtype)
-    if (folder / "generation_config.json").exists():
-        model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
-    return model
-
-
-def build(make_module: Callable[[], Any], device: torch.device, dtype: torch.dtype) -> Any:
-    """The module of ``make_module`` with drawn weights, in evaluation mode; made on ``device`` and in ``dtype``."""
-    import torch
-    from transformers.initialization import no_init_weights
-
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         with device, no_init_weights():
-            module = make_module()
+            model = (cls.from_config if is_auto else cls._from_config)(config, dtype=dtype)
     finally:
         torch.set_default_dtype(before)
-    if hasattr(module, "tie_weights"):  # a part of the initialisation that is left out
-        module.tie_weights()
-    fill(module)
-    return module.eval().requires_grad_(False)
+    model.tie_weights()  # a part of the initialisation that is left out
+    fill(model)
+    if (folder / "generation_config.json").exists():
+        model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
+    return model.eval().requires_grad_(False)
 
 
 def fill(module: torch.nn.Module) -> None:
     """Draw the weights of ``module`` where they are, in their type.
 
-    Matrices are normal, with the deviation that makes outputs as large as inputs; scales of norms are 1, biases 0."""
+    Matrices are normal, with the deviation that makes outputs as large as inputs; scales of norms are 1, biases 0.
+    """
     import torch
 
     generators: dict[torch.device, torch.Generator] = {}
@@ -156,11 +133,12 @@ def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
     """The tokenizer of an entry of ``random/tokenizers.json``: the published size and special tokens.
 
     Beside the 256 bytes it knows wordfreq's most frequent English words and their beginnings, so that a text has about
-    as many tokens as with the published tokenizer."""
+    as many tokens as with the published tokenizer.
+    """
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=make_bpe(about),
+        tokenizer_object=_make_bpe(about),
         clean_up_tokenization_spaces=False,
         **{f"{name}_token": about.get(name) for name in ("bos", "eos", "pad", "unk")},
     )
@@ -168,7 +146,7 @@ def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def make_bpe(about: Mapping[str, Any]) -> Tokenizer:
+def _make_bpe(about: Mapping[str, Any]) -> Tokenizer:
     """The byte-level BPE alone. ``size`` is the number of tokens; ``special`` has special ones by id, ``pieces``
     ordinary ones, ``reserved`` a range of ids without use. ``begins``: a text begins with ``bos``."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
@@ -198,7 +176,8 @@ def make_bpe(about: Mapping[str, Any]) -> Tokenizer:
 def _merges() -> Iterator[tuple[str, str]]:
     """The beginnings of words, each as its predecessor and its last letter.
 
-    All begin with the space, so that no two of them can be joined in two orders."""
+    All begin with the space, so that no two of them can be joined in two orders.
+    """
     from wordfreq import top_n_list
 
     known = {SPACE}

@@ -89,14 +89,8 @@ class _Stimulus(_Part):
     @field_validator("id")
     @classmethod
     def _id_is_plain(cls, value: str) -> str:
-        if not value.isprintable():
-            raise PydanticCustomError("id", "must not contain control or other unprintable characters")
-        if "\\" in value:
-            raise PydanticCustomError("id", "must not contain a backslash")
-        if value.startswith("/"):
-            raise PydanticCustomError("id", "must not start with '/'")
-        if ".." in value and ".." in value.split("/"):
-            raise PydanticCustomError("id", "must not have a '..' part")
+        if not value.isprintable() or "\\" in value or value.startswith("/") or ".." in value.split("/"):
+            raise PydanticCustomError("id", "must be printable, without a backslash, a '/' at its start or a '..' part")
         return value
 
     @field_validator("meta", mode="before")

@@ -1,1 +1,1 @@
-"""Who passes as a person: trials, the judges that answer them, and scores of their verdicts."""
+"""Trials, the judges that answer them, and scores of their verdicts."""

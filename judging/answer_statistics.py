@@ -1,7 +1,4 @@
-"""The answers themselves: statistics (2025 paper, Table S5), and captions by BLEU and CIDEr-D beside detectability
-(Fig. 8), with people's as references. People's own, each beside the others of its picture, are the ceiling; they have a
-reference less, so that agents are measured beside all references and beside all but one.
-"""
+"""Statistics of answers (2025 paper, Table S5), and captions by BLEU and CIDEr-D beside detectability (Fig. 8)."""
 
 from __future__ import annotations
 
@@ -33,8 +30,7 @@ Pair = tuple[Words, Sequence[Words]]  # a caption, its references
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A number of people's or an agent's answers; ``sd`` is a sample's. Beside people: Cohen's d, Cliff's delta (from
-    -1, always less, to 1), and ``direction`` (more, less, or as people)."""
+    """``sd`` is a sample's. Beside people: Cohen's d, Cliff's delta (-1, always less, to 1), and ``direction``."""
 
     task: str
     statistic: str
@@ -49,7 +45,7 @@ class Statistic:
 
 @dataclass(slots=True)
 class CaptionScore:
-    """BLEU-4 of the corpus, 0 to 100, and the mean CIDEr-D, 0 to 10; None where there are too few references."""
+    """BLEU-4 of the corpus, 0 to 100, and the mean CIDEr-D, 0 to 10; None for too few references."""
 
     of: str
     captions: int
@@ -61,7 +57,7 @@ class CaptionScore:
 
 @dataclass(slots=True)
 class Correlation:
-    """Of a measure with detectability over ``agents`` agents; ``why`` there is none, or no p."""
+    """Of a measure with detectability over ``agents``; ``why`` there is none."""
 
     judge: str
     measure: str
@@ -75,15 +71,13 @@ class Correlation:
 
 @dataclass(slots=True)
 class CaptionMeasures:
-    """``note`` says how many references there are."""
-
     note: str
     agents: Table[CaptionScore]
     correlations: Table[Correlation]
 
 
 def answer_statistics(answers: Answers) -> Table[Statistic]:
-    """The statistics by task, of people, then of each agent. A message of several excerpts of a talk counts once."""
+    """The statistics by task, of people, then of each agent; a message of several excerpts counts once."""
     rows = []
     for task in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -122,7 +116,7 @@ def _longest_excerpts(answers: Answers) -> Answers:
 
 
 def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasures | None:
-    """The measures, and their correlation with detectability by judge; None where there are no captions."""
+    """The measures, and their correlation with detectability by judge."""
     written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:
         if answer["asked"] == CAPTIONS:
@@ -148,7 +142,7 @@ def caption_measures(answers: Answers, scores: Iterable[Score]) -> CaptionMeasur
 
 
 def plain_words(text: str) -> Words:
-    """The words of a caption in small letters, without punctuation but for apostrophes and hyphens inside a word."""
+    """A caption's words in small letters, without punctuation but for apostrophes and hyphens inside a word."""
     return re.findall(r"\w+(?:['’-]\w+)*", text.lower())
 
 
@@ -163,16 +157,8 @@ def bleu(pairs: Sequence[Pair]) -> float:
 
 
 class CiderD:
-    """CIDEr-D (Vedantam, Zitnick and Parikh 2015, section 5), 0 to 10, with the weights of n-grams in ``references``:
-    of each picture, people's captions in words.
-
-    A caption is a vector of its n-grams' frequencies times log(pictures / pictures whose captions have the n-gram), for
-    each n from 1 to 4. With h of the caption, r of a reference, and l(.) their numbers of words,
-
-        CIDEr-D = 10 / 4 sum_n mean_r exp(-(l(h) - l(r))^2 / (2 6^2)) (min(h, r) . r) / (|h| |r|)
-
-    Words are not stemmed, as in the evaluation program of COCO, which takes bigrams for words in l.
-    """
+    """CIDEr-D (Vedantam, Zitnick and Parikh 2015, section 5), 0 to 10, of words that are not stemmed, with lengths in
+    words (COCO's program takes bigrams). ``references`` are people's captions of each picture."""
 
     def __init__(self, references: Iterable[Sequence[Words]]) -> None:
         pictures, self._pictures_with = 0, Grams()
@@ -182,7 +168,6 @@ class CiderD:
         self._log_pictures = math.log(pictures) if pictures else 0.0
 
     def score(self, words: Words, references: Sequence[Words]) -> float:
-        """The score of a caption beside ``references``, of which there is at least one."""
         caption = [self._weighted(grams) for grams in ngrams(words)]
         total = 0.0
         for reference in references:
@@ -197,7 +182,6 @@ class CiderD:
 
 
 def ngrams(words: Words) -> list[Grams]:
-    """How often each n-gram occurs, for n from 1 to 4."""
     return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in range(1, LONGEST + 1)]
 
 

@@ -1,8 +1,5 @@
-"""Whether a trial set gives truth away by anything but the answers, in folds that share no stimulus.
-
-A logistic regression of what a set should hide (``hidden``: order, names, sizes) must be at chance. One of what no
-format can hide (``shown``: length, capitals, fixations) is what judges reach without understanding.
-"""
+"""Whether a trial set gives truth away by anything but the answers: logistic regressions of what it should hide
+(``hidden``: order, names, sizes) and of what no format hides (``shown``: length, capitals, fixations)."""
 
 from __future__ import annotations
 
@@ -24,8 +21,7 @@ Trial = Mapping[str, Any]
 
 
 def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int) -> list[dict[str, Any]]:
-    """By task the detectability that the two reach, None of too few trials. ``rows`` are trials with their rows of the
-    key; catch trials, repeats and control pairs are left out."""
+    """Detectability by task, None of too few trials; ``rows`` are trials with their rows of the key."""
     entries = []
     order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
     for task in dict.fromkeys(trial["asked"] for trial, _ in rows):
@@ -50,8 +46,7 @@ def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any
 def detected(
     features: NDArray[np.float64], is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int
 ) -> dict[str, float]:
-    """Detectability of items [n, features] by cross-validation, with a 95 % interval: normal, over stimuli, widened for
-    folds with nearly the same training items (Nadeau and Bengio 2003)."""
+    """Cross-validated detectability of items [n, features]; 95 % interval after Nadeau and Bengio (2003)."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
     from sklearn.pipeline import make_pipeline
@@ -73,8 +68,7 @@ def detected(
 
 
 def grouped_folds(groups: Sequence[Hashable], classes: Sequence[Hashable], folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold (from 0) of each item, all items of a group (a stimulus) in one fold. Groups with the same classes in
-    the same numbers are shuffled and dealt in turn. Raises ValueError if there are fewer groups than folds."""
+    """The fold (from 0) of each item, a group in a single fold. Raises ValueError for fewer groups than folds."""
     kinds: dict[Hashable, Counter[Hashable]] = {}
     for group, cls in zip(groups, classes, strict=True):
         kinds.setdefault(group, Counter())[cls] += 1

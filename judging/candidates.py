@@ -1,5 +1,4 @@
-"""The answers of runs that may become trials, in one form for people's and machines'; of a conversation each speaker of
-each excerpt (2025 paper, Methods, "Conversation")."""
+"""The answers of runs that may become trials; of conversations each speaker of each excerpt (2025 paper, Methods)."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stimulus: its row in the run ``folder`` that has it, and its picture's (width, height), if a run has that."""
+    """A stimulus: its row in the run ``folder``, and its picture's (width, height)."""
 
     task: Asked
     id: str
@@ -46,19 +45,15 @@ class Shown:
     size: tuple[int, int] | None
 
     def image(self, name: str = "image") -> Image | None:
-        """The picture that the row calls ``name``, or None. Nothing is read yet."""
         file = self.row.get(name)
         return Image(file, root=self.root) if self.root is not None and isinstance(file, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An answer, or a speaker of an excerpt of a conversation, that may become a trial.
-
-    ``record`` is its run, agent and sample; ``length`` counts messages, of a pair visible turns; ``delays`` are in
-    seconds. ``is_swapped``: a scanpath on another picture, whose truth is who looked. A pair has a conversation
-    ``beside``, and its ``turns`` count what the machine wrote beforehand too.
-    """
+    """An answer or a speaker of an excerpt. ``record`` is its run, agent and sample; ``length`` counts messages, of a
+    pair visible turns; ``delays`` are in seconds; ``is_swapped``: a scanpath on another picture; ``beside``: of a
+    pair."""
 
     stimulus: Shown
     agent: str
@@ -75,11 +70,11 @@ class Candidate:
     is_swapped: bool = False
 
     def known_by(self) -> set[str]:
-        """What a judge who sees it twice recognizes: the stimulus and, of a pair, the people's conversation."""
+        """The stimulus and, of a pair, the people's conversation."""
         return {self.stimulus.id, *(value for name, value in self.columns.items() if name == PEOPLE_OF_PAIR)}
 
     def content(self) -> bytes:
-        """Equal for answers to a stimulus that a judge takes for the same."""
+        """Equal for answers that a judge takes for the same."""
         plain = self.answer.model_dump(exclude_none=True)
         if "text" in plain:
             plain["text"] = " ".join(str(plain["text"]).casefold().split()).rstrip(".")
@@ -90,7 +85,7 @@ class Candidate:
 
 
 class Line(NamedTuple):
-    """A message. ``agent`` is empty for what the stimulus contains; ``delay`` is seconds, None where unknown."""
+    """``agent`` is empty for the stimulus's text; ``delay`` is in seconds."""
 
     speaker: Letter
     text: str
@@ -110,7 +105,6 @@ class AnswerReader:
         self.passed_over = Counter[str]()
 
     def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
-        """The candidates; of conversations excerpts of these ``lengths``."""
         return [
             candidate
             for record, stimulus in self.answered(tasks)
@@ -118,8 +112,7 @@ class AnswerReader:
         ]
 
     def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, Shown]]:
-        """The answers with their stimuli; the last record of a key counts. Raises InputError where two folders have the
-        same answers."""
+        """The answers with their stimuli, of a key the last. Raises InputError where two folders have the same."""
         seen = set[bytes]()
         for folder, names in zip(self._folders, self._names, strict=True):
             for record in chain.from_iterable(map(folder.latest, [*folder.agents(), *folder.imports()])):
@@ -136,7 +129,7 @@ class AnswerReader:
                 yield record, stimulus
 
     def common(self) -> list[str]:
-        """Sentences on the stimuli that stand in several folders, once the answers were read."""
+        """Sentences on the stimuli that several folders have."""
         if len(self._folders) < 2:
             return []
         return [*common_stimuli([str(run.path) for run in self._folders], self._names), *self._lookup.differing()]
@@ -194,7 +187,6 @@ def _candidates(
 
 @contextmanager
 def naming(record: Record) -> Iterator[None]:
-    """Raise InputError that names the ``record`` for an answer that is none."""
     try:
         yield
     except ValidationError as error:
@@ -203,7 +195,6 @@ def naming(record: Record) -> Iterator[None]:
 
 
 def _visible(stimulus: Shown, answer: Any) -> ShownAnswer | None:
-    """The part of an answer that a judge sees; None if there is nothing to see."""
     match stimulus.task:
         case "color_estimation":
             word = answer.color.strip().lower()
@@ -231,7 +222,6 @@ def _speakers(
     lengths: Sequence[int],
     passed_over: Counter[str],
 ) -> Iterator[Candidate]:
-    """Both speakers of every excerpt; who only repeats the stimulus's messages is not judged."""
     lines = messages_of(answer, stimulus.row)
     if lines is None:
         passed_over[MORE_THAN_TWO] += 1
@@ -253,7 +243,7 @@ def _speakers(
 
 
 def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:
-    """The messages of a conversation about the stimulus ``row``, its history first; None if more than two speak."""
+    """The messages, the stimulus's history first; None if more than two speak."""
     messages: list[tuple[str, str, str, float | None]] = [(speaker, text, "", None) for speaker, text in _history(row)]
     before: float | None = None
     for message in answer.messages:
@@ -267,7 +257,7 @@ def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line
 
 
 def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Sequence[Line]]:
-    """The turns that one agent wrote beforehand; of two who did, the first's. A new topic begins a turn."""
+    """The turns that an agent, of two the first, wrote beforehand; a new topic begins a turn."""
     speakers = [speaker for speaker, _ in _history(row)]
     letters = _letters([*speakers, *(message.speaker for message in answer.messages)]) or {}
     messages = [
@@ -283,18 +273,16 @@ def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Seq
 
 
 def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
-    """The messages by turns: what a speaker says before the other does."""
+    """What a speaker says before the other does."""
     begins = [at for at, line in enumerate(lines) if at == 0 or line.speaker != lines[at - 1].speaker]
     return [lines[begin:end] for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True)]
 
 
 def is_person(agent: str) -> bool:
-    """Whether a speaker is a person."""
     return agent.partition(":")[0] == "human"
 
 
 def as_shown(lines: Sequence[Line]) -> ShownAnswer:
-    """The messages as a judge sees them, each on one line."""
     return ShownAnswer.model_validate(
         {"messages": [{"speaker": line.speaker, "text": " ".join(line.text.split())} for line in lines]}
     )
@@ -316,7 +304,7 @@ def _letters(speakers: Sequence[str]) -> dict[str, Letter] | None:
 
 
 def parse_tasks(text: str | None) -> tuple[Asked, ...]:
-    """The tasks of ``--task``, parted by commas; all of them without it. Raises InputError."""
+    """The tasks of ``--task``, parted by commas; None is all. Raises InputError."""
     if text is None:
         return TASKS
     names = [SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]

@@ -1,5 +1,4 @@
-"""Judges that are classifiers: of features like the papers' (:mod:`judging.features`), or of one cue beside what an
-answer says. A judge who does no better than the best cue may have gone by it."""
+"""Judges that are classifiers: of features like the papers' (:mod:`judging.features`), or of a single cue."""
 
 from __future__ import annotations
 
@@ -65,8 +64,6 @@ class ClassifierSettings(TrainedSettings):
 
 
 class ClassifierJudge(TrainedJudge[ClassifierSettings]):
-    """A classifier of features like the papers'."""
-
     judges = TASKS
     Settings = ClassifierSettings
     packages = ("sklearn", "torch", "transformers")
@@ -154,7 +151,7 @@ class CueSettings(TrainedSettings):
 
 
 class CueJudge(TrainedJudge[CueSettings]):
-    """A classifier of one cue alone, with a radial kernel, so that people may be in the middle."""
+    """A classifier of a single cue, with a radial kernel: people may be in the middle."""
 
     Settings = CueSettings
     packages = ("sklearn", "wordfreq")

@@ -1,4 +1,4 @@
-"""The commands of judging, which register themselves (entry-point group ``turinglike.commands``)."""
+"""The commands of judging (entry-point group ``turinglike.commands``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from serving.command_line import Commands, path, positive, replicas, seed, share
 
 
 def register(commands: Commands) -> None:
-    """Add the commands of judging to the command line."""
     trials = commands.add(
         "trials",
         _trials,

@@ -1,7 +1,5 @@
-"""Which answers become trials, and in which order a judge sees them: half people's, the rest equally the agents'.
-
-The papers draw "with equal probability" (2022, section 3; 2025, L698-702); here the shares are exact.
-"""
+"""Which answers become trials, and in which order: half people's, the rest equally the agents'. The papers draw "with
+equal probability" (2022, section 3; 2025, L698-702); here the shares are exact."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ Order = list[tuple[Candidate, bool]]  # each with whether it comes for the secon
 
 @dataclass(slots=True)
 class Pool:
-    """The answers of a task that become trials. ``unbalanced`` says what could not be made equal, in sentences."""
+    """``unbalanced`` says in sentences what could not be made equal."""
 
     people: list[Candidate]
     machines: dict[str, list[Candidate]]
@@ -29,12 +27,11 @@ class Pool:
     unbalanced: list[str] = field(default_factory=list)
 
     def trials(self) -> list[Candidate]:
-        """All but the catch trials."""
         return [*self.people, *(answer for answers in self.machines.values() for answer in answers)]
 
 
 def in_common(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Those about stimuli that a person and every agent answered, catch trials too."""
+    """Those about stimuli that a person and every agent answered."""
     agents = {answer.agent for answer in candidates if answer.truth == "machine" and not answer.is_catch}
     speakers: dict[str, set[str]] = defaultdict(set)
     for answer in candidates:
@@ -44,7 +41,6 @@ def in_common(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def by_content(candidates: Sequence[Candidate]) -> Mapping[bytes, list[Candidate]]:
-    """The answers by what they say about which stimulus."""
     alike: dict[bytes, list[Candidate]] = defaultdict(list)
     for answer in candidates:
         alike[answer.content()].append(answer)
@@ -52,26 +48,26 @@ def by_content(candidates: Sequence[Candidate]) -> Mapping[bytes, list[Candidate
 
 
 def duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
-    """Groups of equal answers of several speakers; one speaker's samples count once."""
+    """Groups of equal answers of several speakers."""
     groups = by_content([answer for answer in candidates if not answer.is_catch]).values()
     return [answers for answers in groups if len({(answer.truth, answer.agent) for answer in answers}) > 1]
 
 
 def unique(candidates: Sequence[Candidate], chance: random.Random) -> list[Candidate]:
-    """An answer, drawn, of equal ones."""
+    """A drawn answer of equal ones."""
     kept = {id(chance.choice(answers)) for answers in by_content(candidates).values()}
     return [answer for answer in candidates if id(answer) in kept]
 
 
 def shares(total: int, names: Sequence[K], chance: random.Random) -> dict[K, int]:
-    """``total`` in equal parts; who has one more is drawn."""
+    """``total`` in equal parts; chance deals the rest."""
     each, rest = divmod(total, len(names))
     more = set(chance.sample(range(len(names)), rest))
     return {name: each + (at in more) for at, name in enumerate(names)}
 
 
 def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) -> list[Candidate]:
-    """``number`` of them, drawn so that stimuli, and within them lengths of excerpts, come equally often."""
+    """``number`` drawn with stimuli, and within them lengths of excerpts, equally often."""
     by_stimulus: dict[str, list[Candidate]] = defaultdict(list)
     for answer in candidates:
         by_stimulus[answer.stimulus.id].append(answer)
@@ -93,10 +89,7 @@ def spread(candidates: Sequence[Candidate], number: int, chance: random.Random) 
 def draw_pool(
     candidates: Sequence[Candidate], chance: random.Random, *, per_agent: int | None = None, every: bool = False
 ) -> Pool:
-    """The trials of a task: as many of people as of all agents, and of each agent as many as of any other.
-
-    ``per_agent`` asks for so many of each agent, else as many as can be balanced; with ``every`` all become trials.
-    """
+    """Half people's answers, and of each agent ``per_agent`` or as many as can be balanced; with ``every``, all."""
     people = [answer for answer in candidates if answer.truth == "human" and not answer.is_catch]
     machines: dict[str, list[Candidate]] = defaultdict(list)
     for answer in candidates:
@@ -124,8 +117,7 @@ def draw_pool(
 def draw_list(
     pool: Pool, number: int, used: Counter[int], chance: random.Random, *, catch: float, repeats: float
 ) -> Order:
-    """A judge's trials: of ``number`` half are people's, the others equally the agents'; less ``used`` ones first, no
-    stimulus twice while there are others. Shares of ``catch`` trials and of ``repeats`` are added."""
+    """A judge's ``number`` trials, less ``used`` first; ``catch`` trials and ``repeats``, shares of it, are added."""
     people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     takes = [(pool.people, people)]
     if pool.machines:
@@ -143,8 +135,8 @@ def draw_list(
 def arrange(
     trials: Sequence[T], catch: Sequence[T], repeats: int, chance: random.Random, *, feedback: int = 0
 ) -> list[tuple[T, bool]]:
-    """The trials in a drawn order: ``repeats`` come again later, no catch trial is among the first three, and neither
-    among the first ``feedback``."""
+    """A drawn order: ``repeats`` come later, no catch trial is in the first three, neither in the first
+    ``feedback``."""
     order = [(trial, False) for trial in chance.sample(list(trials), len(trials))]
     for trial, _ in chance.sample(order, min(repeats, len(order))):
         first = next(at for at, (other, _) in enumerate(order) if other is trial)
@@ -157,7 +149,7 @@ def arrange(
 def least_used(
     candidates: Sequence[Candidate], number: int, used: Counter[int], seen: set[str], chance: random.Random
 ) -> list[Candidate]:
-    """``number`` of them, less used ones first, other than the ``seen`` while there are any; updates both."""
+    """``number``, less used first, not ``seen`` while others are left; updates both."""
     ranked = sorted(candidates, key=lambda trial: (used[id(trial)], chance.random()))
     taken: list[Candidate] = []
     for trial in ranked:

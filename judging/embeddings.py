@@ -1,4 +1,4 @@
-"""Embeddings of texts by a model of transformers, and of pictures by ResNet18, for judges that are classifiers."""
+"""Embeddings of texts (transformers) and of pictures (ResNet18), for judges that are classifiers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ RESNET = "resnet18-f37072fd.pth"  # torchvision's IMAGENET1K_V1
 
 
 def folder_of(checkpoint: str) -> Path:
-    """The folder of the packaged sentence model, or of a model of the hub or a local one. Raises UnavailableError."""
+    """The folder of the packaged sentence model, or of the hub's or a local model. Raises UnavailableError."""
     return packaged_folder() if checkpoint == PACKAGE else checkpoints.find(checkpoint, None)
 
 
 def problem(checkpoint: str) -> str | None:
-    """Why the checkpoint cannot embed texts, or None. Raises UnavailableError."""
+    """Why the checkpoint cannot embed texts. Raises UnavailableError."""
     return checkpoints.problem(folder_of(checkpoint), NEEDS, TYPES)
 
 
 class Embedder:
-    """A model that turns texts into vectors, which are cached for the user. Raises UnavailableError."""
+    """A model that turns texts into vectors, cached for the user. Raises UnavailableError."""
 
     def __init__(self, checkpoint: str, pooling: Pooling, device: str) -> None:
         folder = folder_of(checkpoint)
@@ -44,7 +44,6 @@ class Embedder:
         self._about = {"texts": checkpoints.identity(str(folder))[1], "pooling": pooling, **self._model.about}
 
     def vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The vector of each text, [dimensions]."""
         distinct = sorted(set(texts))
         if not distinct:
             return {}
@@ -52,8 +51,7 @@ class Embedder:
 
 
 class PictureFeatures:
-    """ResNet18 (He et al. 2016): the 512 numbers of its last pooling ("deep"), or the 64 of its first block, averaged
-    over the picture ("early"; "5th layer" of the 2025 paper). ``root`` is the pictures' folder."""
+    """ResNet18 (He et al. 2016): its last pooling ("deep", 512), or the mean of its first block ("early", 64)."""
 
     def __init__(self, weights: Path, layer: Layer, root: Path, device: str) -> None:
         import torch

@@ -1,9 +1,6 @@
-"""What judges that are classifiers get of a trial: the numbers of single cues, and features like the papers'.
-
-Captions, objects and colours are embedded, conversations by sentences of the judged speaker; of words the squared
-difference of the answer's and the cue's embedding counts; of scanpaths x and y, from -1 to 1 over the frame, of ten
-fixations (papers) or fifteen, what lacks being (1, 1) [the public benchmark].
-"""
+"""What classifiers get of a trial: single cues, or features like the papers'. Texts are embedded; a word is the squared
+difference to its cue's embedding; a scanpath is x and y, -1 to 1, of ten fixations (papers) or fifteen (the public
+benchmark), filled with (1, 1)."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ LEAST_WORDS = 2  # of a sentence of a conversation
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Rows of features [rows, dimensions], and the trial of each: a conversation has several rows."""
+    """Rows [rows, dimensions], and the trial of each; a conversation has several."""
 
     rows: NDArray[np.float64]
     trial: NDArray[np.int64]
@@ -42,7 +39,7 @@ class Features:
 def features(
     trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, part: ScanpathPart
 ) -> Features:
-    """The features of trials of a task, scanpaths without an ``embedder``. A trial that cannot be judged has no row."""
+    """The features of a task's trials; who cannot be judged has no row."""
     if embedder is None:
         rows = [_fixations(trial, part) for trial in trials]
     else:
@@ -63,7 +60,6 @@ def features(
 
 
 def embedded_texts(trial: Trial) -> list[str]:
-    """The texts of a trial that are embedded."""
     answer = trial["answer"]
     match trial["asked"]:
         case "color_estimation":
@@ -90,19 +86,17 @@ def _fixations(trial: Trial, part: ScanpathPart) -> list[NDArray[np.float64]]:
 
 
 def texts(trial: Trial) -> list[str]:
-    """The texts of the answer that is judged; of a conversation the judged speaker's."""
+    """The judged texts, of a conversation the judged speaker's."""
     return answer_numbers.texts(trial["answer"], trial.get("speaker"))
 
 
 def length(trial: Trial) -> list[float]:
-    """Letters, words, texts and fixations."""
     parts = texts(trial)
     text = " ".join(parts)
     return [len(text), len(text.split()), len(parts), len(trial["answer"].get("fixations") or ())]
 
 
 def punctuation(trial: Trial) -> list[float]:
-    """Capitals, punctuation marks, digits and letters beyond ASCII."""
     text = " ".join(texts(trial))
     return [
         sum(map(str.isupper, text)),
@@ -113,7 +107,7 @@ def punctuation(trial: Trial) -> list[float]:
 
 
 def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
-    """The mean and the least Zipf frequency of the words, and how many other trials have the same answer."""
+    """The mean and least Zipf frequency of the words, and how many other trials have the same answer."""
     from wordfreq import zipf_frequency
     from wordfreq.tokens import tokenize
 
@@ -128,7 +122,7 @@ def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
 
 
 def metadata(folder: Path, trial: Trial, place: int) -> list[float]:
-    """Order, ids, files and sizes of the trial at a ``place`` of the set in ``folder``; nothing of its answer."""
+    """Order, ids, files and sizes of the trial."""
     number = int("".join(filter(str.isdigit, trial["id"])))
     image = folder / trial["image"] if "image" in trial else None
     times = {(folder / trial[name]).stat().st_mtime for name in ("image", "clip") if name in trial}

@@ -1,5 +1,4 @@
-"""``turinglike judge``: ``generate`` over a trial set, with judges for agents. A judge whose settings have ``key`` is
-trained on this very set; one with ``trials`` alone may read the other trials. The command fills both in."""
+"""``turinglike judge``: ``generate`` over a trial set; fills in the judges' settings ``key`` and ``trials``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own judges, from ``judges.toml``: the attributes of this module are lines of the catalogue of agents."""
+"""The judges of ``judges.toml`` as attributes."""
 
 from __future__ import annotations
 

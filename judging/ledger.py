@@ -1,8 +1,4 @@
-"""What a judge's detectability is worth: beside the best cue, and beside the same judge in other folds.
-
-A judge that gets no more than a cue need not have read an answer. What a trained judge loses in stricter folds, it owed
-to leakage or to having met the agent.
-"""
+"""A judge's detectability beside the best cue's, and beside its detectability in stricter folds (leakage)."""
 
 from __future__ import annotations
 
@@ -35,9 +31,8 @@ Settings = Mapping[str, Mapping[str, Any]]  # of judges
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """A judge of a task. ``split`` is how a trained judge's folds are made, ``always_human`` the accuracy of saying
-    human each time. ``above_cue`` and ``above_grouped`` are differences of detectability in points (hundredths), to the
-    best cue on these very trials, and to the same judge in folds without a common stimulus (``grouped``)."""
+    """``always_human`` is the accuracy of saying human each time; ``above_cue`` and ``above_grouped`` are differences
+    of detectability in points (hundredths), to the best cue and to the judge ``grouped``."""
 
     task: str
     judge: str
@@ -53,7 +48,6 @@ class Worth:
 
 
 def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: Settings, seed: int) -> list[Worth]:
-    """A row for each judge of a task, whose ``scores`` these are."""
     overall = {score.judge: score for score in scores if score.agent == ALL}
     cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
     best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
@@ -83,7 +77,7 @@ def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: Settings, 
 
 
 def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
-    """How the folds of a trained judge with these settings are made; None of any other."""
+    """How the folds of a trained judge are made; None of any other."""
     if "split" not in chosen:
         return None
     parts = [SPLITS[chosen["split"]]]
@@ -95,8 +89,8 @@ def folds_in_words(chosen: Mapping[str, Any]) -> str | None:
 
 
 def difference(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int) -> Estimate:
-    """The detectability of a judge less that of the ``other``, in points, on the trials that both judged; the interval
-    is by a bootstrap over stimuli (Poisson weights). NaN where there is no other, or they have no such trials."""
+    """The detectability of a judge less the ``other``'s, in points, on the trials of both, NaN without any; the
+    interval is by a bootstrap over stimuli (Poisson weights)."""
     if other is None or other == judge:
         return NO_FIGURE
     judged = verdicts[verdicts["verdict"].isin(SAID)]

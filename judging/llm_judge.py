@@ -1,5 +1,5 @@
-"""Language models as judges, and what they are asked (``prompts.toml``): about each trial by itself, as people are, or
-with ``grid`` about all answers to a stimulus in one prompt, in a drawn order, as in the papers."""
+"""Language models as judges, of single trials, or with ``grid`` of all answers to a stimulus at once, as in the
+papers."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ SCHEMA, SCHEMA_OF_PAIRS = _schema("string", ["human", "machine"]), _schema("inte
 
 
 def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
-    """The papers' prompt for trials about a stimulus, of a scanpath or a conversation for the first; with an
-    ``example``, a conversation in which A is a person and B a machine, their one-shot prompt."""
+    """The papers' prompt for trials about a stimulus, of scanpaths and conversations the first alone. With ``example``,
+    a conversation of a person A and a machine B, it is one-shot."""
     first = trials[0]
     templates, text = PROMPTS["papers"], answer_text(first.answer)
     if first.asked == "conversation":
@@ -60,7 +60,6 @@ def paper_prompt(trials: Sequence[JudgementStimulus], example: str | None = None
 
 
 def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> str:
-    """Our prompt for a trial."""
     templates = PROMPTS["ours"]
     if trial.beside is not None:
         return templates["pair"].format(
@@ -81,7 +80,6 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
 
 
 def answer_text(answer: ShownAnswer) -> str:
-    """An answer as text."""
     if answer.messages is not None:
         return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages)
     if answer.fixations is not None:
@@ -124,7 +122,6 @@ class JudgeSettings(BaseSettings):
         return self
 
     def identity(self) -> dict[str, Any]:
-        """As for every agent; single trials are judged the same whatever other trials there are."""
         settings = super().identity()
         if not self.grid:
             del settings["trials"], settings["seed"]
@@ -133,15 +130,13 @@ class JudgeSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
-    """A trial with the pictures that go to the model, as bytes: the stimulus's and a search's target."""
-
     trial: JudgementStimulus
     image: bytes | None = None
     target: bytes | None = None
 
 
 class Group(NamedTuple):
-    """The trials of a prompt in its order, a single one without a grid; the same ``key`` has one reply."""
+    """The trials of a prompt in its order; the same ``key`` has the same reply."""
 
     key: tuple[str, int, int]
     trials: Sequence[JudgementStimulus]
@@ -152,8 +147,6 @@ J = TypeVar("J", bound=JudgeSettings)
 
 
 class LanguageJudge(EngineAgent[J]):
-    """A chat model, on a server or here, that is asked about trials."""
-
     tasks = ("judgement",)
 
     def __init__(self, settings: J, name: str) -> None:
@@ -164,7 +157,6 @@ class LanguageJudge(EngineAgent[J]):
         self._replies: dict[tuple[str, int, int], Any] = {}
 
     def open(self) -> None:
-        """Read the example and, for grids, the trials. Raises UnavailableError."""
         super().open()
         chosen = self.settings
         if chosen.grid and chosen.trials is None:
@@ -177,7 +169,6 @@ class LanguageJudge(EngineAgent[J]):
             raise UnavailableError(f"{self.name}: cannot be read: {error}") from None
 
     def prepare(self, stimulus: Stimulus) -> Pictured:
-        """The trial and its pictures. Raises AnswerError."""
         assert isinstance(stimulus, JudgementStimulus)
         image, target = stimulus.image, stimulus.target_image
         is_paper = self.settings.prompt == "papers"
@@ -192,7 +183,7 @@ class LanguageJudge(EngineAgent[J]):
         return Pictured(stimulus, image.sendable(SENT)[0], None if target is None else target.sendable(SENT)[0])
 
     def group(self, trial: JudgementStimulus, draw: Draw) -> Group:
-        """The trials asked about together. Raises AnswerError for a trial that is not among the ``trials``."""
+        """The trials asked about together. Raises AnswerError for an unknown trial."""
         chosen = self.settings
         if not chosen.grid:
             return Group((trial.id, draw.sample, draw.attempt), [trial], draw.seed)
@@ -221,7 +212,6 @@ class LanguageJudge(EngineAgent[J]):
         return request
 
     async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        """In a grid all trials of a group have the text for the first; it is asked for again only if that failed."""
         group, request = self.group(prepared.trial, draw), self.fitted_request(prepared, draw)
         if not self.settings.grid:
             return self._reply(prepared, draw, request, await self._engine.generate(request, group.seed))
@@ -271,8 +261,6 @@ class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
 
 
 class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSettings]):
-    """A chat model on a server, which sees the pictures."""
-
     judges = TASKS
     Settings = OpenAIJudgeSettings
     memory = 1 * GIB  # photographs that are decoded to be looked at
@@ -287,7 +275,7 @@ class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
 
 
 class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSettings]):
-    """A chat model that runs here and reads texts alone: words, conversations, and the rest by ``without_picture``."""
+    """A chat model that runs here and reads texts alone."""
 
     Settings = LocalJudgeSettings
     judges = WITHOUT_PICTURE
@@ -305,7 +293,6 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
             self.judges = TASKS
 
     def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        """Trials of a grid's group share a text, which is generated for the first of them."""
         if not self.settings.grid:
             return super().respond(batch, draws)
         assert isinstance(self._engine, TransformersEngine)

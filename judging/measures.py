@@ -1,12 +1,10 @@
 """How well judges tell machines from people: rates, detectability, d', criterion, and their intervals.
 
-p(H|H) and p(M|M) are the shares of people's, of machines' answers that are taken for what they are; detectability is
-their mean, not cut off at 0.5. d' and the criterion c (positive: bias to "human") are of rates with the log-linear
-correction (Macmillan and Creelman 2005; Hautus 1995).
-
-**Intervals.** Three bootstraps resample judges, stimuli, and single verdicts; the variance is the first two less the
-third (Cameron, Gelbach, Miller 2011), at least the larger of the first two; the interval is normal with Student's t of
-the fewer clusters less one. A single judge's rates have exact binomial intervals (Clopper, Pearson 1934).
+p(H|H) and p(M|M) are the shares of people's and machines' answers judged rightly, detectability their mean. d' and the
+criterion c (positive: bias to "human") have the log-linear correction (Macmillan and Creelman 2005; Hautus 1995).
+Intervals are by bootstraps over judges, stimuli and verdicts; the variance is the first two less the third (Cameron,
+Gelbach, Miller 2011), at least the larger of the first two; Student's t of the fewer clusters less 1. A single judge's
+rates have exact binomial intervals (Clopper, Pearson 1934).
 """
 
 from __future__ import annotations
@@ -41,8 +39,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a judge's verdicts on an agent's answers ("all": every agent's) have for their place, and how many are
-    missing, by why. ``column`` and ``value`` are those of ``--by``."""
+    """A judge's verdicts on an agent's answers ("all": every agent's); ``column`` and ``value`` are of ``--by``."""
 
     task: str = ""
     judge: str = ""
@@ -65,7 +62,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Judged):
-    """Verdicts on answers of an agent beside people's; ``human_machine`` are people's taken for a machine's."""
+    """``human_machine`` are people's answers taken for a machine's."""
 
     human_human: int = 0
     human_machine: int = 0
@@ -87,7 +84,6 @@ class Score(Judged):
 
     @property
     def shares_of_people(self) -> tuple[float, float]:
-        """The shares of people's answers that are taken for people's and for machines'."""
         return self.p_human.value, 1 - self.p_human.value
 
     @property
@@ -100,13 +96,11 @@ class Score(Judged):
 
 
 def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
-    """How many of the verdicts are missing, by why."""
     return {why: int((verdict == why).sum()) for why in MISSING}
 
 
 def measures(right: Floats, number: Floats) -> Floats:
-    """The measures of counts [..., rows]: ``right`` of ``number`` are right, row 0 being people's and the others
-    machines'. Returns [..., rows - 1, len(MEASURES)], NaN where there are no verdicts."""
+    """[..., rows - 1, len(MEASURES)] of counts [..., rows], ``right`` of ``number``, people's in row 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = right / number
     z = ndtri((right + 0.5) / (number + 1))
@@ -118,8 +112,7 @@ def measures(right: Floats, number: Floats) -> Floats:
 
 
 def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetitions: int = REPETITIONS) -> list[Score]:
-    """The measures of all agents together, first, and of each, over all judges of ``verdicts``, which are of a task and
-    without catch trials and repeats."""
+    """The measures of all agents, then of each, over all judges of a task's ``verdicts``."""
     import pandas as pd
 
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
@@ -161,13 +154,9 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetiti
 def share(
     right: Floats, judges: Codes, pairs: Codes, seed: int, repetitions: int = REPETITIONS
 ) -> tuple[Estimate, bool]:
-    """The share of verdicts [verdicts] that are ``right``, by ``judges`` on ``pairs``; whether its interval is exact.
-
-    It is where no two verdicts are on a pair, and either all or no two are of a judge. Otherwise judges and pairs
-    are random, as in the module's text, and it is the exact interval of so many independent verdicts as would vary as
-    much (Korn and Graubard 1998); verdicts that do not vary count for as many as there are judges, or pairs if fewer.
-    NaN for none, or several of a judge on a single pair.
-    """
+    """The share of ``right`` verdicts, by ``judges`` on ``pairs``; whether its interval is exact: a single verdict a
+    pair, and either all or no two of a judge. Otherwise the interval is that of so many independent verdicts as vary as
+    much (Korn and Graubard 1998). NaN for none, or several of a judge on a single pair."""
     number, hits = float(len(right)), float(right.sum())
     clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
     if number == 0:
@@ -190,14 +179,11 @@ def share(
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Verdicts: whether each is ``right``, and the ``row`` of ``rows`` that it belongs to."""
-
     right: Floats
     row: Codes
     rows: int
 
     def counts(self, groups: Codes | None = None) -> tuple[Floats, Floats]:
-        """(right, number), each [rows + 1], or [groups, rows + 1]: people's row, machines' together, each agent's."""
         size = 1 if groups is None else int(groups.max(initial=-1)) + 1
         cell = self.row if groups is None else groups * self.rows + self.row
         totals = []
@@ -224,7 +210,6 @@ def _intervals(
 
 
 def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repetitions: int) -> Floats:
-    """The bootstrap variance of the measures where each of the ``groups`` is drawn a Poisson number of times."""
     right, number = sample.counts(groups)
     step = max(1, CHUNK // len(right))
     draws = []
@@ -238,7 +223,7 @@ def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repet
 
 
 def exact(right: Floats, number: Floats) -> tuple[Floats, Floats]:
-    """Low and high of exact binomial intervals (Clopper, Pearson 1934) of ``right`` of ``number``; NaN of none."""
+    """Low and high (Clopper, Pearson 1934) of ``right`` of ``number``; NaN of none."""
     tail = (1 - CONFIDENCE) / 2
     with np.errstate(invalid="ignore"):
         low = np.where(right > 0, betaincinv(right, number - right + 1, tail), 0.0)

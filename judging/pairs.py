@@ -1,5 +1,4 @@
-"""Pairs of conversations, as in X-Turing (arXiv 2408.09853): a judge says in which of the two a machine speaks. Both
-are about the same topic, in the same mode, and cut to the same number of turns."""
+"""Pairs of conversations of a topic, mode and length: in which does a machine speak? (X-Turing, arXiv 2408.09853.)"""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ LENGTHS = (3, 10)
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A conversation. ``agent`` is the machine that speaks in it, else both speakers; ``speaker`` is the machine's
-    letter where a person speaks with it; ``pseudo`` are the turns that it wrote beforehand."""
+    """``agent`` is the machine, else both speakers; ``speaker`` is the letter of a machine beside a person."""
 
     stimulus: Shown
     agent: str
@@ -47,14 +45,14 @@ class Dialogue:
     pseudo: Sequence[Sequence[Line]]
 
     def is_heard(self, number: int) -> bool:
-        """Whether the machine, or of people anybody, says something of its own in the first ``number`` turns."""
+        """Whether the machine, or anybody, speaks in the first ``number`` turns."""
         agents = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
         return any(not self.has_machine or not is_person(agent) for agent in agents)
 
 
 @dataclass(slots=True)
 class Pairs:
-    """The pairs by agent and length. ``passed_over`` counts conversations by why they are in none."""
+    """The pairs by agent and length; ``passed_over`` counts conversations by reason."""
 
     cells: dict[tuple[str, int], list[Candidate]] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
@@ -115,8 +113,7 @@ def draw_pairs(
     every: bool = False,
     show_pseudo: bool = False,
 ) -> Pairs:
-    """The pairs of each length in turns, equally many of every agent: ``per_agent``, or with ``every`` all there are.
-    A conversation has one partner at all lengths: who saw it beside two would know it."""
+    """The pairs of each length in turns, of every agent ``per_agent`` or equally many; ``every``: all there are."""
     drawn = Pairs()
     people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
     for dialogue in dialogues:
@@ -163,8 +160,7 @@ def draw_pairs(
 
 
 def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float) -> Order:
-    """A judge's pairs: in half of them the machine speaks in the first; agents and lengths come equally often, no
-    stimulus and no conversation of people twice while there are others."""
+    """A judge's pairs: the machine speaks in the first of half of them; agents and lengths come equally often."""
     first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     chosen: list[Candidate] = []
     seen: set[str] = set()
@@ -177,7 +173,6 @@ def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random
 def _placed(
     both: Sequence[tuple[Dialogue, Dialogue]], length: int, chance: random.Random, show_pseudo: bool
 ) -> list[Candidate]:
-    """The pairs of a cell as trials: in half of them the machine's conversation is the answer."""
     first = len(both) // 2 + (chance.random() < 0.5 if len(both) % 2 else 0)
     places = [at < first for at in range(len(both))]
     chance.shuffle(places)

@@ -1,8 +1,5 @@
-"""Pairs of conversations: how often judges take the machine's for people's, and how long messages are.
-
-**X-Turn pass rate** (X-Turing, arXiv 2408.09853): 1 less the mean, over verdicts, of whether a pair was judged rightly.
-Who cannot tell lets half of the machines pass: 0.5 is a perfect imitator.
-"""
+"""Pairs of conversations: words per message, and the **X-Turn pass rate** (X-Turing, arXiv 2408.09853), 1 less the mean
+share of right verdicts; 0.5 is a perfect imitator."""
 
 from __future__ import annotations
 
@@ -35,8 +32,7 @@ PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate(Judged):
-    """Verdicts on the pairs of an agent in a cell. ``interval`` says which the pass rate has, ``first`` is the share of
-    verdicts that name the first conversation."""
+    """``interval`` is its kind, ``first`` the share of verdicts that name the first conversation."""
 
     turns: int | None = None
     mode: str | None = None
@@ -68,8 +64,6 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The mean words of a message of an agent and of the person who speaks with it, over conversations."""
-
     agent: str
     turns: int
     mode: str | None
@@ -81,8 +75,6 @@ class Words:
 
 @dataclass(slots=True)
 class PassRates:
-    """``rates`` by judge, agent, turns and mode, ``by`` the columns of ``--by``; ``alpha`` is Krippendorff's."""
-
     rates: Table[PassRate]
     by: Table[PassRate]
     controls: Table[Control]
@@ -91,8 +83,7 @@ class PassRates:
 
 
 def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
-    """The pass rates of verdicts on pairs that count. Pairs about a stimulus, or with a conversation of people, are
-    one to the intervals; people are one judge."""
+    """The pass rates of verdicts that count; to intervals, connected pairs are a single pair."""
     import pandas as pd
 
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
@@ -131,8 +122,7 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
 
 
 def words_per_message(answers: Answers) -> Table[Words]:
-    """By agent, turns and mode, over the conversations of a person with the machine; where delays are known, of those
-    messages alone that have one. The interval is Student's t over conversations, where two differ."""
+    """By agent, turns and mode, of conversations of a person with the machine; Student's t over conversations."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for answer in answers:
         if answer.get("beside_truth") is None or answer["truth"] == answer["beside_truth"]:
@@ -186,7 +176,6 @@ def _rate(verdicts: pd.DataFrame, seed: int) -> PassRate:
 
 
 def _connected(verdicts: pd.DataFrame) -> Codes:
-    """A number for each verdict, the same for pairs about a stimulus or with a conversation of people."""
     import pandas as pd
 
     stimuli, names = pd.factorize(verdicts["stimulus"])

@@ -1,9 +1,4 @@
-"""The papers' figures beside ours: ``turinglike score --against 2025``, and in what our classifiers differ from theirs.
-
-``published_scores.json`` has each figure that the papers, or their authors' programs, print as a number, with its
-``source``; ``note`` says what contradicts it, ``only`` names a part of the trials. ``agents`` has the papers' agents
-with the names of imported answers and of the catalogue.
-"""
+"""The papers' figures (``published_scores.json``) beside ours, and how our classifiers differ from theirs."""
 
 from __future__ import annotations
 
@@ -43,8 +38,7 @@ Settings = Mapping[str, Mapping[str, Any]]  # of judges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFigure:
-    """A paper's figure of a ``kind`` of judge, and ours of a judge and an agent in the same place: whether theirs is
-    ``inside`` our interval, and ``why`` the two are not alike. Without ours, why there is none."""
+    """A paper's figure and ours: whether theirs is ``inside`` our interval, ``why`` they are not alike."""
 
     paper: str
     task: str
@@ -82,14 +76,12 @@ class PublishedFigure:
 
 @cache
 def published() -> Mapping[str, Any]:
-    """The content of ``published_scores.json``."""
     content: Mapping[str, Any] = orjson.loads(Path(__file__).with_name("published_scores.json").read_bytes())
     return content
 
 
 def beside_published(paper: str, scores: Sequence[Score], settings: Settings) -> Table[PublishedFigure]:
-    """Each figure of a paper (one of :data:`PAPERS`) with each of ours of the same task, kind of judge and agent.
-    ``settings`` are those of the judges."""
+    """Each figure of a paper (of :data:`PAPERS`) with ours of the same task, kind of judge and agent."""
     rows = []
     for cell in published()["cells"]:
         if cell["paper"] == paper:
@@ -124,7 +116,7 @@ def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: Settings) 
 
 
 def kind(judge: str, settings: Settings) -> str | None:
-    """The kind of one of our judges in the papers' terms; None of cues and others that they have not."""
+    """The kind of our judge in the papers' terms."""
     chosen = settings.get(judge, {})
     if judge == PEOPLE:
         return PEOPLE
@@ -134,7 +126,7 @@ def kind(judge: str, settings: Settings) -> str | None:
 
 
 def stands_for(agent: str, task: str) -> str | None:
-    """The papers' name of an agent that answered a task, ours or an imported one; None of one they have not."""
+    """The papers' name of an agent that answered a task."""
     imported = agent.removeprefix("published:").casefold()
     for entry in published()["agents"]:
         if task in entry["asked"] and (imported in entry["imported"] or agent in entry["ours"]):
@@ -166,10 +158,8 @@ def _other_judge(cell: Mapping[str, Any], judge: str, settings: Settings) -> Ite
 
 
 def differences_from_paper(paper: str, task: str, chosen: Mapping[str, Any]) -> Iterator[str]:
-    """In what a classifier of the settings ``chosen`` differs from the judge of a ``paper`` (2022 or 2025) on a task.
-
-    Sources: the 2022 paper, sections 3 and 4 and its supplement; the 2025 paper, Methods; the authors' notebooks.
-    """
+    """How a classifier with settings ``chosen`` differs from a ``paper``'s judge (2022, sections 3 and 4 and
+    supplement; 2025, Methods; the authors' notebooks) on a task."""
     if "cue" in chosen:
         yield "goes by one cue alone"
         return

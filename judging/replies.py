@@ -1,8 +1,4 @@
-"""Verdicts read from the replies of language models. What cannot be read is no verdict; nothing is guessed.
-
-The authors' program counts "Human" and "AI-generated" in this case alone, and takes every digit of a summary by groups
-for an item. Here an item may have several digits, and each must stand there once.
-"""
+"""Verdicts read from the replies of language models; what cannot be read is no verdict."""
 
 from __future__ import annotations
 
@@ -57,9 +53,8 @@ _NUMBER = re.compile(r"(?<![\w.])(\d+)[.):\]]")
 
 
 def read_verdict(text: str, *, judged: str | None = None, cut: bool = False) -> VerdictAnswer | None:
-    """The verdict of the last JSON object that has one; or else, unless the text is ``cut``, the last in words
-    ("Verdict: human"); or the one word that the text is. Where the answer that is ``judged`` names a human or
-    a machine, "the answer is human" may repeat it, and is no verdict; nor is it if the answer is not known."""
+    """The last JSON object's verdict, or unless ``cut`` the last in words, or the only word. Where ``judged`` is None,
+    or names a human or a machine, "the answer is human" is no verdict."""
     text = text[-READ:]
     is_named = _NAMED.search(judged or "") is not None
     matches = list(_VERDICT.finditer(text))
@@ -74,7 +69,7 @@ def read_verdict(text: str, *, judged: str | None = None, cut: bool = False) -> 
 
 
 def read_pair(text: str, *, cut: bool = False) -> VerdictAnswer | None:
-    """The same of a pair of conversations: 1 is that the machine speaks in the first, the verdict ``machine``."""
+    """The verdict on a pair; 1, the machine speaks in the first, is ``machine``."""
     text = text[-READ:]
     return _read(text, _PLACED.findall(text), _PLACE.fullmatch(text), _PLACE, cut)
 
@@ -105,8 +100,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def read_summary(text: str, count: int, *, any_case: bool = False) -> list[Word] | None:
-    """The verdicts on ``count`` items in the papers' "Summary of Classifications": a list in order or with numbers, or
-    the numbers of each class. None if it has not exactly one for each."""
+    """The verdicts on ``count`` items in the papers' "Summary of Classifications"; None unless each has exactly one."""
     headings = list(_SUMMARY.finditer(text))
     part = _BOTH.sub("", text[headings[-1].end() :][:READ]) if headings else ""
     labels = list(re.finditer(_LABELS, part, re.IGNORECASE if any_case else 0))
@@ -134,8 +128,7 @@ def read_summary(text: str, count: int, *, any_case: bool = False) -> list[Word]
 
 
 def read_answer(text: str, *, any_case: bool = False) -> Word | None:
-    """The verdict after the papers' indicator word ("Answer: Human"), or that is all of the first line: the last before
-    the justification, or else the last of all."""
+    """The verdict after the papers' "Answer:", or that is all of the first line; best before the justification."""
     flags = re.IGNORECASE if any_case else 0
     for part in (re.split("Justification", text, maxsplit=1, flags=flags)[0], text):
         words = re.findall(rf"\bAnswer\b{_QUOTES}(?:is\b|[:=–—-])?{_QUOTES}{_LABELS}{_CHOICE}", part[-READ:], flags)
@@ -148,13 +141,13 @@ def read_answer(text: str, *, any_case: bool = False) -> Word | None:
 
 
 def read_identity(text: str, speaker: Literal["A", "B"]) -> Word | None:
-    """Who a reply to the papers' question about a conversation takes the speaker for ("A: human, B: AI")."""
+    """Whom a reply takes the speaker for ("A: human, B: AI")."""
     words = _SPEAKERS[speaker].findall(text[-READ:])
     return _verdict(words[-1]) if words else None
 
 
 def why_none(text: str, finish: str) -> Literal["refused", "unparsed"]:
-    """Why a text has no verdict: an apology, silence or withheld words are refused, others cannot be read."""
+    """An apology, silence or withheld words are refused."""
     refused = finish == "filtered" or is_apology(text) or (not text.strip() and finish != "length")
     return "refused" if refused else "unparsed"
 

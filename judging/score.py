@@ -1,4 +1,4 @@
-"""``turinglike score``: from verdicts to tables, tests, plots and one page."""
+"""``turinglike score``: from verdicts to tables, tests, plots and a page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch",
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """How many of a judge's further verdicts on trials there are, and the share that is as the first."""
+    """The share of further verdicts on trials that are as the first."""
 
     task: str
     judge: str
@@ -48,7 +48,7 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class CatchRate:
-    """The share of catch trials, or swapped scanpaths, that are judged rightly (2025 paper, Table S3)."""
+    """The share of catch trials, or swapped scanpaths, judged rightly (2025 paper, Table S3)."""
 
     task: str
     kind: str
@@ -64,8 +64,7 @@ EMPTY: Table[Any] = Table(())
 
 @dataclass(slots=True)
 class Scores:
-    """All figures. ``repeats`` are of trials that came twice, ``samples`` of further verdicts on a trial; ``tests`` and
-    ``agreement`` are by task, ``instead`` says by task and classifier in what it differs from the 2025 paper's."""
+    """``repeats`` are of trials that came twice, ``samples`` of further verdicts."""
 
     scores: Table[Score]
     by: Table[Score]
@@ -127,8 +126,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 
 def measure(table: pd.DataFrame, by: Sequence[str], seed: int, settings: Settings | None = None) -> Scores:
-    """The figures of verdicts that count. Of several verdicts of a judge on a trial the first counts. ``settings`` are
-    those of the judges (:func:`judging.verdicts.settings_of`)."""
+    """The figures of verdicts that count, of several of a judge on a trial the first."""
     settings = settings or {}
     samples = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
@@ -173,7 +171,7 @@ def measure(table: pd.DataFrame, by: Sequence[str], seed: int, settings: Setting
 
 
 def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
-    """By task, kind and truth, of all people together, whom rules exclude too, and of each other judge."""
+    """By task, kind and truth, of all people together, excluded ones too, and of each other judge."""
     catch = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(SAID)]
     rows = []
     for (task, swapped, truth), verdicts in catch.groupby(["asked", "swapped", "truth"]):

@@ -1,4 +1,4 @@
-"""The page of scores with its figures, as Figures 4 to 6 of the 2025 paper, and the paragraph on how they were made."""
+"""The page of scores, its figures (2025 paper, Figures 4 to 6), and the paragraph on methods."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved si
 
 
 def page(scores: Scores, figures: Mapping[str, str]) -> str:
-    """The page as HTML, complete in itself; ``figures`` are SVGs by the names of :func:`figures`."""
     return render(
         "judging",
         "scores.html",
@@ -69,8 +68,7 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
 def methods(
     table: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]], sets: Sequence[Mapping[str, Any]], seed: int
 ) -> str:
-    """The paragraph, to be put into a paper. ``settings`` are the judges', ``sets`` what ``TRIALS.trials.json`` say,
-    ``seed`` that of the bootstrap."""
+    """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``."""
     excluded = table["excluded"].dropna()
     is_paired = table["beside_truth"].notna()
     libraries = ("numpy", "scipy", "statsmodels", "scikit-learn")
@@ -97,7 +95,7 @@ def methods(
 
 
 def figures(scores: Table[Score], cues: Collection[str], pass_rates: Sequence[PassRate] = ()) -> dict[str, str]:
-    """SVGs by name: ``TASK-JUDGE`` for each, ``overview`` without the judges in ``cues``, and ``pass-rates``."""
+    """SVGs by name: ``TASK-JUDGE``, ``overview`` without ``cues``, ``pass-rates``."""
     drawn = {
         f"{task}-{judge}": _svg(partial(_by_agent, list(rows)))
         for (task, judge), rows in groupby(scores, key=lambda score: (score.task, score.judge))
@@ -184,7 +182,6 @@ def _by_turns(rates: Sequence[PassRate], figure: Any) -> None:
 
 
 def _bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
-    """The values, and how far their bars reach below and above: [estimates] and [2, estimates]."""
     value, low, high = np.array([(rate.value, rate.low, rate.high) for rate in estimates]).reshape(-1, 3).T
     return value, np.abs([value - low, high - value])
 

@@ -1,8 +1,4 @@
-"""Tests of verdicts, the papers' (over judges) and better ones beside them, and how far judges agree.
-
-Where nothing varies that a test needs to vary, there are no figures: ``test`` says why ("no test: …"), ``p`` is None.
-Several p values together are corrected by Holm. Shares are compared after :data:`DIGITS` digits.
-"""
+"""Tests of verdicts, and how far judges agree. Without a test, ``test`` says why ("no test: …") and ``p`` is None."""
 
 from __future__ import annotations
 
@@ -33,15 +29,12 @@ Counts = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class Test:
-    """A test of a judge's verdicts; of ``judge`` None, of all judges'."""
-
     judge: str | None = None
     test: str = ""
     p: float | None = None
     holm: float | None = None
 
     def fails(self, why: str) -> Self:
-        """There is no test; returns this row."""
         self.test = f"no test: {why}"
         return self
 
@@ -103,7 +96,7 @@ class BetweenJudges(Test):
 
 
 def all_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) -> dict[str, list[Test]]:
-    """The tests of a task by kind. People, who are many and see few of the same trials, are not compared."""
+    """The tests of a task by kind; people are not compared with each other."""
     named = verdicts[verdicts["judge_kind"] != "human"]
     tests: dict[str, list[Test]] = defaultdict(list, between_judges=list[Test](between_judges(named)))
     for judge, of_judge in by_judge(verdicts):
@@ -121,9 +114,8 @@ def all_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) 
 
 
 def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstChance]:
-    """Each rate against 0.5: of people's answers p(H|H), of each agent's p(M|M), and its detectability, which a judge
-    who leans to one verdict does not shift. One judge: exact binomial and Fisher's; at least six: Wilcoxon's signed
-    ranks of their rates (2025 paper, Results)."""
+    """p(H|H), p(M|M) and detectability against 0.5: for a judge exact binomial and Fisher's, for at least six
+    Wilcoxon's signed ranks (2025 paper, Results)."""
     from scipy.stats import binomtest, fisher_exact
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
@@ -174,11 +166,9 @@ def _over_judges(test: AgainstChance, rates: pd.Series[float]) -> None:
 
 
 def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
-    """The odds ratio of "machine" for machines' answers beside people's, by generalized estimating equations (Liang and
-    Zeger 1986) with working independence and robust errors; clusters are judges, or one judge's stimuli. Empty for too
-    few clusters, or an empty cell. With a regressor of two values they have a closed form, in whole numbers but for its
-    last step, so that a variance of 0 is 0 on every processor.
-    """
+    """The odds ratio of "machine" for machines' answers, by generalized estimating equations (Liang and Zeger 1986)
+    with working independence and robust errors. Clusters are judges, or a single judge's stimuli; empty for too few
+    clusters."""
     from scipy.stats import norm
 
     judged = verdicts[verdicts["verdict"].isin(SAID)]
@@ -209,7 +199,7 @@ def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
 
 
 def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAgents]:
-    """Friedman's test of p(M|M), with Kendall's W, over the judges who judged every agent (2025 paper, Results)."""
+    """Friedman's test of p(M|M), with Kendall's W, over judges of every agent (2025 paper, Results)."""
     from scipy.stats import friedmanchisquare
 
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
@@ -228,9 +218,8 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
 
 
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """The mean correctness at the values of a column, of judges, where each has one value, else of stimuli, else of
-    trials: the Mann-Whitney test of two values with the probability of superiority, of more the analysis of variance
-    with eta squared (2025 paper, Methods and Results). Empty where not two values have two units."""
+    """The mean correctness at a column's values, of judges, else stimuli, else trials: two by Mann-Whitney and the
+    probability of superiority, more by analysis of variance and eta squared (2025 paper, Methods and Results)."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts[column].notna()]
@@ -260,8 +249,7 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 
 
 def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[BetweenAgents]:
-    """Every two agents before the same judges: the exact permutation test of the difference of their p(M|M). Where
-    labels are exchanged within a judge, an agent's number of "machine" is hypergeometric; over judges it is the sum."""
+    """Every two agents: the exact permutation test of the difference of p(M|M), labels exchanged within a judge."""
     judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
     number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
@@ -284,7 +272,6 @@ def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Betwee
 
 
 def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDArray[np.float64]:
-    """The probabilities of 0, 1, … marked ones in draws from urns of ``total``, ``marked`` of them."""
     from scipy.stats import hypergeom
 
     chances = np.ones(1)
@@ -298,7 +285,7 @@ def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDA
 
 
 def between_judges(verdicts: pd.DataFrame) -> list[BetweenJudges]:
-    """Every two judges on the trials that both judged: McNemar's exact test of which was right where they differ."""
+    """Every two judges on the trials of both: McNemar's exact test."""
     from scipy.stats import binomtest
 
     table = verdicts_by_judge(verdicts)
@@ -326,7 +313,6 @@ def between_judges(verdicts: pd.DataFrame) -> list[BetweenJudges]:
 
 
 def corrected(tests: list[T]) -> list[T]:
-    """With ``holm``, the corrected value, for each ``p``."""
     from statsmodels.stats.multitest import multipletests
 
     known = [test for test in tests if test.p is not None]
@@ -338,7 +324,7 @@ def corrected(tests: list[T]) -> list[T]:
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """How many trials two judges both judged, the share of equal verdicts, and Cohen's kappa (1960)."""
+    """The share of equal verdicts of two judges, and Cohen's kappa (1960)."""
 
     first: str
     second: str
@@ -349,8 +335,7 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Of the judges of a task but people: ``fleiss`` kappa (1971) over the trials that all judged; Krippendorff's
-    ``alpha`` of people too. None where one is not defined."""
+    """``fleiss`` kappa (1971) over trials that all judges but people judged; Krippendorff's ``alpha`` of people too."""
 
     judges: list[str]
     pairs: Table[PairAgreement]
@@ -360,7 +345,6 @@ class Agreement:
 
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:
-    """How far the judges of a task agree."""
     from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
     table = verdicts_by_judge(verdicts[verdicts["judge_kind"] != "human"])
@@ -381,8 +365,7 @@ def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
 
 
 def krippendorff_alpha(counts: NDArray[np.int64]) -> float | None:
-    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] has each [column]. None where no unit has
-    two values, or all are alike."""
+    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] has each [column]."""
     pairable = counts[counts.sum(axis=1) >= 2].astype(np.float64)
     number, totals = pairable.sum(axis=1), pairable.sum(axis=0)
     if (totals > 0).sum() < 2:

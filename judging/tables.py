@@ -1,4 +1,4 @@
-"""Tables of figures: their rows, typed, print on a terminal, render on a page, and stand in CSV and JSON."""
+"""Tables of figures, for a terminal, a page, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE_NAMES = {"task": "asked"}  # of fields that files call otherwise
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its 95 % interval; NaN where there is none. ``form`` is how it is written."""
+    """A figure with its 95 % interval, NaN for none; ``form`` is how it is written."""
 
     value: float = math.nan
     low: float = math.nan
@@ -45,14 +45,13 @@ NO_FIGURE = Estimate()
 
 
 class Grid(NamedTuple):
-    """A table as it is seen; the first cell of each row is its header."""
+    """A table as it is seen; a row's first cell is its header."""
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
 
     def print(self) -> None:
-        """Print it on the terminal, if it has rows."""
         table = plain_table(*self.columns)
         for row in self.rows:
             table.add_row(*map(_text, row))
@@ -62,7 +61,7 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[R]):
-    """Rows of one kind (dataclasses). ``omit`` are fields that files lack."""
+    """Rows of a dataclass; ``omit`` are fields that files lack."""
 
     data: Sequence[R]
     omit: Collection[str] = ()
@@ -74,17 +73,14 @@ class Table(Generic[R]):
         return len(self.data)
 
     def where(self, **values: Any) -> Table[R]:
-        """The rows whose fields have these values."""
         kept = [row for row in self.data if all(getattr(row, name) == value for name, value in values.items())]
         return replace(self, data=kept)
 
     def distinct(self, name: str) -> list[Any]:
-        """The values of a field, each once."""
         return list(dict.fromkeys(getattr(row, name) for row in self.data))
 
     def grid(self, view: Mapping[str, str] | str, caption: str = "") -> Grid:
-        """The rows as they are seen; ``view`` has by heading the field, or a field of that ("p_human.value"); or it is
-        the names of fields."""
+        """The rows as they are seen; ``view`` has by heading a field ("p_human.value"), or is the names of fields."""
         if isinstance(view, str):
             view = {name.replace("_", " "): name for name in view.split()}
         cells = list(map(attrgetter, view.values()))
@@ -95,14 +91,12 @@ class Table(Generic[R]):
         return [record(row, self.omit) for row in self.data]
 
     def write_csv(self, path: Path) -> None:
-        """Write the rows; a table without rows is not written."""
         if records := self.records():
             with path.open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, records[0], (row.values() for row in records))
 
 
 def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
-    """A dataclass as files have it."""
     values: dict[str, Any] = {}
     for entry in fields(row):
         name, value = FILE_NAMES.get(entry.name, entry.name), getattr(row, entry.name)
@@ -114,7 +108,7 @@ def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Tables and dataclasses, wherever they stand in a value, as JSON has them."""
+    """Tables and dataclasses in a value as JSON has them."""
     if isinstance(value, Table):
         return value.records()
     if is_dataclass(value):

@@ -1,8 +1,5 @@
-"""Judges that are trained on the very trials that they judge, by cross-validation.
-
-By default no stimulus is on both sides of a fold; the papers' public judge deals single rows. ``split`` "agent" leaves
-the answers of the agent under test out, "other" trains on a single other agent (2025 paper, Fig. S8).
-"""
+"""Judges trained by cross-validation on the trials that they judge. ``split`` "row" deals single rows (papers' public
+judge), "agent" leaves the judged agent out, "other" trains on another agent alone (2025 paper, Fig. S8)."""
 
 from __future__ import annotations
 
@@ -54,8 +51,6 @@ T = TypeVar("T", bound=TrainedSettings)
 
 
 class TrainedJudge(Agent[T]):
-    """A verdict for each trial, of the model that was trained without its fold."""
-
     tasks = ("judgement",)
     extra = "judging"
     batch_size = 1 << 16  # one worker judges all trials at once
@@ -70,7 +65,7 @@ class TrainedJudge(Agent[T]):
         """An untrained classifier of scikit-learn's."""
 
     def load(self, device: str) -> None:
-        """Read the trials and their key, and judge every trial. Raises UnavailableError."""
+        """Read the trials and their key, and judge all. Raises UnavailableError."""
         chosen = self.settings
         if chosen.trials is None or chosen.key is None:
             raise UnavailableError(f"{self.name} is trained on the trials that it judges: use `turinglike judge`")
@@ -111,8 +106,7 @@ def judge_trials(
     chosen: TrainedSettings,
     new_model: Callable[[], Any],
 ) -> dict[str, dict[str, Any]]:
-    """By trial its ``margin`` (above 0: a machine; of several rows the mean) and fold. Catch trials and repeats are
-    never trained on. A trial without features has no entry, nor has one whose training part has a single class."""
+    """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and fold."""
     is_machine = np.array([key["truth"] == "machine" for key in keys])
     may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
     if chosen.unique:
@@ -166,8 +160,6 @@ def _folds(trials: Sequence[Row], keys: Sequence[Row], chosen: TrainedSettings) 
 
 
 def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
-    """The agent that a trial's model must not have met, its own, or alone has met, another; for a person's answer a
-    drawn one."""
     if chosen.split not in ("agent", "other"):
         return np.full_like(agents, "")
     names = sorted(set(agents.tolist()) - {""})
@@ -191,7 +183,6 @@ def _repeated(keys: Sequence[Row]) -> NDArray[np.bool_]:
 def _drawn(
     train: NDArray[np.bool_], is_machine: NDArray[np.bool_], chosen: TrainedSettings, fold: int
 ) -> NDArray[np.bool_]:
-    """``chosen.train`` of the trials, half of each kind; all without it."""
     if chosen.train is None:
         return train
     chance = random.Random(f"{chosen.seed} {fold}")

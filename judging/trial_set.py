@@ -1,9 +1,6 @@
-"""A trial set: a folder with what judges may see, and beside it the key that says who answered.
-
-Ids and file names are numbers in a drawn order; all files have one time. In ``TRIALS.key.csv`` ``sha256`` is of the
-trial's canonical JSON; of a pair ``truth`` is machine if a machine speaks in the answer, ``beside_truth`` if it does in
-the conversation beside it (alike: a control pair); ``catch`` is 1, ``swapped`` (a scanpath on another picture) or 0.
-"""
+"""A trial set: a folder with what judges may see, and beside it the key. In ``TRIALS.key.csv`` ``sha256`` is of the
+trial's canonical JSON; of a pair ``truth`` and ``beside_truth`` are machine where a machine speaks (alike: a control
+pair); ``catch`` is 1, ``swapped`` or 0."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
 
 @dataclass(frozen=True, slots=True)
 class JudgesList:
-    """The trials of a judge in their order, each with whether it comes for the second time."""
+    """Trials, each with whether it comes for the second time."""
 
     name: str
     task: Asked
@@ -56,17 +53,15 @@ class JudgesList:
 
 
 def key_path(folder: Path) -> Path:
-    """Where the key of a trial set is."""
     return folder.with_name(f"{folder.name}.key.csv")
 
 
 def about_path(folder: Path) -> Path:
-    """Where the file is that says how a trial set was made."""
     return folder.with_name(f"{folder.name}.trials.json")
 
 
 def read_about(key: Path) -> dict[str, Any]:
-    """How the trial set of a ``key`` was made; empty where no file says so."""
+    """How the trial set was made; empty if unknown."""
     path = key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
     try:
         about = orjson.loads(path.read_bytes())
@@ -78,9 +73,7 @@ def read_about(key: Path) -> dict[str, Any]:
 def write_trial_set(
     out: Path, lists: Sequence[JudgesList], about: Mapping[str, Any], seed: int, *, force: bool
 ) -> tuple[list[Row], list[dict[str, Any]]]:
-    """Write the folder, the key and what is known of the set; returns its rows and what :mod:`judging.blindness` says.
-    A trial stands once however many lists have it; its second showing is a trial of its own. Raises InputError and
-    StorageError; then nothing has changed."""
+    """Write all or nothing; returns the rows and :mod:`judging.blindness`. Raises InputError and StorageError."""
     refuse_existing([key_path(out), about_path(out)], force=force)
     with new_folder(out, marker=MARKER, force=force) as folder:
         writer = _Writer(folder, random.Random(seed))
@@ -113,7 +106,7 @@ class _Writer:
         (folder / "media").mkdir()
 
     def trials(self, lists: Sequence[JudgesList]) -> list[list[str]]:
-        """Make every trial; returns the ids of each list's."""
+        """The ids of each list's trials, which it makes."""
         distinct = {  # by candidate and, of a second showing, its list
             (id(candidate), entry.name if again else ""): candidate
             for entry in lists

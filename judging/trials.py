@@ -1,4 +1,4 @@
-"""``turinglike trials``: draw trials from runs, balanced and blinded, and say what could not be balanced."""
+"""``turinglike trials``: draw trials from runs, balanced and blinded."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Drawn:
-    """The judges' lists, and what is noted of them: ``about`` by task, ``passed_over`` by reason, and sentences."""
-
     lists: list[JudgesList] = field(default_factory=list)
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
     unbalanced: list[str] = field(default_factory=list)
@@ -78,7 +76,6 @@ def compose(options: argparse.Namespace, say: Say) -> int:
 
 
 def _draw_speakers(options: argparse.Namespace, seed: int) -> Drawn:
-    """Trials of answers, and of single speakers of conversations."""
     reader = AnswerReader(options.runs, options.people)
     answers = reader.candidates(parse_tasks(options.task), options.lengths or LENGTHS)
     if options.agents is not None:
@@ -139,7 +136,6 @@ def _draw_pairs(options: argparse.Namespace, seed: int) -> Drawn:
 
 
 def _refuse_pictures_of_a_part(task: Asked, answers: Sequence[Candidate]) -> None:
-    """A picture with a part of the answers alone would tell whose they are."""
     without = [answer for answer in answers if answer.stimulus.image() is None]
     if task not in WITHOUT_PICTURE and 0 < len(without) < len(answers):
         whose = "people's" if without[0].truth == "human" else f"{without[0].agent}'s"

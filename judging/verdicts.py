@@ -46,9 +46,8 @@ class _JudgedRun:
 
 
 def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFrame:
-    """All verdicts of the run folders with their rows of the key, which lies beside the trial set without ``key``.
-    ``verdict`` is human, machine, refused, unparsed, failed, or unjudged; the stimuli's own columns come last. Raises
-    InputError for records, keys or trials that do not fit or were changed, and two verdicts on a trial."""
+    """The verdicts with their rows of the key, by default beside the trial set. Raises InputError for records, keys or
+    trials that do not fit or were changed, and two verdicts on a trial."""
     import pandas as pd
 
     keys_of(folders, key)
@@ -74,7 +73,7 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
 
 
 def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
-    """The trials that were judged, each once, with their rows of the key; without catch trials and repeats."""
+    """The judged trials, each once, without catch trials and repeats."""
     answers: dict[tuple[Path, str], dict[str, Any]] = {}
     for run in _open(folders, key):
         with (run.folder.path / "stimuli.jsonl").open("rb") as file:
@@ -86,18 +85,17 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
 
 
 def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
-    """The keys of the trial sets that the runs are about, each once."""
     return list(dict.fromkeys(_key_of(Run(path), key).resolve() for path in folders))
 
 
 def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """The settings of each judge that has any, from ``run.json``."""
+    """The settings of each judge, from ``run.json``."""
     agents = [agent for path in folders for agent in Run(path).meta["agents"].items()]
     return {name: about["settings"] for name, about in agents if about.get("settings")}
 
 
 def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each judge's verdicts; of people, who are many, all together."""
+    """Each judge's verdicts; people's all together."""
     is_human = table["judge_kind"] == "human"
     if is_human.any():
         yield PEOPLE, table[is_human]
@@ -106,7 +104,7 @@ def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What each judge (column) took each trial (row) for: 0 human, 1 machine, NaN without a verdict; first samples."""
+    """Each judge's (column) first verdict on each trial (row): 0 human, 1 machine, NaN none."""
     first = _first_verdicts(verdicts)
     is_machine = first.assign(is_machine=(first["verdict"] == "machine").astype(float))
     return is_machine.pivot(index="trial", columns="judge", values="is_machine")
@@ -143,7 +141,6 @@ def _key_of(folder: Run, key: Path | None) -> Path:
 
 
 def _set_folders(folder: Run) -> list[Path]:
-    """Where the trial set may be: where it was when the run was made, or beside the run, if both have moved."""
     about = folder.meta["set"]
     if not about.get("source"):
         return []
@@ -186,7 +183,6 @@ def _verdicts(run: _JudgedRun) -> Iterator[dict[str, Any]]:
 
 
 def _excluded(record: Mapping[str, Any]) -> str | None:
-    """The rules by which a study excludes a person's verdict; None where it counts."""
     raw = record["raw"]
     rules = raw.get("rules") if record["kind"] == "human" and isinstance(raw, dict) else None
     return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
@@ -212,7 +208,7 @@ def _too_many(message: str, problems: Sequence[Problem]) -> InputError:
 
 
 def read_key(path: Path) -> dict[str, dict[str, Any]]:
-    """The rows of a key by trial; the stimuli's own columns as ``meta.NAME``. Raises InputError."""
+    """The rows of a key by trial; the stimuli's columns as ``meta.NAME``. Raises InputError."""
     if not path.is_file():
         raise InputError(f"there is no key {path}: give it with --key")
     table = load_table(path)
@@ -266,7 +262,7 @@ def _read_checked(folder: Run, path: Path) -> Keys:
 
 
 def check_trials(source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Keys, path: Path) -> None:
-    """Raise InputError unless all ``trials`` (line, id, canonical JSON) of ``source`` are in the key at ``path``."""
+    """Raises InputError unless all ``trials`` (line, id, canonical JSON) are in the key."""
     problems = [
         Problem(str(source), number, name, f"is no trial of {path}")
         for number, name, trial in trials

@@ -1,11 +1,6 @@
-"""Requests per second over HTTP: ``turinglike serve`` beside plain Ray Serve with ``@serve.batch``, with no work to do.
+"""Requests per second of ``turinglike serve`` beside plain Ray Serve with ``@serve.batch``, with no work to do.
 
-64 connections are held open, each with one request under way, for a word association of the no-op agent. The peer has
-the same request and an answer of the same size; it reads JSON, waits for a batch of up to 64 (4 ms), and writes JSON.
-
-    python scripts/bench_http.py [--seconds 20] [--connections 64]
-
-prints a JSON object for each server; latencies are in milliseconds.
+Each connection has a word association of the no-op agent under way. Prints a JSON object per server, latencies in ms.
 """
 
 from __future__ import annotations
@@ -53,7 +48,7 @@ time.sleep(100000)
 
 
 async def load(port: int, connections: int, seconds: float) -> dict[str, Any]:
-    """Statuses and latencies of ``connections`` in that time."""
+    """Statuses and latencies of ``connections`` in ``seconds``."""
     head = f"POST /answers HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(BODY)}\r\n\r\n".encode() + BODY
     latencies: list[float] = []
@@ -82,7 +77,6 @@ async def load(port: int, connections: int, seconds: float) -> dict[str, Any]:
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Until the server answers."""
     for _ in range(600):
         url, headers = f"http://127.0.0.1:{port}/answers", {"content-type": "application/json"}
         try:

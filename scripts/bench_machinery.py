@@ -1,11 +1,5 @@
-"""How fast the machinery is by itself: ``generate`` with the no-op agent beside Ray Data.
-
-    python scripts/bench_machinery.py [--rows 100000] [--repeats 3]
-
-Ray Data (read_json, map_batches in one actor, write_json) has the same input and output fields. Both are commands that
-start Ray and one worker; the time of the same command over one stimulus is taken off. The last line is a JSON object of
-stimuli per second.
-"""
+"""How fast the machinery is: ``generate`` with the no-op agent beside Ray Data. Prints stimuli per second as JSON,
+last, less the time over a single stimulus."""
 
 from __future__ import annotations
 
@@ -23,7 +17,6 @@ BATCH = 512
 
 
 def write_set(path: Path, count: int) -> Path:
-    """A set of ``count`` cues."""
     with path.open("w") as file:
         for i in range(count):
             file.write(json.dumps({"id": f"w{i:07d}", "task": "word_association", "cue": f"cue{i}"}) + "\n")
@@ -31,13 +24,11 @@ def write_set(path: Path, count: int) -> Path:
 
 
 def generate(source: Path, out: Path) -> list[str]:
-    """Our command, with a worker of Ray's for a set of any size."""
     call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "null", "--out", str(out)]
     return [*call, "--batch-size", str(BATCH), "--replicas", "1"]
 
 
 def seconds(command: list[str]) -> float:
-    """Time of a command, which must end well."""
     began = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -46,7 +37,7 @@ def seconds(command: list[str]) -> float:
 
 
 def ray_data(source: Path, out: Path) -> None:
-    """The peer: the same fields through Ray Data."""
+    """The same fields through Ray Data."""
     import hashlib
     from datetime import UTC, datetime
 

@@ -1,15 +1,8 @@
-"""Whether the intervals of scores are true: studies with a known truth, and people set against people.
+"""Whether the intervals of scores are true: shares of drawn studies, with 95 % intervals.
 
-    python scripts/calibrate_scores.py [--studies N] [--trials TRIALS]
-
-Each part is a share of studies with its own 95 % interval:
-
-- coverage: how often the intervals of p(H|H), p(M|M) and detectability hold the truth of a probit model in which judges
-  and stimuli differ; 0.95 is wanted. Pass rates: the same, of 25 pairs of which each judge sees six.
-- null judges: four who cannot tell judge agents that answer as people do; how often an agent's interval is above 0.5,
-  and how often below: together at most 0.05 is wanted.
-- people against people: with --trials (a set with several people's answers) half of them, drawn anew for each study,
-  are called a machine's, and the classifier `svm` judges them: the same two shares.
+- Coverage of p(H|H), p(M|M), detectability and pass rates in a probit model: 0.95 wanted.
+- Null judges: intervals above and below 0.5, together at most 0.05 wanted.
+- With --trials half the people count as a machine, judged by `svm`: the same two shares.
 """
 
 from __future__ import annotations
@@ -117,8 +110,7 @@ def pass_rates(options: argparse.Namespace) -> Iterator[Share]:
 
 
 def drawn(options: argparse.Namespace, seed: int, people: float, machines: NDArray[np.float64]) -> pd.DataFrame:
-    """A study: each judge sees stimuli that are drawn, half of them with people's answers. Whether a verdict is right
-    is by the noise of judge, stimulus and verdict together, normal, above minus the mean of who answered."""
+    """Verdicts of a study: right when the noise exceeds minus the mean of who answered."""
     chance = np.random.default_rng([seed, 1])
     judge = np.repeat(np.arange(options.judges), options.per_judge)
     stimulus = chance.integers(options.stimuli, size=len(judge))
@@ -150,7 +142,7 @@ def null_judges(options: argparse.Namespace) -> Iterator[Share]:
 
 
 def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
-    """The classifier ``svm``, and its false alarms, by task."""
+    """The false alarms of the classifier ``svm``, by task."""
     keys = read_key(key_path(folder))
     by_task: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for trial in map(orjson.loads, (folder / "trials.jsonl").read_bytes().splitlines()):

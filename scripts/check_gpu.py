@@ -1,14 +1,6 @@
-"""What docs/gpu-node.md promises of agents on a GPU, agent by agent, on the first GPU of this machine.
+"""The promises of docs/gpu-node.md, agent by agent, on the first GPU, or with ``--pretend`` on wrapped CPU tensors.
 
-    python scripts/check_gpu.py [--agents A,B] [--pretend]
-
-With tiny random weights of the real architecture: whether answers in fp32 are those of the CPU, how many differ in bf16
-and one by one, how often the host waits for the device in a step and in a batch, and how often of these the project
-itself asks for it. Where the real architecture can be drawn at random and is not too large: its memory.
-
-With ``--pretend`` there is no GPU: tensors "on cuda:0" are wrapped ones of the CPU, which refuse what CUDA refuses and
-count waits; memory is left out. A table goes to stdout, one JSON line last. Exit code 1: a promise does not hold (fp32
-differs from the CPU, a wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.
+Prints a table, JSON last. Exit code 1: a broken promise; 2: wrong usage, or no GPU.
 """
 
 from __future__ import annotations
@@ -43,7 +35,7 @@ Row = dict[str, Any]
 
 @contextlib.contextmanager
 def counted() -> Iterator[Any]:
-    """Counts the host's waits for a real GPU, by torch's own warnings."""
+    """Counts the host's waits for a real GPU, by torch's warnings."""
     import torch
     from pretended_cuda import place
 
@@ -136,7 +128,7 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
 
 
 def answers(entry: Any, settings: Row, stimuli: list[Any], device: str, size: int = ALIKE) -> list[Row]:
-    """The answers in batches of ``size``, without scores, whose last digits may differ."""
+    """The answers in batches of ``size``, without scores."""
     import device_cases
 
     agent = device_cases.loaded(entry, settings, device)
@@ -153,12 +145,11 @@ def answers(entry: Any, settings: Row, stimuli: list[Any], device: str, size: in
 
 
 def differing(some: list[Row], others: list[Row]) -> int:
-    """How many answers differ."""
     return sum(first != second for first, second in zip(some, others, strict=True))
 
 
 def of_real_size(entry: Any) -> Row:
-    """Memory of the real architecture on the GPU, weights drawn; nothing where it cannot be had."""
+    """Memory of the real architecture on the GPU, with drawn weights; empty where it cannot be had."""
     import device_cases
     import torch
 

@@ -1,13 +1,5 @@
-"""Kill a run at random moments, resume it at once, and compare with a run that was left alone.
-
-The victim is the driver, a worker, or Ray's raylet or GCS, also while they start; the run is of single answers (in
-batches or one at a time) or of conversations. The exit code must tell what happened, in one sentence where it is Ray's
-death, and after the resume there must be exactly one record per key, with the uninterrupted run's answers.
-
-    python scripts/crash_test.py --rounds 50
-
-prints a line per round and one JSON line last; exits 1 if a promise was broken.
-"""
+"""Kill a run at random moments, resume it, and compare its records with those of an undisturbed run. Prints a line per
+round, JSON last; exits 1 if a promise was broken."""
 
 from __future__ import annotations
 
@@ -38,7 +30,7 @@ SETTINGS = {
 
 @dataclass
 class Outcome:
-    """One round. ``done`` records were there after the kill; ``broken`` names the broken promise, if any."""
+    """``done`` records were there after the kill; ``broken`` names the broken promise."""
 
     form: str
     victim: str
@@ -71,7 +63,6 @@ def answers(out: Path, form: str) -> tuple[dict[tuple[str, int], Any], int]:
 
 
 def victims(driver: psutil.Process, kind: str) -> list[psutil.Process]:
-    """The processes to kill: the driver, or those of its children that are meant."""
     if kind == "driver":
         return [driver]
     children = driver.children(recursive=True)
@@ -125,7 +116,7 @@ def one_round(folder: Path, form: str, victim: str, moment: float, expected: dic
 
 
 def reference(folder: Path, form: str) -> dict[Any, Any]:
-    """The answers of a run that nobody disturbs."""
+    """The answers of an undisturbed run."""
     out = folder / f"{form}-reference"
     subprocess.run(command(write_set(folder, form), form, out), check=True, capture_output=True)
     records, lines = answers(out, form)

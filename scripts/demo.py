@@ -1,9 +1,5 @@
-"""The demo: five agents answer the example photographs, words and each other; judges then look for people among them.
-
-``python scripts/demo.py [DIR]`` runs six commands, and prints the paths of two pages last: every answer, and who passes
-as a person. One picture of examples/demo.jsonl is broken on purpose, so ``generate`` must end with exit code 1: exactly
-that picture has failed, once per agent that looks at it. Anything else is an error here.
-"""
+"""``python scripts/demo.py [DIR]``: five agents answer the examples, judges look for people among them. A picture is
+broken: ``generate`` must exit with 1. Prints the paths of two pages."""
 
 from __future__ import annotations
 
@@ -56,14 +52,13 @@ def main() -> int:
 
 
 def run(*arguments: object) -> int:
-    """One command of ours, shown as a person would type it."""
     words = [str(argument) for argument in arguments]
     print("$ turinglike", shlex.join(words), flush=True)
     return watched(lambda: turinglike(words))
 
 
 def unexpected(out: Path, code: int) -> list[str]:
-    """What differs from the one expected outcome; nothing if all is well."""
+    """What differs from the expected outcome."""
     folder = Run(out)
     failed, answered = set(), set()
     for agent in AGENTS:

@@ -1,8 +1,5 @@
-"""Write the JSON Schemas and the table of agents in docs/ from models and catalogue:
-``python scripts/make_reference.py [--check]``.
-
-With ``--check`` nothing is written; the exit code is 1 if a file is missing or out of date.
-"""
+"""``python scripts/make_reference.py [--check]`` writes the JSON Schemas and the table of agents in docs/. ``--check``
+writes nothing and exits 1 if a file is missing or out of date."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ weights or recorded replies ([how true each is](fidelity.md)). `turinglike docto
 
 
 def render() -> dict[Path, bytes]:
-    """Each file and what it should hold."""
+    """Each file and its content."""
     schemas = {"record.schema.json": json_schema(), "stimulus.schema.json": stimulus_schema()}
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     rendered = {DOCS / name: orjson.dumps(schema, option=options) for name, schema in schemas.items()}
@@ -41,8 +38,7 @@ def render() -> dict[Path, bytes]:
 
 
 def agents_table() -> str:
-    """The agents of ``agents/built_in.py`` that answer what people are asked, as a page. What it says is the same on
-    every machine: whatever weights there are, an agent's size is that with random weights, where it takes them."""
+    """The agents of ``agents/built_in.py`` for people's tasks, the same on every machine."""
     rows = [HEAD]
     for entry in BUILT_IN:
         if entry.hidden or not set(entry.tasks) & set(TASKS):

@@ -1,13 +1,7 @@
 """The published test's verdicts, people's or an AI judge's, as a run folder and a key for ``turinglike score``.
 
-    python scripts/published_verdicts.py FILE.json [FILE.json ...] --task word --out VERDICTS [--judge NAME]
-    turinglike score VERDICTS --out SCORES
-
-The files are those of kreimanlab/TuringTest's Plot/Data_all, {"Trial_1": {"workerID": ..., "trialData":
-{"response_speaker": ..., "groundtruth": ..., "machine_groundtruth": ..., "rt": ..., "page_name" or "imageID": ...}}},
-of all tasks but conversations. The key, VERDICTS.key.csv, is made of what they say. A worker becomes a number; nothing
-else of a worker is kept. Verdicts without a worker are those of ``--judge``. The name of a page or a clip tells the
-stimulus; a verdict without a name counts as on a stimulus of its own.
+Files are those of kreimanlab/TuringTest's Plot/Data_all, not conversations. Workers become numbers; verdicts without a
+worker are ``--judge``'s, those without ``page_name`` or ``imageID`` have a stimulus each.
 """
 
 from __future__ import annotations

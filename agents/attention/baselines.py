@@ -1,8 +1,4 @@
-"""The agents ``center`` and ``random``: what every scanpath is to be compared with.
-
-Both begin with the forced fixation at the centre, as all attention agents here do, and draw every other fixation by
-itself, from the same density each time: neither sees the picture, and nothing is inhibited. They end as the others do.
-"""
+"""The agents ``center`` and ``random``: after the forced first fixation, independent draws."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ class _Drawn(Agent[P]):
 
     @abstractmethod
     def pixel(self, frame: Pixel, noise: random.Random) -> Pixel:
-        """One pixel (x, y) of a frame of (width, height)."""
+        """A pixel (x, y) of a frame (width, height)."""
 
     def prepare(self, stimulus: Stimulus) -> Plan:
         assert isinstance(stimulus, AttentionStimulus)
@@ -59,8 +55,7 @@ class RandomAgent(_Drawn["RandomAgent.Settings"]):
 
 
 class CenterAgent(_Drawn["CenterAgent.Settings"]):
-    """A Gaussian about the centre, cut off at the frame's edge, by default as wide as Clarke and Tatler 2014 (Vision
-    Research 102) report for people over many sets of images."""
+    """A Gaussian about the centre, cut off at the edge, as wide as in Clarke and Tatler 2014 (Vision Research 102)."""
 
     class Settings(scanpath.PathSettings):
         """The Gaussian, and how far a scanpath goes."""
@@ -79,7 +74,6 @@ class CenterAgent(_Drawn["CenterAgent.Settings"]):
 
 
 def _normal(side: int, deviation: float, noise: random.Random) -> int:
-    """A pixel of 0..side - 1 from a normal distribution about side / 2, cut off at both ends (by its inverse)."""
     curve = NormalDist(side / 2, deviation)
     low, high = curve.cdf(0), curve.cdf(side)
     share = low + (high - low) * noise.random()

@@ -1,4 +1,4 @@
-"""The agent ``deepgaze3``: DeepGaze III, which says after each fixation where people would look next."""
+"""The agent ``deepgaze3``."""
 
 from __future__ import annotations
 
@@ -36,11 +36,8 @@ Prepared = tuple["torch.Tensor", Plan, dict[str, Any]]
 
 
 class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
-    """Kümmerer, Bethge and Wallis 2022 (Journal of Vision 22(5):7), by its authors' package.
-
-    The model was trained with 35 pixels per degree. A stimulus with ``pixels_per_degree`` is resized to that; of any
-    other the longer side is brought to 1024 pixels, which ``raw`` says. In search the target plays no part.
-    """
+    """Kümmerer, Bethge and Wallis 2022 (Journal of Vision 22(5):7), by its authors' package; targets play no part.
+    Pictures come to 35 pixels per degree or, without ``pixels_per_degree``, to a longer side of 1024."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How fixations are chosen from the densities, and which weights."""
@@ -68,7 +65,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         download(RELEASES + WEIGHTS, path)
 
     def bias_path(self) -> Path | None:
-        """The file of the centre bias, there or not; None if there is none, as with random weights."""
+        """The file of the centre bias, whether or not it exists; None with random weights."""
         bias = self.settings.center_bias
         if bias == "uniform" or self.random:
             return None
@@ -119,7 +116,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
-        """The picture as the model takes it, [3, height, width] in 0..255. Raises AnswerError ``image_too_narrow``."""
+        """The picture, [3, height, width] in 0..255. Raises AnswerError ``image_too_narrow``."""
         import cv2
         import torch
 
@@ -152,7 +149,6 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return [scanpath.reply(path, assumed) for path, (_, _, assumed) in zip(paths, batch, strict=True)]
 
     def _walk(self, items: list[Prepared], seeds: list[int]) -> DevicePaths:
-        """The paths over pictures of a size."""
         import torch
 
         from agents.attention.models import deepgaze

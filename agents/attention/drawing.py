@@ -1,13 +1,4 @@
-"""Scanpaths made visible: the clip that judges see, as a GIF.
-
-The clip follows the papers' description: endless; in search the target image for 1 s first; then each fixation as a
-yellow ring on the image for 0.3 s; a gap of 1 s between rounds; the first 15 fixations. How large the ring is and what
-the gap shows they do not say: here the gap shows the image. The file carries no text besides what its format requires.
-
-Images are uint8 [height, width] or [height, width, 3]; fixations are (x, y) in pixels of the image, origin top left,
-(0, 0) being the centre of the first pixel. Fixations off the frame are not moved into it: what lies outside is not
-seen.
-"""
+"""The judges' clip of a scanpath. Images are uint8 [height, width(, 3)], fixations (x, y) in pixels."""
 
 from __future__ import annotations
 
@@ -32,11 +23,8 @@ TARGET_MS, FIXATION_MS, GAP_MS = 1000, 300, 1000
 def judges_clip(
     image: Pixels, fixations: Points, *, target: Pixels | None = None, max_side: int | None = None
 ) -> bytes:
-    """The judges' clip as a GIF. Raises ValueError where there is no fixation to show.
-
-    ``target`` is the target image (search). ``max_side`` limits the longer side. Where two fixations in a row look the
-    same, the file has a single frame for both, with both their times.
-    """
+    """An endless GIF, its longer side at most ``max_side``. Raises ValueError without fixations. The papers give the
+    times, not the ring's size or the gap's content, here the image."""
     from PIL import Image as PILImage
     from PIL import ImageDraw
 
@@ -59,7 +47,6 @@ def judges_clip(
 
 
 def _scaled(image: Pixels, fixations: Points, max_side: int | None) -> tuple[PILImage.Image, list[tuple[float, float]]]:
-    """The image, made smaller if its longer side is above ``max_side``, and the fixations moved with it."""
     from PIL import Image as PILImage
 
     picture = PILImage.fromarray(image)
@@ -72,7 +59,7 @@ def _scaled(image: Pixels, fixations: Points, max_side: int | None) -> tuple[PIL
 
 
 def _centred(picture: PILImage.Image, size: tuple[int, int]) -> PILImage.Image:
-    """A picture in the middle of a grey frame, made smaller if it does not fit, never larger."""
+    """In the middle of a grey frame, made smaller if it does not fit, never larger."""
     from PIL import Image as PILImage
 
     picture = picture.convert("RGB")
@@ -83,7 +70,7 @@ def _centred(picture: PILImage.Image, size: tuple[int, int]) -> PILImage.Image:
 
 
 def _with_yellow(picture: PILImage.Image) -> PILImage.Image:
-    """The picture with a palette of its own, whose last entry is pure yellow."""
+    """With a palette whose last entry is pure yellow."""
     from PIL import Image as PILImage
 
     reduced = picture.convert("RGB").quantize(YELLOW_INDEX, PILImage.Quantize.MEDIANCUT)

@@ -1,4 +1,4 @@
-"""The agent ``eccnet``: search with an eye that sees less detail away from the fixation (Gupta et al. 2021)."""
+"""The agent ``eccnet``: search with less detail away from the fixation."""
 
 from __future__ import annotations
 
@@ -30,13 +30,8 @@ Degrees = Annotated[float, Field(gt=0, le=100)]
 
 
 class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
-    """EccNet; see :mod:`agents.attention.models.eccnet`. The map is made anew for every fixation.
-
-    The image is resized so that its longer side has ``long_side`` pixels and the shorter one as many as its aspect
-    gives, rounded up to a multiple of 32: 1280 x 1024 becomes 896 x 736, as in the authors' program. A fixation is the
-    first of the pixels that have the highest value, are seen (at most ``radius`` away) and are not inhibited, by
-    windows in pixels of the frame, or by the authors' own in pixels of the resized image (``window_resized = 64``).
-    """
+    """Gupta et al. 2021; see :mod:`agents.attention.models.eccnet`. The image's longer side becomes ``long_side``, the
+    shorter rounds up to a multiple of 32 (authors' program)."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the image is shown, how vision fades, and how maps are turned into fixations."""
@@ -79,7 +74,6 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             return 2 * (self.radius + self.margin)
 
         def pooling(self) -> list[Pooling]:
-            """The five pools."""
             pairs = zip(self.slopes, self.deg2px, strict=True)
             return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
 

@@ -1,4 +1,4 @@
-"""The agent ``gbvs``: graph-based visual saliency, and the map's maximum with inhibition of return."""
+"""The agents ``gbvs`` and ``gbvs-harel``."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ Prepared = tuple["NDArray[np.uint8]", Plan, bool]  # pixels, plan, without the c
 
 
 class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
-    """Harel, Koch and Perona 2006, with the settings of their program; see ``models.graph_saliency``.
-
-    What the paper leaves open is ours in ``gbvs`` and the program's in ``gbvs-harel``; whether the grey pictures of the
-    Turing-like tests were files of one channel is not known. The map knows nothing of a target.
-    """
+    """Harel, Koch and Perona 2006; see ``models.graph_saliency``. Search ignores the target."""
 
     class Settings(scanpath.ScanSettings):
         """How the map is made, and how it is turned into fixations."""

@@ -1,4 +1,4 @@
-"""The agents ``ivsn``, ``ivsn-notarget`` and ``ivsn-layer``: search for what resembles the target."""
+"""The agents ``ivsn``, ``ivsn-notarget`` and ``ivsn-layer``."""
 
 from __future__ import annotations
 
@@ -26,12 +26,8 @@ Prepared = tuple["Search", "torch.Tensor | None", Plan]
 
 
 class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
-    """Invariant visual search (Zhang et al. 2018), in search alone; see ``models.similarity``.
-
-    Of IVSN-Layer the paper does not say which early layer it has: the authors' program lists sizes for pool1 to pool4,
-    and pool2 is our choice. The weights are torchvision's, which is the authors' choice in ``whole``; ``tiled`` had
-    those of Caffe's VGG16, trained on the same images: for a file of these set ``preprocessing`` too.
-    """
+    """Invariant visual search (Zhang et al. 2018); see ``models.similarity``. The layer of IVSN-Layer, pool2, is our
+    choice. Caffe's weights, which ``tiled`` had, need ``preprocessing``."""
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the map is made, and how it is turned into fixations."""

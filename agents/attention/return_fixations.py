@@ -1,4 +1,4 @@
-"""The agent ``return-fixations``: saliency or target similarity, a saccade prior, and a memory that fades."""
+"""The agent ``return-fixations``."""
 
 from __future__ import annotations
 
@@ -28,11 +28,8 @@ Prepared = tuple["Seen", Plan, "Memory", "NDArray[np.float64]"]
 
 
 class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
-    """Zhang et al. 2022; see ``models.return_fixations``, and for search ``models.similarity``.
-
-    The original makes 14 fixations after the first in free viewing, 55 in search and 12 on arrays; here the limits are
-    those of all agents, 15, 65 and 80 with the first.
-    """
+    """Zhang et al. 2022; see ``models.return_fixations`` and ``models.similarity``. The original makes 14 fixations
+    after the first in free viewing, 55 in search, 12 on arrays."""
 
     class Settings(scanpath.PathSettings, WeightsFileSettings):
         """How the maps are made, the three terms of the score, and how fixations are remembered."""

@@ -1,11 +1,4 @@
-"""What all attention agents share: how far a scanpath goes, where the target is, and how a batch becomes replies.
-
-The rule is the papers': the next fixation is the map's maximum, with inhibition of return around the current fixation;
-see :mod:`agents.attention.models.fixations` and :mod:`agents.attention.models.inhibition`. The window is given for a
-frame 1280 pixels wide and scaled by width / 1280, at least a pixel, unless it is set in pixels.
-
-This module imports no torch.
-"""
+"""What attention agents share, without torch: a scanpath's limits, the target, and a batch's replies."""
 
 from __future__ import annotations
 
@@ -32,8 +25,8 @@ Fixations = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class PathSettings(Settings):
-    """How far a scanpath goes. A stimulus' own ``window`` and ``max_fixations`` come first. It belongs to Waldo when
-    its ``dataset`` (or, without it, its ``source``) contains that word."""
+    """How far a scanpath goes. A stimulus' ``window`` and ``max_fixations`` come first. It belongs to Waldo when its
+    ``dataset`` (or, without it, its ``source``) contains that word."""
 
     window: Annotated[float, Field(gt=0, le=100_000)] = 200.0
     """Side of the window around a fixation, in pixels of a frame 1280 wide; it is scaled with the frame's width."""
@@ -69,8 +62,8 @@ class ScanSettings(PathSettings):
 
 
 def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> Plan:
-    """What ``stimulus`` asks for on a frame of (width, height). Raises ImageError, and AnswerError ``bad_target`` where
-    the target's box or mask has no pixel in the frame or the mask has another size."""
+    """On a frame (width, height). Raises ImageError, AnswerError ``bad_target`` (outside, or a mask of another
+    size)."""
     waldo = "waldo" in (stimulus.dataset or stimulus.source or "").lower()
     window = stimulus.window or settings.window_pixels
     if window is None:
@@ -85,7 +78,6 @@ def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> P
 
 
 def _target(stimulus: AttentionStimulus, frame: Pixel) -> Box | NDArray[np.bool_] | None:
-    """The mask (the finer of the two) where there is any, otherwise the box."""
     mask: NDArray[np.bool_] | None = None
     if stimulus.target_mask is not None:
         mask = stimulus.target_mask.decode().max(axis=2) >= 128
@@ -98,14 +90,14 @@ def _target(stimulus: AttentionStimulus, frame: Pixel) -> Box | NDArray[np.bool_
 
 
 def target_pixels(stimulus: AttentionStimulus, name: str) -> NDArray[np.uint8]:
-    """The target's picture, for the agent ``name``. Raises AnswerError ``no_target_image``, ImageError."""
+    """The target's picture. Raises AnswerError ``no_target_image``, ImageError."""
     if stimulus.target_image is None:
         raise AnswerError("no_target_image", f"{name} looks for a picture: give it as target_image")
     return stimulus.target_image.decode()
 
 
 def misplaced(stimulus: AttentionStimulus, frame: Pixel, mask: Pixel | None) -> tuple[str, str] | None:
-    """The field of a target that lies outside the frame, and why, or None; by sizes (width, height) alone."""
+    """The field of a target outside the frame, and why, or None; by sizes (width, height) alone."""
     if stimulus.target_present is False:
         return None
     width, height = frame
@@ -128,8 +120,7 @@ def paths_by_size(
     walk: Callable[[list[int]], Sequence[DevicePaths]],
     pixels_at_once: int | None = None,
 ) -> list[ScanpathAnswer | AnswerError]:
-    """The path of each item of a batch: ``walk`` goes together with items of a size, by index, in portions of about
-    ``pixels_at_once`` pixels, or of an item; None: all together."""
+    """The path of each item. ``walk`` gets indices of items of equal size, of about ``pixels_at_once`` pixels."""
     from agents.attention.models.inhibition import hear
 
     groups: dict[tuple[int, ...], list[int]] = {}

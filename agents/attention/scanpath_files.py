@@ -1,4 +1,4 @@
-"""Scanpaths that somebody made, from files: for catch trials, and for how many fixations people make."""
+"""Scanpaths from files, for catch trials and numbers of fixations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ Whose = Literal["human", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Scanpath:
-    """Fixations [x, y] in pixels of ``frame`` (width, height), made for the picture ``stimulus``; ``whose`` they
-    are."""
+    """Fixations [x, y] in pixels of ``frame`` (width, height) on the picture ``stimulus``."""
 
     stimulus: str
     fixations: list[list[float]]
@@ -28,9 +27,8 @@ class Scanpath:
 
 
 def read_scanpaths(file: Path) -> list[Scanpath]:
-    """The scanpaths of a file that have a fixation: records of attention prediction by line, people's alone where
-    there are any, or a published form, in frames of 1280 x 1024: an object of fixations by image (a submission, which
-    is a machine's), or of rows by image, of which people's are taken (the ground truth). Raises UnavailableError."""
+    """The scanpaths with a fixation: of records (people's alone if any), or, in frames of 1280 x 1024, of a submission
+    (a machine's) or the published ground truth (people's). Raises UnavailableError."""
     try:
         text = file.read_text(encoding="utf-8")
         paths = list(_records(text) if file.suffix == ".jsonl" else _published(json.loads(text)))
@@ -43,8 +41,7 @@ def read_scanpaths(file: Path) -> list[Scanpath]:
 
 @lru_cache(maxsize=8)
 def read_lengths(path: Path) -> tuple[int, ...]:
-    """How many fixations each scanpath of a file has: those of :func:`read_scanpaths`, COCO-Search18's list, or, in a
-    file that is not called .json or .jsonl, one number a line. Raises UnavailableError."""
+    """Numbers of fixations: scanpaths', COCO-Search18's list, or a number a line. Raises UnavailableError."""
     try:
         if path.suffix not in (".json", ".jsonl"):
             lengths = [int(line) for line in path.read_text(encoding="utf-8").split()]

@@ -1,4 +1,4 @@
-"""Base of the agents that look at the features of VGG16 (see :mod:`agents.attention.models.vgg`)."""
+"""Base of the agents that look at VGG16's features."""
 
 from __future__ import annotations
 
@@ -58,5 +58,4 @@ class VGGAgent(WeightsFileAgent[V]):
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:
-    """The weights in ``path`` by the names that they have in ``features``."""
     return {name.removeprefix("features."): value for name, value in checkpoints.read_weights(path).items()}

@@ -1,7 +1,4 @@
-"""Models that chat, or that continue a text, here or on a server, prompted as in the papers' programs.
-
-Everything of a turn that is left to chance is drawn from the turn's own seed.
-"""
+"""Models that chat or continue a text, prompted as in the papers' programs."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 
 
 class SentSettings(Settings):
-    """What becomes of a message before it is sent, and the temperature of words."""
+    """What becomes of a message before it is sent."""
 
     word_temperature: float = Field(1.0, ge=0, le=2)
     """The temperature of words; the papers' program sends none, and servers then take 1."""
@@ -41,7 +38,7 @@ class SentSettings(Settings):
 
 
 class PromptedSettings(WordSettings, TextSettings):
-    """Which replies are drawn again, and how they are drawn."""
+    """Which replies are drawn again, and how."""
 
     min_words: int = Field(5, ge=0, le=1000)
     """A message of fewer words is drawn again while attempts are left."""
@@ -70,8 +67,7 @@ C = TypeVar("C", bound=ChatPromptSettings)
 
 
 class BaseChatAgent(TextAgent[C]):
-    """Converses in the words of :mod:`agents.language.prompts`, or as the person of its settings; by Llama's program a
-    first message is a greeting that no model writes."""
+    """Converses by :mod:`agents.language.prompts`, or as a person."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"
@@ -137,7 +133,7 @@ class BaseChatAgent(TextAgent[C]):
 
 
 class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Settings"]):
-    """A chat model that runs here (Llama, Qwen)."""
+    """A chat model that runs here."""
 
     class Settings(ChatPromptSettings, DrawnSettings, EngineChoice, EngineSettings):
         """The papers' choices for GPT-4o."""
@@ -196,7 +192,7 @@ T = TypeVar("T", bound=CompletionPromptSettings)
 
 
 class BaseCompletionAgent(TextAgent[T]):
-    """The prompt tells of two people who greet each other, and grows with their messages; a message ends at a name."""
+    """The prompt is a dialogue; a message ends at a name."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
     family: ClassVar[Family] = "completion"
@@ -218,7 +214,7 @@ class BaseCompletionAgent(TextAgent[T]):
 
 
 class CompletionAgent(BaseCompletionAgent["CompletionAgent.Settings"], LocalAgent["CompletionAgent.Settings"]):
-    """A model that runs here (GPT-2 and its like)."""
+    """A completion model that runs here."""
 
     class Settings(CompletionPromptSettings, DrawnSettings, EngineChoice, EngineSettings):
         """The papers' choices for GPT-3."""

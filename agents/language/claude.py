@@ -1,7 +1,4 @@
-"""Claude on Anthropic's servers, prompted as in the 2025 paper's program (kreimanlab/TuringTest, "Claude.py").
-
-The program asks again without end where a reply has fewer than two words; here that is one of the attempts.
-"""
+"""Claude, prompted as in the 2025 paper's program (kreimanlab/TuringTest, "Claude.py")."""
 
 from __future__ import annotations
 
@@ -25,8 +22,6 @@ FINISH: dict[str | None, Finish] = {
 
 
 class AnthropicSettings(ClientSettings):
-    """Anthropic's server."""
-
     base_url: Address = "https://api.anthropic.com"
     """The server's address, without a version."""
     key_variable: KeyVariable = "ANTHROPIC_API_KEY"
@@ -42,15 +37,12 @@ class _Block(BaseModel):
 
 
 class MessageReply(ServerReply):
-    """The body of a message."""
-
     content: list[_Block]
     stop_reason: str | None = None
 
 
 class AnthropicEngine(ServerEngine[AnthropicSettings]):
-    """Chats of text by the Messages interface, whose version 2023-06-01 has temperatures, without a seed. The papers'
-    top-p of 1, which leaves all tokens, is not sent: later models refuse it beside a temperature."""
+    """Text chats by the Messages interface, version 2023-06-01."""
 
     package = "anthropic"
     extra = "cloud"
@@ -93,7 +85,5 @@ class ClaudeSettings(AnthropicSettings, ChatServerSettings):
 
 
 class ClaudeAgent(ChatServerAgent[ClaudeSettings]):
-    """A chat model of Anthropic's."""
-
     Settings = ClaudeSettings
     engine = AnthropicEngine

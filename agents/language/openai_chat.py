@@ -1,7 +1,4 @@
-"""Agents whose model is on a server; those with OpenAI's interface, prompted as the papers' GPT-4o and GPT-3.
-
-The conversation is sent from its beginning: a server knows best how much room its model has, and says so.
-"""
+"""Agents on servers; with OpenAI's interface prompted as the papers' GPT-4o and GPT-3."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ V = TypeVar("V", bound=ClientSettings)
 
 
 class ServerAgent(ServerModel[V], EngineAgent[V]):
-    """Base of the agents that write by a server: no device, many requests under way at once."""
+    """Base of the agents that write by a server."""
 
     memory = 512 * MIB
     parallel = False
@@ -42,7 +39,7 @@ class ServerAgent(ServerModel[V], EngineAgent[V]):
         self.max_in_flight = settings.concurrency
 
     def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
-        """Between machines servers are sent the stops of the papers' programs."""
+        """Between machines the stops are the papers'."""
         if not isinstance(stimulus, ConversationStimulus) or stimulus.type != "MM":
             return request
         return replace(request, sampling=replace(request.sampling, label=""))
@@ -69,7 +66,7 @@ class PenaltySettings(SeededSettings):
 
 
 class ChatServerSettings(TurnSettings, ChatPromptSettings):
-    """How a chat model on a server is prompted to converse."""
+    """How a chat model on a server is prompted."""
 
     person_leaves: Annotated[bool, Field(json_schema_extra=NO_ANSWER)] = False
     """Whether the person's history may be sent to a server that is not on this machine."""
@@ -93,8 +90,6 @@ C = TypeVar("C", bound=ChatServerSettings)
 
 
 class ChatServerAgent(BaseChatAgent[C], ServerAgent[C]):
-    """A chat model on a server."""
-
     def __init__(self, settings: C, name: str) -> None:
         super().__init__(settings, name)
         self._engine.private = settings.person is not None
@@ -109,7 +104,7 @@ class TalkSettings(ChatSettings, PenaltySettings, ChatServerSettings):
 
 
 class OpenAIChatAgent(ChatServerAgent[TalkSettings]):
-    """A chat model, prompted as the papers' GPT-4o."""
+    """Prompted as the papers' GPT-4o."""
 
     Settings = TalkSettings
 
@@ -117,7 +112,7 @@ class OpenAIChatAgent(ChatServerAgent[TalkSettings]):
 class OpenAICompletionAgent(
     BaseCompletionAgent["OpenAICompletionAgent.Settings"], ServerAgent["OpenAICompletionAgent.Settings"]
 ):
-    """A model that continues texts, prompted as the papers' GPT-3."""
+    """Prompted as the papers' GPT-3."""
 
     class Settings(PenaltySettings, TurnSettings, SentSettings, CompletionPromptSettings):
         """The papers' choices for GPT-3."""

@@ -1,8 +1,4 @@
-"""A chat agent that writes as a person does, from that person's chat history.
-
-X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person. Its prompt is not published; this
-project's is a log: the newest turns of the history, a pseudo-dialogue if there is any, and the present conversation.
-"""
+"""A chat agent that writes as a person does, after X-Turing (ACL 2025, arXiv 2408.09853)."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ Speaker = Literal["person", "other"]
 
 @dataclass(frozen=True, slots=True)
 class HistoryMessage:
-    """One message; its time ``at`` may be unknown."""
+    """A message; its time ``at`` may be unknown."""
 
     speaker: Speaker
     text: Annotated[str, StringConstraints(min_length=1, max_length=100_000, strip_whitespace=True)]
@@ -48,7 +44,7 @@ _FORM = "is no JSON object of speaker (person or other), text (at most 100,000 l
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a file of at most ``most`` bytes. Raises InputError."""
+    """A file's content. Raises InputError beyond ``most`` bytes."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
@@ -60,7 +56,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def read_history(path: Path) -> list[HistoryMessage]:
-    """The messages in ``path``, in their order. Raises InputError that names every bad line, but quotes none."""
+    """The messages of a file. Raises InputError that names every bad line, but quotes none."""
     lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     messages: list[HistoryMessage] = []
     problems: list[Problem] = []
@@ -85,7 +81,7 @@ def history_lines(messages: Sequence[HistoryMessage]) -> bytes:
 
 
 def turns(messages: Sequence[HistoryMessage]) -> list[list[HistoryMessage]]:
-    """The messages by turns: what a speaker writes before the other does."""
+    """The messages by turns."""
     return [list(turn) for _, turn in groupby(messages, key=lambda message: message.speaker)]
 
 
@@ -103,12 +99,8 @@ Style = dict[str, float | None]
 
 
 def measure(messages: Sequence[HistoryMessage], speaker: Speaker = "person") -> Style:
-    """How ``speaker`` writes in ``messages``, in numbers by name; None where there is nothing to count.
-
-    Words are separated by spaces, letters are all characters. ``ends_with_mark`` and ``begins_with_capital`` are shares
-    of the messages, ``punctuation`` and ``emoji`` counts per message, ``capitals`` the share of capital letters.
-    ``gap_s`` is the median of seconds between a turn's messages.
-    """
+    """How ``speaker`` writes, by name. ``ends_with_mark`` and ``begins_with_capital`` are shares of messages,
+    ``punctuation`` and ``emoji`` counts per message, ``capitals`` a share of letters, ``gap_s`` a median of seconds."""
     own_turns = [turn for turn in turns(messages) if turn[0].speaker == speaker]
     own = [message for turn in own_turns for message in turn]
     texts = [message.text for message in own]
@@ -133,8 +125,7 @@ def measure(messages: Sequence[HistoryMessage], speaker: Speaker = "person") -> 
 
 
 def burstiness(gaps: Sequence[float]) -> float | None:
-    """B = (sd - mean) / (sd + mean) of times between events (Goh and Barabasi 2008): -1 is regular, 0 by chance, 1 in
-    bursts; None of fewer than two, and where all are 0."""
+    """(sd - mean) / (sd + mean) of times between events (Goh and Barabasi 2008); None of fewer than two or zeros."""
     if len(gaps) < 2:
         return None
     mean, spread = statistics.fmean(gaps), statistics.pstdev(gaps)
@@ -142,7 +133,6 @@ def burstiness(gaps: Sequence[float]) -> float | None:
 
 
 def _gaps(messages: Sequence[HistoryMessage]) -> list[float]:
-    """Seconds between messages, where both times are known and in order."""
     gaps = [
         (second.at - first.at).total_seconds()
         for first, second in pairwise(messages)
@@ -172,7 +162,7 @@ class PersonSettings(Settings):
 
 
 def open_person(settings: PersonSettings) -> Person | None:
-    """The person whom the settings name, if any. Raises InputError."""
+    """The person of the settings, if any. Raises InputError."""
     if settings.person is None:
         return None
     newest = turns(read_history(settings.person))[-settings.person_turns :]
@@ -184,13 +174,13 @@ def open_person(settings: PersonSettings) -> Person | None:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The messages of the prompt, oldest first, and how the person writes in them."""
+    """The prompt's messages, and how the person writes."""
 
     messages: tuple[HistoryMessage, ...]
     style: Style
 
     def earlier(self, stimulus: ConversationStimulus, draw: Draw) -> list[Utterance]:
-        """The history, with the names of this conversation, and the conversation's messages."""
+        """The history under this conversation's names, and the conversation."""
         name, other = prompts.speakers(stimulus, draw.options)
         names = {"person": name, "other": other}
         history = [
@@ -219,7 +209,7 @@ class Person:
     def request(
         self, stimulus: ConversationStimulus, draw: Draw, earlier: Sequence[Utterance], sampling: Sampling
     ) -> TextRequest:
-        """The request for what the person writes after ``earlier``, the newest part of :meth:`earlier`."""
+        """The request for the person's message after ``earlier``."""
         name, other = prompts.speakers(stimulus, draw.options)
         is_burst = stimulus.mode == "burst"
         wanted = "messages, one or several, each on a line of its own" if is_burst else "message"
@@ -233,7 +223,7 @@ class Person:
 
 
 def instructions(stimulus: ConversationStimulus, draw: Draw) -> str:
-    """How every such prompt begins, whoever the person is."""
+    """How every such prompt begins."""
     name, other = prompts.speakers(stimulus, draw.options)
     return (
         f"You are {name} and write messages to {other}. You are shown what the two wrote, with the times where "

@@ -1,15 +1,13 @@
-"""How the papers asked text models, word for word (``paper_prompts.toml``): functions of a stimulus and the speaker.
+"""How the papers asked text models, word for word (``paper_prompts.toml``).
 
-Completion models and word association: 2022 paper, S6.1.3 and S7.1.4; 2025 paper, Methods. Chat models: three programs
-of kreimanlab/TuringTest ("Code for generating AI-AI conversations": GPT3.ipynb for GPT-4o, Claude.py, LLama.ipynb):
+Completion models and word association: 2022 paper, S6.1.3 and S7.1.4; 2025 paper, Methods. Chat models:
+kreimanlab/TuringTest, "Code for generating AI-AI conversations":
 
-- GPT-4o, Claude: the system message is the part of who says the first message; the user's only text is the part of who
-  greets, "A: Hi!", and the messages, each followed by the next speaker's name. By Claude's, A says the first message.
-- Llama 3.3: the system message is the speaker's part; every message is the user's, with its speaker's letter but for
-  the first, a greeting of :data:`GREETINGS` that no model writes.
+- GPT-4o (GPT3.ipynb), Claude (Claude.py): the system message is the part of who speaks first. The user's text is the
+  part of who greets, "A: Hi!", and the messages, each followed by the next speaker's name.
+- Llama 3.3 (LLama.ipynb): the system message is the speaker's part; every message is the user's, with a letter.
 
-"gpt-3.5" plays a person, "gpt-3.5-ai" an AI, as the paper prints of its online test, as the assistant of a chat;
-"judge" asks that test's questions, in words of this project.
+"gpt-3.5" plays a person, "gpt-3.5-ai" an AI of the paper's online test, "judge" its judge in this project's words.
 """
 
 from __future__ import annotations
@@ -46,13 +44,13 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class Remembered(Utterance):
-    """A message from before the conversation, with its time if that is known."""
+    """A message from before the conversation."""
 
     time: str | None = None
 
 
 def log(messages: Sequence[Utterance]) -> str:
-    """A line "Name: message" for each; remembered ones stand apart, with their times."""
+    """A line "Name: message" for each; remembered messages stand apart."""
     lines = []
     for message in messages:
         time = f"[{message.time}] " if isinstance(message, Remembered) and message.time else ""
@@ -62,14 +60,14 @@ def log(messages: Sequence[Utterance]) -> str:
 
 
 def filled(template: str, **values: object) -> str:
-    """``template`` with each ``{name}`` replaced; a line that names an empty value is left out."""
+    """``template`` with each ``{name}`` replaced; a line with an empty value is left out."""
     absent = {name for name, value in values.items() if value is None or value == ""}
     lines = [line for line in template.split("\n") if not absent.intersection(_PLACEHOLDER.findall(line))]
     return _PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), "\n".join(lines))
 
 
 def speakers(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> tuple[str, str]:
-    """The names of the next speaker and of the other: the side in ``options``, or else who did not speak last."""
+    """The next speaker's name and the other's: the side in ``options``, or who did not speak last."""
     first, second = stimulus.names or SIDES
     side = options.get("speaker")
     if side is None:
@@ -78,13 +76,12 @@ def speakers(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> tupl
 
 
 def drawn(stimulus: ConversationStimulus, sample: int, what: str) -> random.Random:
-    """Random numbers for ``what``, the same at every turn of a conversation and for both of its speakers."""
+    """Random numbers for ``what``, the same at every turn and for both speakers."""
     about = (what, stimulus.id, sample, stimulus.names, stimulus.topic, stimulus.personas)
     return random.Random("\n".join(map(str, about)))
 
 
 def _starter(stimulus: ConversationStimulus, draw: Draw) -> str:
-    """Who speaks first after the greeting."""
     return stimulus.history[0].speaker if stimulus.history else speakers(stimulus, draw.options)[0]
 
 
@@ -92,7 +89,7 @@ def _starter(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 
 def completion_opening(stimulus: ConversationStimulus, draw: Draw, template: Template) -> str:
-    """The beginning of the papers' prompt for completion models, before either speaks."""
+    """The prompt for completion models before either speaks."""
     greeter, starter = _first_two(stimulus, draw)
     return filled(_TEXTS["completion"][template], greeter=greeter, starter=starter, topic=stimulus.topic or "something")
 
@@ -105,10 +102,7 @@ def completion_request(
     separator: str = " ",
     template: Template = "2022",
 ) -> TextRequest:
-    """The next message after ``history``, which ends where a speaker's name begins (in a burst the other's):
-
-    "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:"
-    """
+    """The next message after ``history``, up to a speaker's name."""
     name, other = speakers(stimulus, draw.options)
     greeter, _ = _first_two(stimulus, draw)
     messages = [f"{message.speaker}: {' '.join(message.text.split())}" for message in history]
@@ -121,7 +115,6 @@ def completion_request(
 
 
 def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
-    """Who greets, and who says the first message after it."""
     name, other = speakers(stimulus, draw.options)
     return (name, other) if _starter(stimulus, draw) == other else (other, name)
 
@@ -130,13 +123,13 @@ def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
 
 
 def word_examples(stimulus: WordStimulus) -> str:
-    """The prompt of the prompted version: "Cue: come; Guess: home Cue: hot; Guess: cold Cue: dame; Guess:"."""
+    """The prompted version: "Cue: come; Guess: home Cue: hot; Guess: cold Cue: dame; Guess:"."""
     pairs = [f"Cue: {cue}; Guess: {guess}" for cue, guess in stimulus.examples]
     return " ".join([*pairs, f"Cue: {stimulus.cue}; Guess:"])
 
 
 def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
-    """A word, of a chat model."""
+    """The request for a word to a chat model."""
     text = filled(_TEXTS["chat_question"], cue=stimulus.cue)
     if stimulus.version == "prompted":
         text = f"{_TEXTS['word_examples']}\n{word_examples(stimulus)}"
@@ -144,7 +137,7 @@ def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
 
 
 def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
-    """A word, of a model that continues a text: what follows the question, or the example pairs."""
+    """The request for a word to a completion model."""
     if stimulus.version == "free":
         return TextRequest(filled(_TEXTS["word_question"], cue=stimulus.cue), sampling=sampling)
     return TextRequest(word_examples(stimulus), sampling=replace(sampling, stops=("Cue:",)))
@@ -160,7 +153,7 @@ def dialogue_request(
     sampling: Sampling,
     greetings: Sequence[str],
 ) -> TextRequest:
-    """The next message after ``history``, before which the other greets with a choice of ``greetings``."""
+    """The next message after ``history`` and a choice of ``greetings``."""
     name, _ = speakers(stimulus, draw.options)
     greeting = None
     if len(history) == len(stimulus.history):
@@ -172,8 +165,7 @@ def dialogue_request(
 def chat(
     stimulus: ConversationStimulus, assistant: str, history: Sequence[Utterance], greeting: str | None = None
 ) -> list[ChatMessage]:
-    """The messages as a chat in which ``assistant`` is the assistant: messages in a row from a side are joined, and
-    ``greeting``, if any, goes before a first message of the assistant's, as templates want it."""
+    """A chat with ``assistant`` as the assistant, after ``greeting`` if the assistant would begin."""
     side = _side(assistant, stimulus)
     messages = [
         ChatMessage("assistant" if speaker == side else "user", "\n".join(message.text for message in in_a_row))
@@ -188,15 +180,14 @@ def chat(
 
 
 def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
-    """The ages of A and B in years, the same at every turn: A's of :data:`AGES`, B's the same or five years off."""
+    """The ages of A and B in years: A's of :data:`AGES`, B's the same or five off."""
     numbers = drawn(stimulus, sample, "ages")
     first = numbers.choice(AGES)
     return first, numbers.choice((max(18, first - 5), first, min(70, first + 5)))
 
 
 def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> Parts:
-    """(the system message, how the user's text begins): ``parts``, or the program's, filled in; in a burst, which the
-    papers' programs do not know, with a sentence on it."""
+    """(system message, beginning of the user's text): ``parts`` or the program's, filled in."""
     texts = parts or PARTS[program]
     if program in ONE_SIDED:
         side = _side(speakers(stimulus, draw.options)[0], stimulus)
@@ -209,14 +200,14 @@ def chat_instructions(stimulus: ConversationStimulus, draw: Draw, program: Progr
 
 
 def chat_names(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> list[str]:
-    """What the program calls the next speaker, and the other, and as whom it asks the model to act."""
+    """The program's names for the next speaker, the other, and whom to act as."""
     names = _names(stimulus, draw, program)
     side = _side(speakers(stimulus, draw.options)[0], stimulus)
     return [names[side], names[1 - side], *re.findall(r"\bact as (\w+)", "\n".join(parts or PARTS[program]))]
 
 
 def llama_greeting(stimulus: Stimulus, draw: Draw) -> Reply | None:
-    """The first message of a conversation by Llama's program; None for all others."""
+    """The first message by Llama's program, else None."""
     if not isinstance(stimulus, ConversationStimulus) or stimulus.history:
         return None
     text = random.Random(f"greeting {draw.seed}").choice(GREETINGS)
@@ -231,7 +222,7 @@ def chat_request(
     program: Program,
     parts: Parts | None = None,
 ) -> TextRequest:
-    """The request for the next message after ``history``, the newest part of the stimulus's, as ``program`` asks."""
+    """The next message after ``history``, as ``program`` asks."""
     system, begins = chat_instructions(stimulus, draw, program, parts)
     names = _names(stimulus, draw, program)
     speaker = _side(speakers(stimulus, draw.options)[0], stimulus)

@@ -1,9 +1,5 @@
-"""Dialogues that a language model writes alone, both speakers' parts: its requests, and how its text is read.
-
-X-Turing (ACL 2025, arXiv 2408.09853) has the model name topics and continue the dialogue about each; its prompts are
-not published, these are this project's. The draw's option "pseudo" is ``{"topics": n, "known": [...]}`` for n other
-topics, a line each, or ``{"topic": t, "left": m}`` for the next m turns about t, in lines of "Name: message".
-"""
+"""Dialogues that a model writes alone, after X-Turing (ACL 2025, arXiv 2408.09853). The option "pseudo" is ``{"topics":
+n, "known": [...]}`` for n other topics, or ``{"topic": t, "left": m}`` for m turns about t."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ _AROUND = " \t*_`\"'\u201c\u201d"
 def chat_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
 ) -> TextRequest:
-    """The request to a chat model after ``history``; its system message is ``about``, or else the personas."""
+    """The request to a chat model, whose system message is ``about`` or the personas."""
     name, other = prompts.speakers(stimulus, draw.options)
     persona = about or "\n".join(_personas(stimulus))
     parts = [f"{name} and {other} write messages to each other.", *_log(history), _instruction(stimulus, draw)]
@@ -39,14 +35,14 @@ def chat_request(
 def completion_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling
 ) -> TextRequest:
-    """The request to a model that continues a text: it ends with the first topic's number or the next name."""
+    """The request up to the first topic's number or the next name."""
     parts = [*_personas(stimulus), *_log(history), _instruction(stimulus, draw)]
     begins = "1." if "topics" in draw.options["pseudo"] else f"{next_speaker(stimulus, draw)}:"
     return TextRequest("\n\n".join([*parts, begins]), sampling=_sampling(draw, sampling))
 
 
 def written(request: TextRequest, text: str) -> str:
-    """What a model wrote, after the last paragraph of a prompt that it continues."""
+    """A model's text, after the prompt's last paragraph."""
     if request.prompt is None:
         return text
     last = request.prompt.rsplit("\n\n", 1)[-1]
@@ -54,7 +50,7 @@ def written(request: TextRequest, text: str) -> str:
 
 
 def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
-    """Whose turn the pseudo-dialogue begins with."""
+    """Who begins the pseudo-dialogue."""
     first, second = stimulus.names or prompts.SIDES
     if not stimulus.history:
         return prompts.speakers(stimulus, {"speaker": stimulus.who_starts or draw.options.get("speaker")})[0]
@@ -62,7 +58,7 @@ def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 
 def read_topics(text: str) -> list[str]:
-    """The topics in a model's lines, without numbers and bullets, each once; "Here are some topics:" is none."""
+    """The different topics in a model's lines."""
     topics: dict[str, str] = {}
     for line in text.splitlines():
         topic = " ".join(_MARK.sub("", line).split()).strip(_AROUND)[:LONGEST_TOPIC].rstrip()
@@ -74,8 +70,7 @@ def read_topics(text: str) -> list[str]:
 def read_messages(
     text: str, names: tuple[str, str], speaker: str, mode: Literal["ping-pong", "burst"] = "ping-pong"
 ) -> list[Utterance]:
-    """The messages in a model's lines of "Name: message"; ``speaker`` wrote what stands before the first name. A line
-    without a name is the last speaker's: a further message in a burst, part of the same in ping-pong."""
+    """The messages in lines of "Name: message"; ``speaker`` begins."""
     known = {name.casefold(): name for name in names}
     choices = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     line_form = re.compile(
@@ -124,7 +119,6 @@ def _instruction(stimulus: ConversationStimulus, draw: Draw) -> str:
 
 
 def _sampling(draw: Draw, sampling: Sampling) -> Sampling:
-    """Room for the dialogue. Penalties would be on the names and the ends of lines, which a dialogue repeats."""
     pseudo = draw.options["pseudo"]
     tokens = TOKENS_PER_TOPIC * pseudo["topics"] if "topics" in pseudo else TOKENS_PER_TURN * pseudo["left"]
     return replace(

@@ -1,9 +1,5 @@
-"""What becomes of a generated message: a label ("Karen:", "B:", "1:") before it is removed, it is cut to the lengths of
-people's and put in small letters, or it is too short.
-
-The 2025 paper draws a length in words for each reply and cuts a longer reply "at the most appropriate punctuation
-mark": in its programs the last full stop, exclamation or question mark within the length.
-"""
+"""What becomes of a generated message. The 2025 paper cuts replies to a drawn length in words, "at the most appropriate
+punctuation mark": in its programs the last full stop, exclamation or question mark."""
 
 from __future__ import annotations
 
@@ -39,7 +35,7 @@ _LENGTHS = TypeAdapter(tuple[Annotated[int, Field(ge=0, le=_LONGEST)], ...])
 
 
 class Label(NamedTuple):
-    """A label at the beginning of a text: whose it is, how it is written, and where it ends."""
+    """Whose a text's label is, as written, and where it ends."""
 
     whose: Literal["own", "other", "nobody"]
     written: str
@@ -52,8 +48,7 @@ def _labels_of(name: str, side: str | None = None) -> set[str]:
 
 
 def short_names(names: Sequence[str], speaker: str) -> tuple[set[str], set[str]]:
-    """The labels of the ``speaker`` of the two ``names``, A's and B's, and the other's: the name, its first word and
-    letter, and the letter of the side."""
+    """The labels of ``speaker``, and of the other."""
     sides = dict(zip(names, SIDES, strict=False))
     own = _labels_of(speaker, sides.get(speaker))
     others = [_labels_of(name, sides.get(name)) for name in names if name != speaker]
@@ -61,8 +56,7 @@ def short_names(names: Sequence[str], speaker: str) -> tuple[set[str], set[str]]
 
 
 def leading_label(text: str, own: Collection[str], others: Collection[str]) -> Label | None:
-    """The label with which ``text`` begins: a name, in any case, or any letter, number or nothing before a colon, which
-    is nobody's."""
+    """The label that begins ``text``: a name, or nobody's letter or number before a colon."""
     known = sorted({*own, *others}, key=len, reverse=True)
     names = "|".join(re.escape(name) for name in known if name.strip())
     match = re.match(rf"{_BEFORE}({names}){_AFTER}\s*", text, re.IGNORECASE) if names else None
@@ -76,28 +70,26 @@ def leading_label(text: str, own: Collection[str], others: Collection[str]) -> L
 
 
 def may_change(text: str) -> bool:
-    """Whether the beginning of a ``text`` that is still generated may turn out to be a label or a quotation."""
+    """Whether an unfinished ``text`` may begin with a label or a quotation."""
     return text.lstrip(" *_")[:1] in _QUOTES or re.fullmatch(r"[\W_]*\w*[\W_]*", text) is not None
 
 
 def spoken(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
-    """What ``name``, also called ``also``, says in a model's text: all of it on a line, or in a burst the messages, a
-    line each, up to where it goes on as ``other``. See :func:`unlabelled`."""
+    """What ``name``, also called ``also``, says until the text goes on as ``other``; in a burst a line per message."""
     if stimulus.mode == "burst":
         return own_part(stimulus, text, name, other)
     return unlabelled(stimulus, " ".join(text.split()), name, other, *also)
 
 
 def own_part(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
-    """What ``name`` says in a model's lines of "Name: message", up to where it goes on as ``other``."""
+    """What ``name`` says in lines of "Name: message" before ``other``."""
     messages = read_messages(text, (name, other), name, stimulus.mode)
     own = takewhile(lambda message: message.speaker == name, messages)
     return "\n".join(filter(None, [unlabelled(stimulus, message.text, name, other) for message in own]))
 
 
 def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
-    """A message without the speaker's own label and quotation marks around it. To a person no label goes out; between
-    machines another's stays, as the filters look for it."""
+    """A message without the speaker's label and quotation marks."""
     names = stimulus.names or (name, other)
     own, others = short_names(names, name) if name in names else (_labels_of(name), _labels_of(other))
     for _ in range(_MOST_LABELS):
@@ -131,8 +123,7 @@ class TruncationSettings(Settings):
 
 
 def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] = ()) -> int:
-    """A length in words, the same for the same seed: from ``lengths`` or, if there are none, a draw from the Gamma
-    distribution, rounded; never below ``settings.least``."""
+    """A length in words by the seed: of ``lengths``, or a Gamma draw of at least ``settings.least``."""
     numbers = random.Random(seed)
     if lengths:
         length = lengths[int(numbers.random() * len(lengths))]
@@ -147,8 +138,7 @@ def _peoples_lengths(record: str) -> list[int]:
 
 
 def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
-    """The lengths in words in the settings' file, if any: whole numbers, or in ``.jsonl`` records of conversations,
-    whose speakers called "human…" count. Raises InputError."""
+    """The lengths in words of the settings' file, in ``.jsonl`` of people. Raises InputError."""
     path = None if settings is None else settings.lengths
     if path is None:
         return ()
@@ -167,8 +157,7 @@ def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
 
 
 def truncate(text: str, words: int, fallback: Fallback = "empty") -> str:
-    """``text``, or of more than ``words`` words its beginning up to the last ``.``, ``!`` or ``?`` within them; where
-    there is none, what ``fallback`` says."""
+    """``text`` up to its last ``.``, ``!`` or ``?`` within ``words`` words, or else by ``fallback``."""
     parts = text.split()
     if len(parts) <= words:
         return text
@@ -185,8 +174,7 @@ def sent_message(
     lengths: Sequence[int],
     lower_case: float,
 ) -> str:
-    """What is sent of ``text`` (of :func:`spoken`): each line is cut to a length of its own, and ``lower_case`` is the
-    share of messages in small letters."""
+    """The text, each line cut; ``lower_case`` is the share in small letters."""
     if truncation is not None and (stimulus.type == "MM" or truncation.people):
         lines = [
             truncate(line, draw_length(draw.seed + index, truncation, lengths), truncation.fallback)
@@ -199,11 +187,8 @@ def sent_message(
 def too_short(
     stimulus: Stimulus, reply: Reply, least: int, attempts: int, *, before_cut: bool = False
 ) -> Verdict | None:
-    """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words, as they are sent
-    or ``before_cut``; the last of the ``attempts`` at a message is kept if it has any word.
-
-    A message to a person is only not empty: "We applied no filtering to […] human-AI dialogues", 2025 paper, Methods.
-    """
+    """The filter of messages below ``least`` words; the last of ``attempts`` is kept if it has any. To people only
+    empty messages fail (2025 paper, Methods)."""
     if isinstance(reply.answer, WordAnswer):
         return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])
     if not isinstance(reply.answer, TurnAnswer) or reply.answer.finish == GREETED or reply.raw.get("pseudo"):

@@ -1,7 +1,4 @@
-"""Agents over an engine: a stimulus becomes a request, the engine's text becomes a reply.
-
-transformers gets batches (``respond``), all other engines single requests (``respond_one``).
-"""
+"""Agents over an engine: transformers gets batches, others single requests."""
 
 from __future__ import annotations
 
@@ -43,18 +40,16 @@ class EngineAgent(Agent[S]):
     random: bool = False
 
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
-        """The request for a prepared stimulus, for which the model has positions. Raises AnswerError."""
+        """The request, fitted to the model's positions. Raises AnswerError."""
         raise NotImplementedError
 
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         raise NotImplementedError
 
     def _fixed_reply(self, stimulus: Any, draw: Draw) -> Reply | None:
-        """The reply to a stimulus that needs no model."""
         return None
 
     def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
-        """The request as this engine wants it."""
         return request
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
@@ -145,7 +140,7 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return 4 if self.settings.precision == "fp32" else 2
 
     def make_engine(self) -> LocalEngine:
-        """The engine that the settings name, for the checkpoint's folder."""
+        """The settings' engine."""
         vllm, precision = self._vllm(), self.settings.precision
         if vllm is None:
             return TransformersEngine(self.folder(), precision=precision, devices=self.devices)
@@ -185,7 +180,7 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         super().close()
 
     def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
-        """With random weights all texts have the most tokens, so that speed can be measured."""
+        """With random weights all texts have the most tokens."""
         if not self.random:
             return request
         return replace(request, sampling=replace(request.sampling, min_tokens=request.sampling.max_tokens, stops=()))
@@ -204,7 +199,7 @@ class TextSettings(BaseSettings):
 
 
 class DrawnSettings(TextSettings):
-    """How text is drawn, in the words of OpenAI and vLLM; the papers' choices."""
+    """How text is drawn; the papers' choices."""
 
     top_p: float = Field(1.0, gt=0, le=1)
     """Only the likeliest tokens that have this mass together."""
@@ -225,7 +220,7 @@ class DrawnSettings(TextSettings):
         return self
 
     def sampling(self, temperature: float, max_tokens: int) -> Sampling:
-        """These settings for a text with another temperature and limit."""
+        """These settings with a temperature and a limit."""
         return Sampling(
             temperature=temperature,
             top_p=self.top_p,
@@ -249,7 +244,7 @@ T = TypeVar("T", bound=TextSettings)
 
 
 class TextAgent(EngineAgent[T]):
-    """Base of the agents that converse. A family gives :meth:`_turn`, and :meth:`_word` if it answers cue words."""
+    """Base of the agents that converse, by :meth:`_turn`, and :meth:`_word` for cue words."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
 
@@ -261,7 +256,7 @@ class TextAgent(EngineAgent[T]):
 
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        """The request for the next message after ``history``, the newest part of :meth:`_earlier`."""
+        """The request for the next message."""
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         raise TypeError(f"{type(self).__name__} answers no cue words")
@@ -270,22 +265,19 @@ class TextAgent(EngineAgent[T]):
         raise TypeError(f"{type(self).__name__} writes no dialogues")
 
     def _earlier(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
-        """The messages before the next, oldest first."""
         return stimulus.history
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
-        """The message that is sent, made from the model's text."""
         return spoken(stimulus, text, *prompts.speakers(stimulus, draw.options))
 
     def _cuts(self, stimulus: ConversationStimulus) -> bool:
-        """Whether the message that is sent may be shorter than the model's text."""
         return False
 
     def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         return too_short(stimulus, reply, self.settings.min_words, self.settings.attempts)
 
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
-        """The request, without the oldest messages if the model has no room for all. Raises AnswerError."""
+        """Without the oldest messages if there is no room. Raises AnswerError."""
         if isinstance(stimulus, WordStimulus):
             return self._adapted(stimulus, self._word(stimulus, draw))
         assert isinstance(stimulus, ConversationStimulus)
@@ -310,8 +302,7 @@ class TextAgent(EngineAgent[T]):
         return replace(request, cut=excess)
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
-        """Who hears a message while it is generated: only to a person, and where neither a filter nor a cut may change
-        it; in a burst nobody, as a line may begin with a name."""
+        """None where a filter, cut or burst may change the message."""
         say = draw.say
         is_whole = stimulus.type == "MM" or stimulus.mode == "burst" or "pseudo" in draw.options
         if say is None or is_whole or self._cuts(stimulus):

@@ -1,8 +1,5 @@
-"""Word association by embeddings: the word of a vocabulary whose vector is nearest to the cue's.
-
-The papers leave the vocabulary, capitals, spaces and words of several tokens unstated [?]: they are settings. Nothing
-is drawn: sample k of a stimulus is the acceptable word of rank k, whatever its version and examples.
-"""
+"""Word association by the nearest vector of a vocabulary. The papers leave vocabulary, capitals, spaces and words of
+several tokens unstated [?]. Sample k is the acceptable word of rank k."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ SOURCES = (
 
 
 class EmbeddingSettings(RuleSettings):
-    """Which words may be answers, and how the nearest is searched for."""
+    """Which words may be answers, and how they are searched."""
 
     vocabulary: int = Field(12_000, ge=1, le=300_000)
     """So many of wordfreq's most frequent words are candidates [?]; the papers' rarest (no cue) has rank 11,309."""
@@ -56,7 +53,7 @@ Ranking = tuple[dict[str, dict[str, Any]], list[tuple[int, Skipped]]]
 
 
 class EmbeddingAgent(Agent[E]):
-    """Base of the agents that answer with the nearest word. A family gives the vectors."""
+    """Base of the agents that answer with the nearest word."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("word_association",)
     extra = "language"
@@ -73,11 +70,11 @@ class EmbeddingAgent(Agent[E]):
 
     @abstractmethod
     def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
-        """The words of ``self._words`` that have vectors, in their order, and the vectors [words, dimensions]."""
+        """The words of ``self._words`` with vectors, and these [words, dimensions]."""
 
     @abstractmethod
     def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
-        """The vector of each cue, which may be several words; the same whatever else is in ``cues``."""
+        """The vector of each cue, which may be several words."""
 
     def open(self) -> None:
         self._words = vocabulary.most_frequent(self.settings.vocabulary)
@@ -152,11 +149,9 @@ def _reply(ranking: Ranking | AnswerError, rank: int) -> Reply | AnswerError:
 
 
 class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
-    """By the vectors of a file. A cue of several words has the mean of those that the file knows."""
+    """By a file's vectors; several words have their mean."""
 
     class Settings(EmbeddingSettings):
-        """As for every embedding, and the file."""
-
         checkpoint: str = Field(min_length=1)
         """A local file: GloVe's or word2vec's text, or word2vec's .bin (.gz too)."""
         case: Case = "any"
@@ -206,11 +201,9 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
 
 
 class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], PretrainedAgent["GPT2EmbeddingAgent.Settings"]):
-    """By the rows of GPT-2's embedding matrix: a token's, or the mean of a word's tokens."""
+    """By GPT-2's embedding matrix, or the mean of a word's tokens."""
 
     class Settings(EmbeddingSettings, PretrainedSettings):
-        """As for every embedding, and how a word becomes tokens."""
-
         checkpoint: str = "openai-community/gpt2"
         """An id on the Hugging Face hub, or a local folder."""
         leading_space: bool = True
@@ -259,7 +252,6 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         ]
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text, in its form of fewest tokens."""
         space = " " * self.settings.leading_space
         spellings = [[space + form for form in forms(text, self.settings.case)] for text in texts]
         flat = [form for spelling in spellings for form in spelling]
@@ -274,11 +266,9 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
 class OpenAIEmbeddingAgent(
     ServerModel["OpenAIEmbeddingAgent.Settings"], EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]
 ):
-    """By a server's vectors of single words. The vocabulary is embedded once and kept, as it may cost money."""
+    """By a server's vectors of single words."""
 
     class Settings(EmbeddingSettings, ServerSettings):
-        """As for every embedding, and the server."""
-
         model: str = Field("text-embedding-3-small", min_length=1)
         """The model's name at the server."""
 
@@ -301,7 +291,7 @@ class OpenAIEmbeddingAgent(
             return [error] * len(cues)
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """In a loop and a thread of its own, as a loop may be running in this thread."""
+        """In another thread, as a loop may run in this."""
         with ThreadPoolExecutor(1) as thread:
             vectors = thread.submit(asyncio.run, self._request(texts)).result()
         return np.array(vectors, np.float32)

@@ -1,7 +1,4 @@
-"""Catch trials: answers that no attentive judge takes for a person's, in every task (2025 paper, Table S3).
-
-They test the judges, not a model; the catalogue's role "control" keeps them out of exports by default.
-"""
+"""Catch trials: answers that no attentive judge takes for a person's (2025 paper, Table S3)."""
 
 from __future__ import annotations
 
@@ -50,16 +47,10 @@ Prepared = tuple[Stimulus, tuple[int, int]]  # with the picture's frame, (width,
 
 
 class CatchAgent(Agent["CatchAgent.Settings"]):
-    """A word again and again, the cue itself, a wrong colour, an absent object three times, a point, empty talk.
-
-    A colour is a word of ``absent``, as in Table S3 ("dog"), or a word for nothing visible. A scanpath of another
-    image is a person's where the file has any. All is drawn from the seed, or for a conversation from stimulus and
-    sample.
-    """
+    """Answers that no person gives. A scanpath is another image's if the file has any; all is drawn from the seed, in a
+    conversation from stimulus and sample."""
 
     class Settings(BaseSettings):
-        """Which kind of catch trial, where there are several."""
-
         repeats: int = Field(4, ge=2, le=100)
         """How often the word of a caption stands there."""
         scanpath: Literal["point", "other_image"] = "point"

@@ -1,4 +1,4 @@
-"""The no-op agent, in batches and singly: it answers at once, and fails, waits, crashes or rejects on request."""
+"""The no-op agent: it answers, fails, waits, crashes or rejects on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agents.vision.colors import WORDS
 
 
 class NullSettings(Settings):
-    """All patterns are regular expressions searched in the stimulus's id; empty means never."""
+    """Regular expressions are searched in the stimulus's id; empty means never."""
 
     fail: str = ""
     """Pattern of stimuli that fail alone."""

@@ -1,4 +1,4 @@
-"""One multimodal model for all six tasks, as the papers' GPT-4o: on any server with OpenAI's interface."""
+"""A multimodal model for all six tasks, as the papers' GPT-4o."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIXATIONS = 15
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A stimulus with its image as it is sent: ``data`` as it is or as a PNG, ``frame`` (width, height)."""
+    """A stimulus with its image's ``data`` as sent, and the ``frame`` (width, height)."""
 
     stimulus: Stimulus
     data: bytes
@@ -43,7 +43,7 @@ class Picture:
 
 
 class UniversalSettings(TalkSettings):
-    """As for a chat model, and how the questions about images are put."""
+    """As for a chat model, and how questions about images are put."""
 
     temperature: float = Field(1.0, ge=0, le=2)
     """The temperature of answers about images; the papers name none, 1 is what servers take by themselves."""
@@ -66,7 +66,7 @@ class UniversalSettings(TalkSettings):
 
 
 class UniversalAgent(ChatServerAgent[UniversalSettings]):
-    """Asked as people were; a scanpath's prompt knows free viewing only."""
+    """Asked as people were."""
 
     tasks = TASKS
     modes = ("free",)
@@ -79,7 +79,7 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
         self.filters = (*self.filters, *(partial(self._reject, flag) for flag in settings.reject))
 
     def prepare(self, stimulus: Stimulus) -> Any:
-        """A stimulus with an image as a :class:`Picture`, any other as it is. Raises ImageError."""
+        """A :class:`Picture` if there is an image. Raises ImageError."""
         if isinstance(stimulus, WordStimulus | ConversationStimulus):
             return stimulus
         return Picture(stimulus, *stimulus.images()[0].sendable(SENT))

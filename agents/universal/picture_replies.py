@@ -1,5 +1,4 @@
-"""The papers' questions about pictures (2025 paper, Methods), and how replies to them are read: words, sentences,
-lists, tables, CSV and JSON. What is no answer raises AnswerError ``unparsable`` with the reply."""
+"""The papers' questions about pictures (2025 paper, Methods). Replies without answer raise ``unparsable``."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _FENCE = re.compile(r"```[\w-]*\n?")
 
 
 def unparsable(text: str, wanted: str) -> AnswerError:
-    """The error for a reply that is no answer."""
+    """The error for what is no answer."""
     quoted = text if len(text) <= LONGEST else text[:LONGEST] + "…"
     return AnswerError("unparsable", f"no {wanted} in the reply: {quoted!r}")
 
@@ -45,10 +44,7 @@ _COLOR_IS = re.compile(r"\bcolou?r\b[^.]*?\b(?:is|would be|seems to be|appears t
 
 
 def read_color(text: str) -> tuple[str, str | None]:
-    """The colour word of a reply, of the eleven, and the CSS3 name ("teal") from which it was made, if any.
-
-    Of several it is the word after "the dominant color is", or else the first; of a compound ("light blue") the last.
-    """
+    """The colour word, of the eleven, and the CSS3 name ("teal") behind it, if any."""
     plain = unmarked(text).lower()
     matches = [(match.start(), match.end(), match[0].replace("grey", "gray")) for match in _COLOR_WORD.finditer(plain)]
     beyond = (len(plain) + 2, 0, "")
@@ -76,7 +72,7 @@ _BEFORE_OBJECTS = re.compile(
 
 
 def read_objects(text: str, most: int = 3) -> list[str]:
-    """The first ``most`` different objects of a reply, in small letters, without articles."""
+    """The first ``most`` different objects, without articles."""
     named = [] if is_apology(text) else _named_in_json(text) or _named_in_lines(text) or _named_in_prose(text)
     objects = list(dict.fromkeys(filter(None, map(_object, named))))
     if not objects:
@@ -85,14 +81,12 @@ def read_objects(text: str, most: int = 3) -> list[str]:
 
 
 def _named_in_json(text: str) -> list[str]:
-    """The strings of a JSON value, without its keys."""
     plain = _FENCE.sub("", text).lstrip()
     strings = re.findall(r'"([^"]*)"\s*(:?)', plain) if plain[:1] in ("[", "{") else []
     return [text for text, is_key in strings if not is_key]
 
 
 def _named_in_lines(text: str) -> list[str]:
-    """The entries of a list with numbers or bullets, or of nothing but short lines."""
     lines = [line for line in _FENCE.sub("", text).splitlines() if line.strip()]
     marked = [line[match.end() :] for line in lines if (match := _BULLET.match(line))]
     if marked:
@@ -111,7 +105,6 @@ def _named_in_prose(text: str) -> list[str]:
 
 
 def _object(part: str) -> str:
-    """The object's word or words; "" for what is too long to be an object."""
     plain = re.split(r"\s[-–—]\s|:|\(", unmarked(part).strip().lower())[0]  # without what is written about it
     plain = re.sub(r"^(?:(?:there (?:is|are)|a|an|the|some|one|and)\s+)+", "", plain.strip(" \t.,;!?)]}")).strip()
     return plain if 0 < len(plain.split()) <= MOST_WORDS and re.search(r"[^\W\d]", plain) else ""
@@ -125,7 +118,7 @@ _HEADING = re.compile(
 
 
 def read_caption(text: str) -> str:
-    """The caption without quotation marks, a heading ("Caption:") or marks of Markdown, on a line."""
+    """The caption on a line, without heading and marks."""
     plain = " ".join(re.sub(r"[*_`#]+", "", _FENCE.sub("", text)).split())
     plain = _HEADING.sub("", plain)
     if len(plain) > 1 and plain[0] in "\"“'‘" and plain[-1] in "\"”'’":
@@ -170,7 +163,7 @@ _MOST_SECONDS = 20  # a larger number without a unit is in milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Fixation:
-    """A place in pixels, on the frame or off it, and how long it was fixated, if the reply says so."""
+    """A place in pixels, and its duration if known."""
 
     x: float
     y: float
@@ -178,10 +171,7 @@ class Fixation:
 
 
 def read_scanpath(text: str) -> list[Fixation]:
-    """The fixations of a reply, in a table or in text: a place in each numbered entry, or else every place.
-
-    A duration without a unit is in seconds up to 20, in milliseconds beyond; of a span it is the middle.
-    """
+    """The fixations. A duration without a unit is in seconds up to 20, in milliseconds beyond."""
     fixations = max(_in_text(_table_as_text(text)), _in_text(text), key=len)
     if len(fixations) < (3 if is_apology(text) else 1):
         raise unparsable(text, "fixation")
@@ -189,7 +179,7 @@ def read_scanpath(text: str) -> list[Fixation]:
 
 
 def duration_ms(text: str) -> float | None:
-    """The first duration with a unit, or else what "duration" stands before, in milliseconds."""
+    """The first duration with a unit, or after "duration"."""
     span = _WITH_UNIT.search(text)
     unit = None if span is None else span[3]
     span = span or _AFTER_DURATION.search(text)
@@ -207,7 +197,6 @@ def _float(text: str) -> float:
 
 
 def _table_as_text(text: str) -> str:
-    """The rows below a line whose cells name x and y, parted by bars or commas, each as "(x, y) duration: …"."""
     rows: list[str] = []
     columns: list[int] = []
     for line in text.splitlines():
@@ -220,7 +209,6 @@ def _table_as_text(text: str) -> str:
 
 
 def _columns(cells: Sequence[str]) -> list[int]:
-    """The columns of x, y and the duration, if there is any, in a line of headings."""
     names = [re.sub(r"\(.*?\)|[^a-z]", "", cell[:60].lower()) for cell in cells]
     axes = [[at for at, name in enumerate(names) if re.fullmatch(f"{axis}(coord.*|pos.*)?", name)] for axis in "xy"]
     spans = [at for at, name in enumerate(names) if "duration" in name or "time" in name]
@@ -237,7 +225,6 @@ def _in_text(text: str) -> list[Fixation]:
 
 
 def _entries(text: str) -> list[str]:
-    """The parts of a text that begin with 1, 2, 3 and so on at the start of a line; at least two."""
     starts: list[re.Match[str]] = []
     for match in _ENTRY.finditer(text):
         if int(match[1]) == len(starts) + 1:

@@ -1,1 +1,1 @@
-"""Agents that look at an image: colours, captions, objects."""
+"""Agents that look at an image."""

@@ -1,4 +1,4 @@
-"""The base of all captioners: preparation, encoding each image once, generation by transformers, cleaning."""
+"""The base of all captioners."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Prepared = dict[str, Any]  # tensors of an image, without the batch dimension
 
 @dataclass(frozen=True, slots=True)
 class CaptionRow:
-    """A text to generate. ``limit`` is the most words that the prompt names; ``attempt`` counts from 0."""
+    """``limit`` in words, ``attempt`` from 0."""
 
     image: int
     prompt: str
@@ -41,8 +41,8 @@ class CaptionRow:
 
 
 class LengthNorm(float):
-    """A length penalty p by which transformers' ``n ** p`` for n tokens with their end is ((n + more) / unit) ** p, as
-    authors' programs divide. A text of ``cut`` tokens was cut off and lacks its end."""
+    """transformers' ``n ** p`` becomes ((n + more) / unit) ** p, n with the end token, which a text of ``cut`` tokens
+    lacks."""
 
     more: float
     unit: float
@@ -58,8 +58,7 @@ class LengthNorm(float):
 
 
 class CaptionAgent(PretrainedAgent[C]):
-    """A family gives :meth:`_encode`, :meth:`_generate` and its model class. ``memory`` is that of its largest
-    published checkpoint; with ``keeps_end`` the token that ends a text is part of it."""
+    """A family gives :meth:`_encode`, :meth:`_generate` and its model class."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
     extra = "vision"
@@ -107,7 +106,7 @@ class CaptionAgent(PretrainedAgent[C]):
         self.drop_folder()
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
-        """Raises ImageError, and AnswerError for an image that is a mere line."""
+        """Raises ImageError, and AnswerError for an image that is too thin."""
         assert isinstance(stimulus, CaptionStimulus | ColorStimulus | ObjectStimulus)
         return self._pixels(stimulus.image.decode())
 
@@ -138,12 +137,11 @@ class CaptionAgent(PretrainedAgent[C]):
 
     @abstractmethod
     def _encode(self, images: Sequence[Prepared]) -> Any:
-        """The encoder's features for images of a group, each image once."""
+        """The encoder's features, each image once."""
 
     @abstractmethod
     def _generate(self, features: Any, rows: Sequence[CaptionRow], options: dict[str, Any]) -> tuple[Any, int]:
-        """(the output of ``generate``, how many of its tokens are the prompt's). ``options`` are the configuration and
-        the logits processors."""
+        """(output of ``generate``, number of prompt tokens)."""
 
     def _load_model(self, folder: Path) -> Any:
         import transformers
@@ -159,7 +157,7 @@ class CaptionAgent(PretrainedAgent[C]):
         return []
 
     def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
-        """What images must share to be encoded, and described, together."""
+        """Equal for images that are encoded together."""
         return tuple(prepared["pixel_values"].shape)
 
     # what all families share
@@ -171,7 +169,6 @@ class CaptionAgent(PretrainedAgent[C]):
         return {name: values[0] for name, values in inputs.items()}
 
     def _check_positions(self) -> None:
-        """On a GPU a token for which there is no position ends the process."""
         if self._positions is None:
             return
         chosen, (positions, taken) = self.settings, self._positions
@@ -268,7 +265,6 @@ class CaptionAgent(PretrainedAgent[C]):
         return Verdict(flag, not is_kept, reply.answer.text[:200])
 
     def _clean(self, text: str) -> str:
-        """The caption without the prompt, where a model repeats it."""
         prompt = " ".join(self.settings.prompt.split())
         return text[len(prompt) :].lstrip() if prompt and text.lower().startswith(prompt.lower()) else text
 
@@ -276,17 +272,14 @@ class CaptionAgent(PretrainedAgent[C]):
         return self._tokenizer(text, add_special_tokens=False)["input_ids"]  # type: ignore[no-any-return]
 
     def _prompts(self, rows: Sequence[CaptionRow], start: list[int]) -> list[Tensor]:
-        """The tokens ``start`` and the prompt's of each text, and the place of its image, on the device."""
         return self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
 
     def _stack(self, images: Sequence[Prepared]) -> Tensor:
-        """The pixels of all images on the device, in the model's type."""
         import torch
 
         return torch.stack(self._moved(*(image["pixel_values"] for image in images))).to(self._dtype)
 
     def _moved(self, *values: Any) -> list[Tensor]:
-        """Tensors of the CPU, or integers in lists, on the device."""
         import torch
 
         from agents.transfer import uploaded
@@ -295,7 +288,6 @@ class CaptionAgent(PretrainedAgent[C]):
         return uploaded(tensors, self._device)
 
     def _use_tokens(self, model: Any, *, start: int, end: int | Sequence[int], pad: int | None) -> None:
-        """Fix the model's tokens; all else in a checkpoint's generation_config.json is dropped."""
         from transformers import GenerationConfig
 
         ends = [end] if isinstance(end, int) else list(end)
@@ -305,8 +297,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
 
 class PartsCaptioner(CaptionAgent[C]):
-    """The authors' files, the first of ``parts``, which are on no hub but at ``source``, beside checkpoints that are;
-    ``parts`` are settings. ``last_needs`` and ``last_types`` are of the last part."""
+    """The authors' files at ``source``, the first of the settings ``parts``, beside hub checkpoints."""
 
     parts: ClassVar[tuple[str, ...]] = ("checkpoint", "clip", "language_model")
     source: ClassVar[str | None] = None
@@ -314,7 +305,7 @@ class PartsCaptioner(CaptionAgent[C]):
     last_types: ClassVar[tuple[str, ...]] = ()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
-        """The checkpoint's name; its revision and those of the other parts."""
+        """The name; the revisions of it and the other parts."""
         if self.random:
             return super().checkpoint()
         (name, revision), *others = (checkpoints.identity(*self._named(part)) for part in self.parts)
@@ -342,16 +333,12 @@ class PartsCaptioner(CaptionAgent[C]):
     def fetch(self) -> Sequence[checkpoints.Download]:
         return [hub.fetch(*self._named(part)) for part in self.parts]  # first what no hub has
 
-    def provenance(self) -> dict[str, Any]:
-        is_random = any(map(checkpoints.random_weights, self.weight_paths()))
-        return {**super().provenance(), **({"random_weights": True} if is_random else {})}
-
     def _named(self, part: str) -> tuple[str, str | None]:
         return getattr(self.settings, part), self.settings.revision if part == "checkpoint" else None
 
 
 def check_shape(pixels: NDArray[np.uint8]) -> None:
-    """Raises AnswerError for an image, uint8 [height, width, 3], too thin for its short side to be enlarged."""
+    """Raises AnswerError for an image, uint8 [height, width, 3], too thin to enlarge."""
     height, width, _ = pixels.shape
     if max(height, width) > THINNEST * min(height, width):
         raise AnswerError("image_too_narrow", f"{width} x {height} is thinner than 1 to {THINNEST}")

@@ -1,4 +1,4 @@
-"""Captions: the settings of all captioners, and the flags, which are the rules for people of the 2025 paper."""
+"""Settings of all captioners, and the 2025 paper's rules for people."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ MENTIONS_IMAGE = re.compile(r"\b(?:image|photo)(?:s|graphs?)?\b", re.IGNORECASE)
 
 
 def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
-    """All flags of ``text``, in the order of :data:`FLAGS`; ``generated`` are those known from its generation. Words
-    are counted between spaces, as in the papers' programs."""
+    """In the order of :data:`FLAGS`, with those ``generated``; words are parted by spaces."""
     words = [word.lower() for word in WORD.findall(text)]
     thrice = any(first == second == third for first, second, third in zip(words, words[1:], words[2:], strict=False))
     checks: dict[Flag, bool] = {
@@ -49,8 +48,6 @@ def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
 
 
 class CaptionSettings(PretrainedSettings):
-    """How a caption is generated."""
-
     prompt: str = ""
     """Text that the caption continues, or the question that it answers; it is not part of the answer."""
     decoding: Literal["beam", "sample"] = "beam"

@@ -1,6 +1,4 @@
-"""CLIP's image towers (Radford et al. 2021): transformers' ViT, and the ResNets that it lacks (section 2.4).
-
-Names of weights are those of OpenAI's state dicts (``visual.conv1.weight``), which open_clip keeps."""
+"""CLIP's image towers (Radford et al. 2021): transformers' ViT, and ResNets (section 2.4)."""
 
 from __future__ import annotations
 
@@ -26,8 +24,6 @@ CPU = torch.device("cpu")
 
 
 class PooledConvolution(nn.Conv2d):
-    """A convolution of single places, after an average over ``stride`` x ``stride`` of them."""
-
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__(inputs, outputs, 1, bias=False)
         self.pool = stride
@@ -36,9 +32,7 @@ class PooledConvolution(nn.Conv2d):
         return super().forward(functional.avg_pool2d(x, self.pool) if self.pool > 1 else x)
 
 
-class ClipBottleneck(Bottleneck):  # type: ignore[misc]
-    """A stride is an average pool after the second convolution."""
-
+class ClipBottleneck(Bottleneck):
     def __init__(self, inputs: int, width: int, stride: int) -> None:
         outputs, downsample = 4 * width, None
         if stride > 1 or inputs != outputs:
@@ -48,7 +42,7 @@ class ClipBottleneck(Bottleneck):  # type: ignore[misc]
 
 
 class AttentionPool(nn.Module):
-    """Attention from the mean of all cells to it and them: [batch, width, grid, grid] to [batch, outputs]."""
+    """The mean attends to all cells: [batch, width, grid, grid] to [batch, outputs]."""
 
     def __init__(self, grid: int, width: int, outputs: int) -> None:
         super().__init__()
@@ -67,7 +61,7 @@ class AttentionPool(nn.Module):
 
 
 class ClipResNet(nn.Module):
-    """Prepared pixels [batch, 3, size, size] to features [batch, ``outputs``]; ``blocks`` of each of four stages."""
+    """Pixels [batch, 3, size, size] to [batch, ``outputs``]."""
 
     def __init__(self, width: int, blocks: tuple[int, ...], grid: int, outputs: int) -> None:
         super().__init__()
@@ -95,7 +89,7 @@ class ClipResNet(nn.Module):
 
 
 def load_tower(path: Path) -> nn.Module:
-    """A folder of transformers' form, or a ResNet from a file or folder of open_clip's. Raises UnavailableError."""
+    """A folder of transformers' form, or an open_clip ResNet. Raises UnavailableError."""
     weights = _resnet_weights(path)
     if weights is None:
         return load_pretrained(CLIPVisionModelWithProjection, path, CPU, torch.float32)  # type: ignore[no-any-return]
@@ -111,16 +105,15 @@ def load_tower(path: Path) -> nn.Module:
 
 
 def input_size(path: Path) -> int:
-    """Height and width of the images that the tower at ``path`` takes. Raises UnavailableError."""
+    """The side in pixels of the tower's images. Raises UnavailableError."""
     if (weights := _resnet_weights(path)) is not None:
         return _grid(weights) * STRIDE
     if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
         raise UnavailableError(f"{path} {wrong}")
-    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)  # type: ignore[arg-type]
+    return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)
 
 
 def _resnet_weights(path: Path) -> dict[str, Tensor] | None:
-    """Of a file, or of a folder of open_clip's form; None for other folders. Raises UnavailableError."""
     files = [path] if path.is_file() else [path / name for name in OPEN_CLIP if (path / name).is_file()]
     if not files:
         return None
@@ -132,5 +125,4 @@ def _resnet_weights(path: Path) -> dict[str, Tensor] | None:
 
 
 def _grid(weights: dict[str, Tensor]) -> int:
-    """Cells per side of the last feature map; a further position is that of their mean."""
     return math.isqrt(weights["attnpool.positional_embedding"].shape[0] - 1)

@@ -1,4 +1,4 @@
-"""ClipCap: CLIP's features of an image as the prefix of a text of GPT-2 (Mokady et al. 2021, arXiv 2111.09734)."""
+"""ClipCap (Mokady et al. 2021, arXiv 2111.09734)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,9 @@ if TYPE_CHECKING:
 
 
 class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
-    """The authors' file beside CLIP's image tower and GPT-2. Beams are ranked the authors' way, by the mean per token;
-    ``length_penalty`` is of no use."""
+    """Beams are ranked by the mean per token; ``length_penalty`` is ignored."""
 
     class Settings(CaptionSettings):
-        """As for every captioner, and what the file is to be used with."""
-
         checkpoint: str
         """The authors' file (``coco_weights.pt``), or a folder with that file alone."""
         mapper: Literal["transformer", "mlp"]

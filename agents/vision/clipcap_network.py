@@ -1,7 +1,4 @@
-"""ClipCap (Mokady, Hertz, Bermano 2021, arXiv 2111.09734): a mapper makes of CLIP's features a prefix of GPT-2's text.
-
-The mapper is a transformer before an unchanged GPT-2, or a perceptron before a tuned one. Names of weights are those of
-the authors' files; sizes are read off the weights."""
+"""ClipCap (Mokady et al. 2021, arXiv 2111.09734), by the authors' names of weights."""
 
 from __future__ import annotations
 
@@ -55,8 +52,7 @@ class Layer(nn.Module):
 
 
 class TransformerMapper(nn.Module):
-    """Section 3.2: features and learned constants go through a transformer, which makes the prefix of the constants.
-    [batch, features] to [batch, prefix length, width]."""
+    """Section 3.2: features [batch, features] and learned constants to a prefix [batch, length, width]."""
 
     def __init__(self, features: int, width: int, prefix: int, clip_length: int, layers: int, hidden: int) -> None:
         super().__init__()
@@ -75,7 +71,7 @@ class TransformerMapper(nn.Module):
 
 
 class PerceptronMapper(nn.Module):
-    """Section 3.2: a hidden layer with tanh. [batch, features] to [batch, prefix length, width]."""
+    """Section 3.2: [batch, features] to [batch, prefix length, width]."""
 
     def __init__(self, features: int, hidden: int, width: int, prefix: int) -> None:
         super().__init__()
@@ -97,15 +93,14 @@ class ClipCapModel(nn.Module):
         gpt.generation_config = GenerationConfig()
 
     def prefix(self, pixel_values: Tensor) -> Tensor:
-        """Prepared images [batch, 3, size, size] to embeddings [batch, prefix length, GPT-2's width]."""
+        """Prepared images [batch, 3, size, size] to embeddings [batch, prefix length, width]."""
         output = self.tower(pixel_values)
         features: Tensor = output if isinstance(output, Tensor) else output.image_embeds
         return self.clip_project(features)  # type: ignore[no-any-return]
 
 
 def load(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
-    """A :class:`ClipCapModel` in float32 on the CPU, of the authors' file and the folders of CLIP's tower and of GPT-2.
-    Raises UnavailableError if they do not fit each other."""
+    """A :class:`ClipCapModel` in float32 on the CPU. Raises UnavailableError if the parts do not fit."""
     path = checkpoints.weights_file(path)
     weights = checkpoints.read_weights(path)
     language = _load_gpt(weights, gpt, path)
@@ -135,7 +130,6 @@ def _load_mapper(weights: Mapping[str, Tensor], width: int, kind: MapperName, pa
 
 
 def _load_gpt(weights: Mapping[str, Tensor], folder: Path, path: Path) -> Any:
-    """GPT-2 of the authors' file, or of ``folder`` where the file holds the mapper alone."""
     weights = {
         name.removeprefix(GPT): value
         for name, value in weights.items()
@@ -153,17 +147,14 @@ def _load_gpt(weights: Mapping[str, Tensor], folder: Path, path: Path) -> Any:
 
 
 class AveragedBeams(LogitsProcessor):
-    """Makes transformers' beam search that of ClipCap's authors, who rank finished and unfinished beams together by the
-    mean log-probability per token; a finished text takes a place, and may still be displaced.
-
-    Each step's scores are the differences of the means, so that a beam's sum is its mean, and a finished beam has one
-    continuation (token 0) that changes nothing. For transformers ``stop`` must not end a beam."""
+    """As ClipCap's authors rank beams: finished and unfinished together, by the mean log-probability per token. Scores
+    are differences of means; a finished beam goes on with token 0. ``stop`` must not end a beam."""
 
     def __init__(self, stop: int, beams: int) -> None:
         self._stop, self._sums = stop, BeamSums(beams)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """``input_ids`` [rows * beams, step], ``scores`` log-probabilities [rows * beams, vocabulary]."""
+        """``input_ids`` [rows * beams, step], log-probabilities [rows * beams, vocabulary]."""
         sums = self._sums.before(input_ids)
         if sums is None:
             sums = torch.zeros(len(input_ids), device=input_ids.device)
@@ -179,7 +170,7 @@ class AveragedBeams(LogitsProcessor):
 
 
 class AllStopped(StoppingCriteria):
-    """Ends a search in which every beam holds ``stop``; of the two candidates per beam only the better half counts."""
+    """Ends a search when every beam holds ``stop``."""
 
     def __init__(self, stop: int, beams: int) -> None:
         self._stop, self._beams = stop, beams

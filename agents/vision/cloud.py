@@ -1,7 +1,5 @@
-"""The services that the papers asked about pictures: Amazon Rekognition, Google Cloud Vision, Azure AI Vision.
-
-By the companies' Python clients, as in the papers' programs (kreimanlab/TuringTest, objectDetection/Feedback_Obj and
-colorDetection/Feedback_Color): the objects are the first three labels as they come, in small letters."""
+"""Amazon Rekognition, Google Cloud Vision and Azure AI Vision, as the papers asked them (kreimanlab/TuringTest,
+objectDetection/Feedback_Obj and colorDetection/Feedback_Color)."""
 
 from __future__ import annotations
 
@@ -32,8 +30,6 @@ PASSING = ("server_busy", "server_unreachable")  # what another try may mend
 
 
 class ServiceSettings(Settings):
-    """How patiently a service is asked."""
-
     concurrency: int = Field(8, ge=1, le=1000, json_schema_extra=NO_ANSWER)
     """How many requests a worker has under way at once."""
     timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
@@ -47,8 +43,7 @@ S = TypeVar("S", bound=ServiceSettings)
 
 
 class PictureService(Agent[S]):
-    """A subclass connects, asks, and says what an error of its client means. Keys are in the environment alone, and are
-    cleared from a service's messages. A client is used by a single thread."""
+    """A subclass connects, asks and classifies errors."""
 
     extra = "cloud"
     memory = 1 * GIB  # photographs that are decoded to be looked at
@@ -104,7 +99,7 @@ class PictureService(Agent[S]):
         return self._patiently(task, data, attempt + 1)
 
     def _once(self, task: Task, data: bytes) -> Reply:
-        """Raises AnswerError outside of the handler: an error of a client's may hold the request and its headers."""
+        """Raises outside of the handler: a client's error may hold keys."""
         try:
             if not hasattr(self._thread, "client"):
                 with self._connecting:  # clients are not made by two threads at once
@@ -121,19 +116,18 @@ class PictureService(Agent[S]):
 
     @abstractmethod
     def connect(self) -> Any:
-        """A client, made from the settings and the environment, that tries nothing again."""
+        """A client that does not retry."""
 
     @abstractmethod
     def ask(self, client: Any, task: Task, data: bytes) -> Reply:
-        """Raises errors of the client, and AnswerError."""
+        """Raises the client's errors, and AnswerError."""
 
     @abstractmethod
     def failure(self, error: Exception) -> tuple[str, str] | None:
-        """(code, message) of an error of the client's; None for any other error."""
+        """(code, message) of a client's error, else None."""
 
 
 def _codes(**names: str) -> dict[str, str]:
-    """Our codes by a service's names for its errors."""
     return {name: code for code, row in names.items() for name in row.split()}
 
 
@@ -141,8 +135,6 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
     """Labels, as in the papers' rekognition_test.py."""
 
     class Settings(ServiceSettings):
-        """Which of the service's places is asked."""
-
         region: str = Field("us-east-1", pattern=r"^[a-z0-9-]{1,40}$")
         """The region of Amazon's whose service is asked."""
 
@@ -186,12 +178,9 @@ class RekognitionAgent(PictureService["RekognitionAgent.Settings"]):
 
 
 class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
-    """Labels and colours, as in the papers' run_google_cloud.py and compile_color_responses.ipynb: the word for the
-    CSS3 name nearest to the dominant colour of highest score, whose fractions are cut off."""
+    """As in run_google_cloud.py and compile_color_responses.ipynb: fractions of the colour are cut off."""
 
     class Settings(ServiceSettings):
-        """Which of the service's places is asked."""
-
         endpoint: Address = "https://vision.googleapis.com"
         """The service's address; https://eu-vision.googleapis.com keeps pictures in the European Union."""
 
@@ -256,12 +245,9 @@ class GoogleVisionAgent(PictureService["GoogleVisionAgent.Settings"]):
 
 
 class AzureVisionAgent(PictureService["AzureVisionAgent.Settings"]):
-    """Tags, colours and captions of image analysis 3.2, as in the papers' azure_test.py and
-    compile_color_responses.ipynb: the first three tags, the first dominant colour, the first caption."""
+    """Image analysis 3.2, as in azure_test.py and compile_color_responses.ipynb."""
 
     class Settings(ServiceSettings):
-        """Which resource is asked."""
-
         endpoint: Address | None = None
         """The address of your resource, as in https://NAME.cognitiveservices.azure.com."""
         model_version: Literal["latest", "2021-04-01", "2021-05-01"] = "latest"
@@ -335,7 +321,6 @@ def _present(part: Any, what: str) -> Any:
 
 
 def _first_labels(labels: Sequence[tuple[str, float]]) -> ObjectAnswer:
-    """The first of (label, score between 0 and 1)."""
     kept = labels[:LABELS]
     return ObjectAnswer(labels=[label.lower() for label, _ in kept], scores=[round(score, 4) for _, score in kept])
 

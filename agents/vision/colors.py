@@ -1,9 +1,5 @@
-"""Colour names: the CSS3 names, the eleven colour words of the test, and the way from a colour (sRGB) to either.
-
-The map from CSS3 names to words reconstructs the published agent's (kreimanlab/TuringTest, colorDetection/
-Feedback_Color/color_extraction.ipynb), whose entries are unknown. A name that ends in a word means that word, except
-seven that nobody would call so, and darkslategray, which is green in the published answers. Any other name means what a
-native speaker would call it. What passes for white on a page is white, unless its name says a hue."""
+"""Colours (sRGB), CSS3 names, and the eleven colour words of the test. The map reconstructs that of
+kreimanlab/TuringTest (colorDetection/Feedback_Color/color_extraction.ipynb)."""
 
 from __future__ import annotations
 
@@ -80,25 +76,24 @@ and memory" (1972), after Berlin and Kay (1969), converted with the renotation o
 
 
 def word_of(name: str) -> str:
-    """The colour word of a CSS3 name (any of the 147). Raises KeyError for other names."""
+    """The colour word of a CSS3 name. Raises KeyError for others."""
     return WORD[ALIASES.get(name, name)]
 
 
 def nearest_rgb(rgb: RGB, left_out: Set[str] = frozenset()) -> str:
-    """The CSS3 name nearest by Euclidean distance, but for those ``left_out``; of equals the first by letters."""
+    """The CSS3 name nearest by Euclidean distance; of equals the first by letters."""
     names = [name for name in CSS3 if name not in left_out]
     return min(names, key=lambda name: sum((ours - its) ** 2 for ours, its in zip(CSS3[name], rgb, strict=True)))
 
 
 def nearest_word(rgb: RGB) -> str:
-    """The word of the nearest prototype by CIELAB distance (CIE 1976): its CSS3 colours, darkslategray as gray, and the
-    focal colours. Of equals that of the CSS3 name first by letters."""
+    """The word of the prototype nearest in CIELAB (CIE 1976); of equals the first name by letters."""
     lightness, a, b = lab(rgb)
     return min(_prototypes(), key=lambda p: (p[0][0] - lightness) ** 2 + (p[0][1] - a) ** 2 + (p[0][2] - b) ** 2)[1]
 
 
 def lab(rgb: RGB) -> Lab:
-    """CIELAB (L*, a*, b*) of an sRGB colour: IEC 61966-2-1, white point D65, 2 degree observer."""
+    """CIELAB (L*, a*, b*) of sRGB: IEC 61966-2-1, white point D65, 2 degree observer."""
     r, g, b = (_linear(value / 255) for value in rgb)
     x = _response((0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047)
     y = _response(0.2126729 * r + 0.7151522 * g + 0.0721750 * b)

@@ -1,4 +1,4 @@
-"""The object detectors: batches, the way from boxes to labels, and torchvision's Mask R-CNN and DETR."""
+"""Object detectors: batches, boxes, torchvision's Mask R-CNN, DETR."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ NAMELESS = frozenset({"__background__", "N/A"})  # COCO has 80 classes, numbered
 
 
 class DetectionSettings(BaseSettings):
-    """Which boxes count and which of them are named."""
-
     threshold: float = Field(0.05, ge=0, lt=1)
     """A box counts if its score is above this; 0.05 is Detectron2's default."""
     top: int = Field(3, ge=1, le=100)
@@ -55,14 +53,14 @@ class DetectionSettings(BaseSettings):
 
 
 class PreparedImage(NamedTuple):
-    """Pixels [3, height, width] as the model takes them, and the (height, width) of the original."""
+    """Pixels [3, height, width], and the original's (height, width)."""
 
     pixels: torch.Tensor
     size: tuple[int, int]
 
 
 class Detections(NamedTuple):
-    """An image's boxes: classes [n], scores [n], corners [n, 4] as left, top, right, bottom in its pixels."""
+    """Classes [n], scores [n], corners [n, 4]: left, top, right, bottom in the image's pixels."""
 
     classes: torch.Tensor
     scores: torch.Tensor
@@ -73,10 +71,8 @@ D = TypeVar("D", bound=DetectionSettings)
 
 
 class Detector(Agent[D]):
-    """A subclass sets ``names``, the label of each class number, and its model in ``load`` by :meth:`_install`.
-
-    Images of equal prepared size go together, so that none is padded otherwise than alone. In fp32 only rounding inside
-    the convolutions may depend on the batch (on CPU by no more than 2e-5 of a score)."""
+    """A subclass sets ``names`` by class number, and calls :meth:`_install` in ``load``. In fp32 only rounding depends
+    on the batch."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
     extra = "vision"
@@ -87,7 +83,7 @@ class Detector(Agent[D]):
     _finite: list[torch.Tensor]
 
     def _install(self, model: torch.nn.Module, device: str, heads: Iterable[torch.nn.Module]) -> None:
-        """Keep ``model`` on ``device``, in evaluation mode. The outputs of its ``heads`` have to be finite."""
+        """Keeps ``model`` in evaluation mode; outputs of ``heads`` must be finite."""
         import torch
 
         self.device = torch.device(device)
@@ -100,7 +96,6 @@ class Detector(Agent[D]):
             head.register_forward_hook(lambda head, args, output: self._note(output))
 
     def _note(self, output: Any) -> None:
-        """Whether a head's output, or each of its parts, is finite."""
         if hasattr(output, "isfinite"):
             self._finite.append(output.isfinite().all())
         else:
@@ -109,11 +104,10 @@ class Detector(Agent[D]):
 
     @abstractmethod
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
-        """The boxes, on the device, in images [n, 3, height, width]. ``sizes`` are the originals' (height, width)."""
+        """The boxes in images [n, 3, height, width]; ``sizes`` are the originals' (height, width)."""
 
     def respond(self, batch: Sequence[PreparedImage], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        """Where a head's output is not finite, each image of the group runs alone: detectors drop such boxes in
-        silence."""
+        """If a head's output is not finite, each image runs alone."""
         import torch
 
         from agents.transfer import downloaded, uploaded
@@ -153,8 +147,7 @@ class Detector(Agent[D]):
 
 
 def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
-    """The pixels, uint8 [height, width, 3]. Raises ImageError, and AnswerError for an image of whose width nothing is
-    left once its other side is resized to ``longest``."""
+    """Pixels, uint8 [height, width, 3]. Raises ImageError, and AnswerError for an image too thin for ``longest``."""
     assert isinstance(stimulus, ObjectStimulus)
     pixels = stimulus.image.decode()
     height, width, _ = pixels.shape
@@ -164,8 +157,8 @@ def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
 
 
 def pick(detections: Detections, names: Sequence[str], size: tuple[int, int], settings: DetectionSettings) -> Reply:
-    """The labels of the boxes of highest score, with scores and [x, y, width, height], cut at the image of ``size``
-    (height, width). Scores are compared as multiples of 2^-20; equals go by class number, then left, then top."""
+    """Labels, scores and boxes [x, y, width, height], cut at ``size`` (height, width); equals go by class, left,
+    top."""
     all_scores = detections.scores.float()
     counts = all_scores > settings.threshold
     scores, classes = all_scores[counts].tolist(), detections.classes[counts].tolist()
@@ -199,11 +192,9 @@ def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
 class TorchvisionMaskRCNNAgent(
     Detector["TorchvisionMaskRCNNAgent.Settings"], WeightsFileAgent["TorchvisionMaskRCNNAgent.Settings"]
 ):
-    """He et al. 2017, with a ResNet-50-FPN, trained on COCO; without the masks, which change no box."""
+    """He et al. 2017, with a ResNet-50-FPN, trained on COCO; without masks."""
 
     class Settings(DetectionSettings, WeightsFileSettings):
-        """Which weights, and which boxes count."""
-
         variant: Literal["v1"] = "v1"
         """torchvision's maskrcnn_resnet50_fpn."""
 
@@ -262,12 +253,9 @@ class TorchvisionMaskRCNNAgent(
 
 
 class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Settings"]):
-    """Carion et al. 2020, by transformers' classes. A box's score is that of its best class, "no object" excluded. The
-    image is resized by the checkpoint's processor in its Pillow form, as when it was published, and never padded."""
+    """Carion et al. 2020. A score is the best class's, without "no object"; images are never padded."""
 
     class Settings(DetectionSettings, PretrainedSettings):
-        """Which checkpoint, and which boxes count."""
-
         checkpoint: str = Field("facebook/detr-resnet-50", min_length=1)
         """An id on the Hugging Face hub, or a local folder."""
 

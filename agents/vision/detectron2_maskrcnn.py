@@ -1,6 +1,4 @@
-"""The agent ``detectron2-maskrcnn``: Detectron2's Mask R-CNN.
-
-The model zoo's weights are a pickle, which may call any function: what names more than arrays need is refused."""
+"""Detectron2's Mask R-CNN, its pickled weights read without executing anything."""
 
 from __future__ import annotations
 
@@ -51,11 +49,9 @@ ALLOWED = (
 
 
 class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["Detectron2Agent.Settings"]):
-    """He et al. 2017: the labels, scores and boxes of Detectron2's ``DefaultPredictor``, without the masks."""
+    """He et al. 2017, as Detectron2's ``DefaultPredictor``; without masks."""
 
     class Settings(DetectionSettings, WeightsFileSettings):
-        """Which weights, and which boxes count."""
-
         threshold: float = Field(0.5, ge=0, lt=1)
         """A box counts if its score is above this; 0.5 as in the papers' notebook, 0.05 is Detectron2's default."""
         distinct: bool = True
@@ -135,7 +131,7 @@ class Detectron2Agent(Detector["Detectron2Agent.Settings"], WeightsFileAgent["De
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays under ``model`` in a pickle of the model zoo; nothing is executed. Raises UnavailableError."""
+    """The arrays under ``model`` in a pickle of the model zoo. Raises UnavailableError."""
     from agents.vision.network_tools import read_pickle
 
     content = read_pickle(path, ALLOWED)

@@ -1,4 +1,4 @@
-"""GIT, BLIP and BLIP-2, by transformers' classes."""
+"""GIT, BLIP and BLIP-2, by transformers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,9 @@ if TYPE_CHECKING:
 
 
 class GitAgent(CaptionAgent["GitAgent.Settings"]):
-    """Wang et al. 2022, arXiv 2205.14100: the image's patches stand before the text and are cached once for each image.
-
-    How text is read after them stands here: transformers (5.17) counts cached patches as positions of the text, which
-    changes the caption, and makes a mask for each token, at which the host waits for the device."""
+    """Wang et al. 2022, arXiv 2205.14100."""
 
     class Settings(CaptionSettings):
-        """As for every captioner, and how the length counts."""
-
         length_norm: Literal["original", "transformers"] = "original"
         """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
 
@@ -72,7 +67,8 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         return generated, prompts.shape[1]
 
     def _read_text(self, input_ids: Tensor, past_key_values: Any, **_: Any) -> Any:
-        """The model's forward: tokens [rows, n] that follow on what the cache holds, the patches first."""
+        """The model's forward for tokens [rows, n]: transformers (5.17) counts cached patches as positions of the
+        text."""
         import torch
         from transformers.modeling_outputs import BaseModelOutputWithPast
 
@@ -88,12 +84,9 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
 
 
 class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
-    """Li et al. 2022, arXiv 2201.12086: a text decoder that attends to the image's patches; the caption continues the
-    prompt, which is cut off."""
+    """Li et al. 2022, arXiv 2201.12086."""
 
     class Settings(CaptionSettings):
-        """As for every captioner, and how the length counts."""
-
         length_norm: Literal["original", "transformers"] = "original"
         """What is divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as in today's."""
 
@@ -134,7 +127,6 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
 
 def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The mask of the decoder's scores, to make which it would wait for the device."""
     from agents.padding import additive_mask
 
     mask = additive_mask(named["input_ids"].shape[1], named["attention_mask"].shape[1], text.dtype, text.device)
@@ -142,7 +134,7 @@ def _add_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[st
 
 
 class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
-    """Li et al. 2023, arXiv 2301.12597: OPT reads the image as 32 embeddings before the prompt."""
+    """Li et al. 2023, arXiv 2301.12597: OPT reads 32 embeddings of the image."""
 
     class Settings(CaptionSettings):
         """As for every captioner."""

@@ -1,7 +1,5 @@
-"""LLaVA-NeXT (Liu et al. 2024), by transformers' classes, instructed as in the papers' programs.
-
-Captions (kreimanlab/TuringTest, MiscellaneousCode/LLaVa_Image_Captioning.py) have people's instructions; colours and
-objects (LLaVa_Color_Estimation.py, LLaVa_Object_Detection.py) are what most of five runs say."""
+"""LLaVA-NeXT (Liu et al. 2024), as in kreimanlab/TuringTest, MiscellaneousCode/LLaVa_*.py. Colours and objects are the
+majority of five runs."""
 
 from __future__ import annotations
 
@@ -48,7 +46,6 @@ TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints with
 
 
 def _read_lengths(value: object) -> object:
-    """The lengths in words of the people's captions in a file of records, in place of its path."""
     if not isinstance(value, str):
         return value
     try:
@@ -68,12 +65,9 @@ LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)  # of COCO's ca
 
 
 class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
-    """A language model that reads the image as the features of up to five tiles. Texts of a batch are padded on the
-    left: on the CPU those of similar length alone, on a GPU all together."""
+    """Texts are padded on the left: on a CPU those of similar length, on a GPU all."""
 
     class Settings(CaptionSettings):
-        """As for every captioner, and the length of captions."""
-
         prompt: str = INSTRUCTIONS
         """The instructions; {words} stands for the drawn number of words."""
         lengths: Lengths = LENGTHS
@@ -149,7 +143,6 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> list[Tensor]:
-        """As many features as an image takes tokens, [tokens, width]; images in as many tiles go through together."""
         import torch
 
         alike: dict[int, list[int]] = {}
@@ -195,8 +188,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
 
 def majority_color(texts: Sequence[str]) -> ColorAnswer:
-    """The most frequent of ``texts``, by letters alone, of equals the first. Raises AnswerError if it is none of the
-    eleven words."""
+    """The most frequent text, by letters alone. Raises AnswerError if it is no colour word."""
     [(word, _)] = Counter(_letters(text) for text in texts).most_common(1)
     if word not in colors.WORDS:
         raise unparsable(" / ".join(texts), "colour")
@@ -204,7 +196,7 @@ def majority_color(texts: Sequence[str]) -> ColorAnswer:
 
 
 def majority_objects(texts: Sequence[str]) -> ObjectAnswer:
-    """The three most frequent parts between commas of all ``texts``, by letters alone. Raises AnswerError."""
+    """The three most frequent parts between commas. Raises AnswerError."""
     labels = Counter(filter(None, (_letters(part) for text in texts for part in text.split(","))))
     if not labels:
         raise unparsable(" / ".join(texts), "objects")
@@ -216,10 +208,9 @@ def _letters(text: str) -> str:
 
 
 def run_seed(seed: int, run: int) -> int:
-    """The seed of a further run of a draw."""
     return random.Random(f"run {seed} {run}").getrandbits(53)
 
 
 def drawn_length(lengths: Lengths, stimulus: str, sample: int) -> int:
-    """A length for this answer, the same at every attempt."""
+    """The answer's length in words, the same at every attempt."""
     return random.Random(f"words {stimulus} {sample}").choice(lengths)

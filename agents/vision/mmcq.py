@@ -1,9 +1,6 @@
-"""The colour agents: the dominant colour by modified median cut (MMCQ), then its name (:mod:`agents.vision.colors`).
-
-Leptonica's method (Bloomberg, "Color quantization using modified median cut", 2008) in the form of Color Thief, ties
-included: pixels are counted in 5 bits per channel; the box around them is cut again and again, the most populous box
-first, then the box of the largest population times volume; a colour is the mean of its pixels' bin centres, rounded
-down. A box of a single bin is "cut" into itself and an empty box."""
+"""The dominant colour by modified median cut (Bloomberg 2008, Leptonica) in the form of Color Thief: boxes of 5 bits
+per channel are cut, the most populous first, then the largest population times volume. A colour is the mean of bin
+centres."""
 
 from __future__ import annotations
 
@@ -33,11 +30,9 @@ PIXELS_AT_ONCE = 1 << 20  # keeps what is allocated beside a large image small, 
 
 
 class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
-    """Transparent images are seen on white, and white pixels are not counted: a white image is "white"."""
+    """Transparency is white; white pixels do not count, but a white image is "white"."""
 
     class Settings(BaseSettings):
-        """How the palette is made, and how its first colour is named."""
-
         quality: int = Field(1, ge=1, le=1_000_000)
         """1 counts every pixel, 2 every second in row order, and so on."""
         colors: int = Field(5, ge=2, le=256)
@@ -75,7 +70,7 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
 
 
 class Box(NamedTuple):
-    """A box of bins, from ``low`` up to but without ``high`` on each of r, g, b, and its number of pixels."""
+    """Bins from ``low`` up to but without ``high``."""
 
     low: RGB
     high: RGB
@@ -87,14 +82,13 @@ class Box(NamedTuple):
 
 
 def palette(pixels: NDArray[np.uint8], n: int = 5, quality: int = 1) -> Palette:
-    """The colours of ``pixels``, uint8 [height, width, 3], with populations, dominant first; of an all-white image
-    white."""
+    """Colours of uint8 [height, width, 3] with populations, dominant first; white for an all-white image."""
     counts = histogram(pixels, quality)
     return [(_mean(counts, box), box.population) for box in median_cut(counts, n)] or [(WHITE, 0)]
 
 
 def histogram(pixels: NDArray[np.uint8], quality: int = 1) -> NDArray[np.int64]:
-    """Counts of colours, int64 [32, 32, 32], of every ``quality``-th of ``pixels`` [height, width, 3] in row order."""
+    """Counts, int64 [32, 32, 32], of every ``quality``-th pixel in row order."""
     import cv2
 
     row = pixels.reshape(-1, 3)[::quality]
@@ -112,7 +106,7 @@ def histogram(pixels: NDArray[np.uint8], quality: int = 1) -> NDArray[np.int64]:
 
 
 def median_cut(counts: NDArray[np.int64], n: int) -> list[Box]:
-    """The boxes of the histogram ``counts``, empty ones left out, the largest population times volume first."""
+    """Boxes that are not empty, the largest population times volume first."""
     used = [np.flatnonzero(counts.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
     if not len(used[0]):
         return []
@@ -136,7 +130,7 @@ def _cut_repeatedly(counts: NDArray[np.int64], boxes: list[Box], cuts: int, key:
 
 
 def _cut(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
-    """Cut a box across its longest side (r before g before b), beyond the median into the longer part."""
+    """Cuts across the longest side (r, g, b), beyond the median into the longer part."""
     sides = [high - low for low, high in zip(box.low, box.high, strict=True)]
     axis = sides.index(max(sides))
     below = np.cumsum(_profile(counts, box, axis)).tolist()  # pixels in the planes up to and with each
@@ -158,7 +152,6 @@ def _cut(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
 
 
 def _profile(counts: NDArray[np.int64], box: Box, axis: int) -> NDArray[np.int64]:
-    """How many pixels of the box are in each of its planes across ``axis``."""
     inside = counts[tuple(slice(low, high) for low, high in zip(box.low, box.high, strict=True))]
     across = tuple(other for other in range(3) if other != axis)
     return np.asarray(inside.sum(axis=across), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What several networks share: pixels, attention, weights into modules, pickles without code, the past of beams."""
+"""What several networks share."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ INERT = re.compile(
 
 
 class ClipPixels:
-    """The middle square of an image at ``size`` x ``size`` pixels as OpenAI's ``clip.load`` prepares it, where
-    transformers rounds the corner of the crop otherwise; ``squeezed``: all of the image, as a square."""
+    """The middle square at ``size`` x ``size`` pixels as by OpenAI's ``clip.load``; ``squeezed``: all of the image."""
 
     def __init__(
         self,
@@ -54,7 +53,7 @@ class ClipPixels:
 
 
 class Inert:
-    """Stands for any object of a training program: nothing is imported, and nothing of it is kept."""
+    """Stands for any object of a training program."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -64,8 +63,7 @@ class Inert:
 
 
 def read_pickle(path: Path, allowed: Collection[str] = (), inert: re.Pattern[str] | None = None) -> Any:
-    """What a pickle holds. Of what it names only ``allowed`` is imported, and ``inert`` becomes :class:`Inert`. Raises
-    UnavailableError for anything else."""
+    """Imports only ``allowed``; ``inert`` becomes :class:`Inert`. Raises UnavailableError for anything else."""
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
@@ -86,13 +84,11 @@ def read_pickle(path: Path, allowed: Collection[str] = (), inert: re.Pattern[str
 
 
 def layers_of(names: Collection[str], prefix: str) -> int:
-    """How many numbers follow ``prefix``: "layer1.0.x", "layer1.1.x" are 2 of "layer1."."""
     return len({name[len(prefix) :].split(".")[0] for name in names if name.startswith(prefix)})
 
 
 def assign(module: nn.Module, weights: Mapping[str, Tensor], path: Path, prefix: str = "") -> None:
-    """Make ``weights``, in float32, those of ``module``; in the file ``path`` their names begin with ``prefix``. Raises
-    UnavailableError, naming weights that are missing, superfluous or of another shape."""
+    """Give ``module`` the float32 weights under ``prefix``. Raises UnavailableError if names or shapes differ."""
     needed = {name: value for name, value in module.state_dict().items() if not name.endswith(COUNTER)}
     weights = {name: value for name, value in weights.items() if not name.endswith(COUNTER)}
     checkpoints.check_names(
@@ -119,7 +115,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
 
 
 class BeamSums:
-    """The log-probability of each beam of a search, which transformers shows to no logits processor."""
+    """The log-probability of each beam of a search."""
 
     def __init__(self, beams: int) -> None:
         self._beams = beams
@@ -128,8 +124,7 @@ class BeamSums:
         self._scores: Tensor
 
     def before(self, input_ids: Tensor) -> Tensor | None:
-        """[rows * beams] for ``input_ids`` [rows * beams, step]; None before the first step. Beams of a row differ, but
-        for those of the first step, of which the first counts."""
+        """[rows * beams] for ``input_ids`` [rows * beams, step]; None before the first step."""
         if self._tokens is None:
             return None
         begun = input_ids[:, :-1].unflatten(0, (-1, self._beams))

@@ -1,6 +1,5 @@
-"""OFA (Wang et al. 2022, arXiv 2202.03052), fine-tuned on captions, by :mod:`agents.vision.ofa_network`.
-
-Defaults are those of the authors' evaluation on COCO (run_scripts/caption/evaluate_caption.sh, utils/eval_utils.py)."""
+"""OFA (Wang et al. 2022, arXiv 2202.03052); defaults of the authors' run_scripts/caption/evaluate_caption.sh and
+utils/eval_utils.py."""
 
 from __future__ import annotations
 
@@ -29,10 +28,8 @@ PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
-    """The encoder reads the image and a question, the decoder answers from its start token."""
-
     class Settings(CaptionSettings):
-        """As for every captioner; ``max_tokens`` does not count the end token."""
+        """``max_tokens`` does not count the end token."""
 
         prompt: str = Field(" what does the image describe?", max_length=1000)
         """The question; the space before it is part of it."""

@@ -1,7 +1,4 @@
-"""OFA as fairseq has it: the published file, the dictionary of its texts, its pixels, and how a text ends.
-
-Beside the tensors the file has objects of the training program, which are read as inert values and thrown away; a file
-that names anything else is refused. Sizes are those of the tensors."""
+"""OFA's fairseq file, dictionary, pixels and rules for the end."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ OWN_TOKENS = CODES + BINS
 
 
 def load(path: Path) -> OFAModel:
-    """The model of a file, in float32 on the CPU. Raises UnavailableError if it is of another architecture."""
+    """The model in float32 on the CPU. Raises UnavailableError for another architecture."""
     path = checkpoints.weights_file(path)
     weights = _read_weights(path)
     config = _infer_config(weights, path)
@@ -56,7 +53,6 @@ def load(path: Path) -> OFAModel:
 
 
 def _empty(*_: object) -> OrderedDict[object, object]:
-    """Stands for a dictionary with defaults: the reader puts entries into plain dictionaries only."""
     return OrderedDict()
 
 
@@ -108,8 +104,7 @@ def _infer_config(weights: Weights, path: Path) -> OFAConfig:
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The byte-level BPE of vocab.json and merges.txt with OFA's 9192 special tokens after it, the same for every size.
-    A text is encoded between <s> and </s>. Raises UnavailableError."""
+    """Byte-level BPE of vocab.json and merges.txt with OFA's 9192 special tokens. Raises UnavailableError."""
     from tokenizers.models import BPE
 
     try:
@@ -128,11 +123,8 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 class FairseqEnd(LogitsProcessor):
-    """fairseq's rules for the end (models/sequence_generator.py): not before ``least`` tokens, and after ``most`` it
-    alone may follow, with the model's probability; padding never follows.
-
-    In a search of several ``beams`` texts keep their places. Where more end at a step than places are left, the
-    likeliest of that step take them; transformers would keep the best of all."""
+    """fairseq's end (models/sequence_generator.py): after ``least`` tokens, forced after ``most``. With ``beams`` texts
+    keep places."""
 
     def __init__(self, least: int, most: int | None, end: int, pad: int, beams: int = 1) -> None:
         self.least, self.most, self.end, self.pad, self.beams = least, most, end, pad, beams
@@ -141,7 +133,7 @@ class FairseqEnd(LogitsProcessor):
         self._ended: Tensor  # of each row, how many texts
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """``input_ids`` [rows, length], of which those of the first call are the prompt; ``scores`` [rows, tokens]."""
+        """``input_ids`` [rows, length], at first the prompt; ``scores`` [rows, tokens]."""
         if self._start is None:
             self._start = input_ids.shape[1]
         length = input_ids.shape[1] - self._start
@@ -157,7 +149,6 @@ class FairseqEnd(LogitsProcessor):
         return scores
 
     def _keep_places(self, input_ids: Tensor, scores: Tensor) -> None:
-        """Take the end from beams for whose text no place is left."""
         sums = self._sums.before(input_ids)
         if sums is None:
             sums = scores.new_full((len(input_ids),), -1e9)  # as transformers begins: one beam goes on

@@ -1,8 +1,5 @@
-"""OFA (Wang et al. 2022): an image and an instruction in, text out. Inference only, by transformers' ``generate``.
-
-Names are those of the authors' transformers branch. Layers are pre-norm with NormFormer's additions (Shleifer et al.
-2021). Positions enter attention as a bias: products of projected position embeddings, and a learned number per layer,
-head and bucket of relative position."""
+"""OFA (Wang et al. 2022), with NormFormer's layers (Shleifer et al. 2021), by the names of the authors' transformers
+branch."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ LOG_REACH = 1024  # the distance at which the last token bucket ends, whatever t
 
 
 class OFAConfig(PreTrainedConfig):
-    """The sizes of a model, as the published config.json files name them (table 1 of the paper)."""
+    """By the names of the published config.json (table 1)."""
 
     model_type: ClassVar[str] = "ofa"
     keys_to_ignore_at_inference: ClassVar[list[str]] = ["past_key_values"]
@@ -57,8 +54,8 @@ class OFAConfig(PreTrainedConfig):
     tie_word_embeddings: bool = False  # one matrix stands in the model once: there is nothing to tie
 
 
-class ImageEmbedding(ResNet):  # type: ignore[misc]
-    """The first three stages of torchvision's ResNet: [B, 3, H, W] -> [B, 1024, H / 16, W / 16], rounded up."""
+class ImageEmbedding(ResNet):
+    """Three ResNet stages: [B, 3, H, W] -> [B, 1024, H / 16, W / 16], rounded up."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(Bottleneck, [*RESNET_BLOCKS[kind], 1])
@@ -70,7 +67,7 @@ class ImageEmbedding(ResNet):  # type: ignore[misc]
 
 
 def token_buckets(queries: Tensor, keys: Tensor, size: int) -> Tensor:
-    """Bucket of each relative position, [q, k]: one per distance up to half of ``size``, then by its logarithm."""
+    """Buckets [q, k] of relative positions: single up to half of ``size``, then logarithmic."""
     relative = queries[:, None] - keys[None, :]
     middle = size // 2
     distance = torch.where(relative.abs() < middle, middle - 1, relative.abs())
@@ -80,13 +77,13 @@ def token_buckets(queries: Tensor, keys: Tensor, size: int) -> Tensor:
 
 
 def image_positions(height: int, width: int, size: int, device: torch.device | None = None) -> Tensor:
-    """Position of each patch of a grid, row by row, in the ``size`` x ``size`` grid of the embeddings; from 1."""
+    """Positions of a grid's patches, by rows, in the ``size`` x ``size`` embeddings; from 1."""
     rows, columns = (torch.arange(side, device=device) for side in (height, width))
     return (rows[:, None] * size + columns[None, :]).flatten() + 1
 
 
 def image_buckets(positions: Tensor, size: int) -> Tensor:
-    """Bucket of each pair of image positions, [n, n]: one per offset in rows and in columns."""
+    """Buckets [n, n]: one per offset in rows and columns."""
     rows, columns = (positions - 1) // size, (positions - 1) % size
     down = rows[:, None] - rows[None, :] + size - 1
     right = columns[:, None] - columns[None, :] + size - 1
@@ -99,20 +96,19 @@ def split_heads(states: Tensor, heads: int) -> Tensor:
 
 
 def bucket_bias(table: nn.Module, buckets: Tensor) -> Tensor:
-    """[q, k] buckets, of each of which ``table`` has a number per head -> [1, heads, q, k]."""
+    """Buckets [q, k] -> [1, heads, q, k]."""
     bias: Tensor = table(buckets)
     return bias.permute(2, 0, 1)[None]
 
 
 def position_bias(queries: Tensor, keys: Tensor, heads: int) -> Tensor:
-    """Products of projected position embeddings [1, q, D] and [1, k, D]: [1, heads, q, k]."""
+    """[1, q, D] and [1, k, D] -> [1, heads, q, k]."""
     scale = float(queries.shape[2] / heads * SCALE_FACTOR) ** -0.5
     return torch.matmul(split_heads(queries, heads) * scale, split_heads(keys, heads).transpose(2, 3))
 
 
 class Source:
-    """``states`` [B, S, D] and ``positions`` [1, S, D] to which the decoder attends, each image once. Its layers keep
-    their projections in ``keys`` and ``position_keys``."""
+    """``states`` [B, S, D] and ``positions`` [1, S, D], each image once."""
 
     def __init__(self, states: Tensor, positions: Tensor) -> None:
         self.states = states
@@ -123,8 +119,7 @@ class Source:
 
 @dataclass
 class OFAEncoderOutput(ModelOutput):
-    """``generate`` repeats ``last_hidden_state`` for beams; the decoder attends to ``source``, one row per image. It
-    changes its arguments: pass it :meth:`rows` where the images are to be used again."""
+    """``generate`` changes its arguments: pass it :meth:`rows` to reuse the images."""
 
     last_hidden_state: Tensor | None = None
     source: Source | None = None
@@ -136,8 +131,6 @@ class OFAEncoderOutput(ModelOutput):
 
 
 class Attention(nn.Module):
-    """Attention with an additive bias and a learned factor per head. ``layer`` is its place in the decoder's cache."""
-
     def __init__(self, width: int, heads: int, layer: int = 0) -> None:
         super().__init__()
         self.heads = heads
@@ -157,8 +150,7 @@ class Attention(nn.Module):
         return self._mix(split_heads(self.q_proj(states), self.heads), key, value, bias)
 
     def attend(self, states: Tensor, bias: Tensor, source: Source) -> Tensor:
-        """To the source: [B x n, q, D] -> [B x n, q, D]; ``bias`` [1, heads, 1 or n x q, S]. The n rows of an image
-        stand together, as so many more queries to the same keys."""
+        """To the source: [B x n, q, D] -> [B x n, q, D]; ``bias`` [1, heads, 1 or n x q, S]."""
         if self.layer not in source.keys:
             source.keys[self.layer] = self._keys(source.states)
         key, value = source.keys[self.layer]
@@ -240,7 +232,7 @@ class OFAEncoder(nn.Module):
         self.image_rel_pos_table_list = _tables(count, (2 * config.image_bucket_size - 1) ** 2 + 3, heads)
 
     def forward(self, input_ids: Tensor, pixel_values: Tensor) -> OFAEncoderOutput:
-        """``input_ids`` [B, L], none of them padding; ``pixel_values`` [B, 3, H, W], within -1 and 1."""
+        """``input_ids`` [B, L] without padding; ``pixel_values`` [B, 3, H, W] in -1 to 1."""
         config = self.config
         patches = self.embed_images(pixel_values)
         height, width = patches.shape[-2:]
@@ -285,7 +277,7 @@ class OFADecoder(nn.Module):
         self.token_rel_pos_table_list = _tables(count, 2 * config.token_bucket_size - 1, heads)
 
     def forward(self, embedded: Tensor, source: Source, cache: Cache | None) -> Tensor:
-        """Embeddings of the tokens that are not in ``cache``, [B, q, D] -> states [B, q, D]."""
+        """Embeddings [B, q, D] that are not in ``cache`` -> states [B, q, D]."""
         config, heads = self.config, self.config.decoder_attention_heads
         kept = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
         past = 0 if kept is None else kept.get_seq_length()
@@ -309,8 +301,6 @@ class OFADecoder(nn.Module):
 
 
 class OFAModel(PreTrainedModel, GenerationMixin):
-    """Input and output embeddings are one matrix, ``encoder.embed_tokens``."""
-
     config_class = OFAConfig
     base_model_prefix = "model"
     main_input_name = "input_ids"
@@ -334,9 +324,9 @@ class OFAModel(PreTrainedModel, GenerationMixin):
         use_cache: bool | None = None,
         return_dict: bool | None = None,
     ) -> Seq2SeqLMOutput:
-        """Logits [B, q, vocabulary] for the tokens [B, q] that are not in the cache."""
+        """Logits [B, q, vocabulary] of tokens [B, q] after the cache."""
         embedding = self.encoder.embed_tokens
         assert encoder_outputs.source is not None
         states = self.decoder(embedding(decoder_input_ids), encoder_outputs.source, past_key_values)
         logits: Any = F.linear(states, embedding.weight)
-        return Seq2SeqLMOutput(logits=logits, past_key_values=past_key_values)  # type: ignore[arg-type]
+        return Seq2SeqLMOutput(logits=logits, past_key_values=past_key_values)

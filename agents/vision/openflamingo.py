@@ -1,7 +1,5 @@
-"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), as the papers ran it.
-
-Its prompt is that of their program (kreimanlab/TuringTest, MiscellaneousCode/Flamingo_Caption.py); it computes as in
-their notebook (Flamingo-Caption.ipynb), whose output names the versions of open_clip and transformers."""
+"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), as in kreimanlab/TuringTest,
+MiscellaneousCode/Flamingo_Caption.py."""
 
 from __future__ import annotations
 
@@ -26,11 +24,7 @@ ANSWER = "Answer:"
 
 
 class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
-    """The image, the prompt, and what GPT-NeoX says until its end-of-chunk token."""
-
     class Settings(CaptionSettings):
-        """As for every captioner, the two checkpoints beside the authors', and how they computed in the papers."""
-
         clip: str = "openai/clip-vit-large-patch14"
         """CLIP's image tower: an id or folder in transformers' form."""
         language_model: str = "togethercomputer/RedPajama-INCITE-Instruct-3B-v1"
@@ -94,5 +88,5 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         return generated, prompts.shape[1]
 
     def _clean(self, text: str) -> str:
-        """What comes after the last "Answer:", without spaces before punctuation, as transformers cleaned then."""
+        """The text after the last "Answer:", cleaned as by transformers then."""
         return self._tokenizer.clean_up_tokenization(text.rpartition(ANSWER)[2].strip())  # type: ignore[no-any-return]

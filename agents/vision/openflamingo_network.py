@@ -1,7 +1,4 @@
-"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), after Flamingo (Alayrac et al. 2022, section 3.1).
-
-A resampler makes 64 vectors of the patches of CLIP's tower; before every second layer of GPT-NeoX the text attends to
-them, through gates. What was trained is in the authors' checkpoint.pt, whose names are kept; sizes are read off."""
+"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), after Flamingo (Alayrac et al. 2022, section 3.1)."""
 
 from __future__ import annotations
 
@@ -26,8 +23,6 @@ GATED = ("lang_encoder.gpt_neox.layers.", ".gated_cross_attn_layer.")  # around 
 
 
 class Attention(nn.Module):
-    """Multi-head attention without biases, from vectors of ``width`` to keys and values made of others."""
-
     def __init__(self, width: int, width_seen: int) -> None:
         super().__init__()
         self.to_q = nn.Linear(width, INNER, bias=False)
@@ -95,7 +90,7 @@ class GatedCrossAttention(nn.Module):
 
 
 class LookingLayer(nn.Module):
-    """A layer of the language model, and before it the look at ``keys_values``, which is set from outside."""
+    """A layer after attention to ``keys_values``, which is set from outside."""
 
     keys_values: Tensor | None = None
 
@@ -109,8 +104,6 @@ class LookingLayer(nn.Module):
 
 
 class Trained(nn.Module):
-    """The resampler, and a cross-attention before each of the ``places`` among the language model's layers."""
-
     def __init__(self, width: int, width_seen: int, places: Iterable[int], latents: int, depth: int) -> None:
         super().__init__()
         self.perceiver = PerceiverResampler(width_seen, latents, depth)
@@ -119,8 +112,7 @@ class Trained(nn.Module):
 
 
 class OpenFlamingo(nn.Module):
-    """``as_in_papers``: the tower's activation is GELU, and patches go through its last norm, as open_clip does since
-    2.29. Training had QuickGELU and patches as they are."""
+    """``as_in_papers``: GELU, and a last norm of patches, as in open_clip since 2.29; training had neither."""
 
     def __init__(self, tower: Any, language: Any, trained: Trained, *, as_in_papers: bool) -> None:
         super().__init__()
@@ -134,7 +126,7 @@ class OpenFlamingo(nn.Module):
             layers[int(place)] = LookingLayer(layers[int(place)], gated)  # type: ignore[arg-type]
 
     def see(self, pixel_values: Tensor) -> Tensor:
-        """Prepared images [batch, 3, size, size] to keys and values [batch, looks, latents, 2 * INNER]."""
+        """Images [batch, 3, size, size] to keys and values [batch, looks, latents, 2 * INNER]."""
         patches = self.tower(pixel_values).last_hidden_state
         if self.as_in_papers:
             patches = self.tower.post_layernorm(patches)
@@ -142,7 +134,7 @@ class OpenFlamingo(nn.Module):
         return torch.stack([layer.gated_cross_attn_layer.attn.to_kv(latents) for layer in self._looking()], dim=1)
 
     def generate(self, keys_values: Tensor, *, beams: int, **options: Any) -> Any:
-        """transformers' ``generate`` for texts, a row of ``keys_values`` each."""
+        """transformers' ``generate``, a row of ``keys_values`` per text."""
         keys_values = keys_values.repeat_interleave(beams, dim=0)
         try:
             for number, layer in enumerate(self._looking()):
@@ -159,8 +151,7 @@ class OpenFlamingo(nn.Module):
 def load(
     path: Path, clip: Path, gpt: Path, tokens: int, device: torch.device, dtype: torch.dtype, *, as_in_papers: bool
 ) -> OpenFlamingo:
-    """The authors' file with the folders of CLIP's tower and of GPT-NeoX; ``tokens`` is how many the tokenizer knows
-    with those of OpenFlamingo. Raises UnavailableError if they do not fit each other."""
+    """``tokens`` counts OpenFlamingo's. Raises UnavailableError if the parts do not fit."""
     path = checkpoints.weights_file(path)
     weights = _trained(checkpoints.read_weights(path))
     tower = load_pretrained(CLIPVisionModel, clip, device, dtype)
@@ -180,7 +171,6 @@ def load(
 
 
 def _trained(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights by the names of :class:`Trained`, and the rows for tokens; the frozen parts' are left."""
     before, after = GATED
     trained = {}
     for name, value in weights.items():
@@ -192,7 +182,6 @@ def _trained(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _set_tokens(language: Any, weights: dict[str, Tensor], tokens: int, path: Path) -> None:
-    """Move the rows of the ``tokens`` from ``weights`` into the language model, which has other rows."""
     checkpoints.check_names(path, [name for name in (EMBEDDING, HEAD) if name not in weights])
     like = language.lm_head.weight
     for name in (EMBEDDING, HEAD):

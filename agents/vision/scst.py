@@ -1,6 +1,4 @@
-"""SCST: an LSTM on a ResNet's features, trained on CIDEr itself (Rennie et al. 2017, arXiv 1612.00563).
-
-Defaults are those of tools/eval.py of ruotianluo/self-critical.pytorch on a folder of pictures."""
+"""SCST (Rennie et al. 2017, arXiv 1612.00563); defaults of tools/eval.py of ruotianluo/self-critical.pytorch."""
 
 from __future__ import annotations
 
@@ -27,10 +25,8 @@ SHORTEST, MOST_PIXELS = 3, 1 << 24  # the sides that the first layers need, and 
 
 
 class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
-    """Two published files of weights and a third of words, in a folder."""
-
     class Settings(CaptionSettings):
-        """As for every captioner; ``max_tokens`` counts the end."""
+        """``max_tokens`` counts the end."""
 
         checkpoint: str
         """A folder with the published model-best.pth, infos_fc_rl-best.pkl and resnet101.pth."""
@@ -77,7 +73,6 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         return ()  # pictures of any size: the ResNet's features are of a single size
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
-        """Pictures go through the ResNet as they are, of any size and so one by one."""
         import torch
 
         pictures = self._moved(*(image["pixel_values"] for image in images))
@@ -108,7 +103,6 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
 
 
 def _whole_picture(pixels: NDArray[np.uint8]) -> Prepared:
-    """Pixels as they are, uint8 [3, height, width]."""
     import torch
 
     height, width, _ = pixels.shape

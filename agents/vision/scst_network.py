@@ -1,6 +1,4 @@
-"""SCST's FC model (Rennie et al. 2017, arXiv 1612.00563, section 2): an image is the first word that an LSTM reads.
-
-In the form of ruotianluo/self-critical.pytorch ("newfc"), whose names of weights are kept; sizes are read off."""
+"""SCST's FC model (Rennie et al. 2017, arXiv 1612.00563, section 2), "newfc" of ruotianluo/self-critical.pytorch."""
 
 from __future__ import annotations
 
@@ -23,8 +21,6 @@ END_WORD, UNKNOWN = "<end>", "UNK"
 
 
 class SCSTConfig(PreTrainedConfig):
-    """The sizes of a model; the defaults are those of the published ones."""
-
     model_type: ClassVar[str] = "scst"
     keys_to_ignore_at_inference: ClassVar[list[str]] = ["past_key_values"]
 
@@ -37,9 +33,8 @@ class SCSTConfig(PreTrainedConfig):
     pad_token_id: int = END
 
 
-class MeanFeatures(ResNet):  # type: ignore[misc]
-    """ResNet as in Caffe: a stage strides in its first convolution, and the first pooling has no border and rounds up.
-    Pictures [batch, 3, height, width] of any size to means [batch, 2048] over the last stage's places."""
+class MeanFeatures(ResNet):
+    """Caffe's ResNet: pictures [batch, 3, height, width] to means [batch, 2048]."""
 
     def __init__(self, blocks: tuple[int, ...]) -> None:
         super().__init__(Bottleneck, list(blocks))
@@ -55,7 +50,7 @@ class MeanFeatures(ResNet):  # type: ignore[misc]
 
 
 class State(Cache):
-    """Hidden state and cell [rows, width] of the LSTM: a cache that no token makes longer."""
+    """The LSTM's hidden state and cell [rows, width]."""
 
     def __init__(self, hidden: Tensor, cell: Tensor) -> None:
         super().__init__(layers=[])
@@ -66,7 +61,7 @@ class State(Cache):
 
 
 class Decoder(nn.Module):
-    """An LSTM whose input to the cell is the larger of two sums (maxout) instead of a tanh."""
+    """With maxout instead of a tanh."""
 
     def __init__(self, config: SCSTConfig, features: int) -> None:
         super().__init__()
@@ -77,14 +72,13 @@ class Decoder(nn.Module):
         self.logit = nn.Linear(width, config.vocab_size)
 
     def begin(self, features: Tensor) -> State:
-        """The state after the images, whose features are [rows, features]."""
         nothing = features.new_zeros(len(features), self.logit.in_features)
         state = State(nothing, nothing)
         self._step(self.fc_embed(features), state)
         return state
 
     def forward(self, tokens: Tensor, state: State) -> Tensor:
-        """Logits [rows, vocabulary] after one more token of each row; ``state`` goes on."""
+        """Logits [rows, vocabulary] after a token per row; changes ``state``."""
         self._step(self.embed(tokens), state)
         return self.logit(state.hidden)  # type: ignore[no-any-return]
 
@@ -97,7 +91,7 @@ class Decoder(nn.Module):
 
 
 class SCSTModel(PreTrainedModel, GenerationMixin):
-    """``generate`` takes the state of :meth:`Decoder.begin` as ``past_key_values``."""
+    """``generate`` takes :meth:`Decoder.begin` as ``past_key_values``."""
 
     config_class = SCSTConfig
     base_model_prefix = "model"
@@ -111,7 +105,7 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         PreTrainedModel.post_init(self)
 
     def features(self, pixels: Tensor) -> Tensor:
-        """Means [batch, 2048] of pictures [batch, 3, height, width] of 0 to 255."""
+        """Means [batch, 2048] of pictures [batch, 3, height, width], 0 to 255."""
         channels = zip(pixels.float().unbind(1), MEAN, DEVIATION, strict=True)
         normal = torch.stack([(channel / 255 - mean) / deviation for channel, mean, deviation in channels], dim=1)
         return self.resnet(normal.to(self.dtype))  # type: ignore[no-any-return]
@@ -129,15 +123,14 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         return CausalLMOutputWithPast(logits=logits, past_key_values=past_key_values)
 
     def _get_running_beams_for_next_iteration(self, topk_log_probs: Tensor, *others: Any, **named: Any) -> Any:
-        """As in self-critical.pytorch: beams that end leave their places empty for a step, where transformers fills
-        them."""
+        """As in self-critical.pytorch: ended beams leave their places empty for a step."""
         narrowed = topk_log_probs.clone()
         narrowed[:, named["num_beams"] :] = -torch.inf
         return super()._get_running_beams_for_next_iteration(narrowed, *others, **named)
 
 
 def load(weights: Path, resnet: Path) -> Any:
-    """The model in float32 on the CPU, of the two published files. Raises UnavailableError."""
+    """The model in float32 on the CPU. Raises UnavailableError."""
     decoder, encoder = checkpoints.read_weights(weights), checkpoints.read_weights(resnet)
     needed = ("embed.weight", "_core.h2h.weight")
     checkpoints.check_names(weights, [name for name in needed if name not in decoder])
@@ -152,8 +145,7 @@ def load(weights: Path, resnet: Path) -> Any:
 
 
 def read_words(path: Path) -> list[str]:
-    """The words of ``vocab`` in a published infos.pkl by number, the end's place first. Nothing that the pickle names
-    is imported. Raises UnavailableError."""
+    """Words of ``vocab`` in infos.pkl by number, the end first. Raises UnavailableError."""
     infos = read_pickle(path, inert=INERT)
     vocabulary = infos.get("vocab") if isinstance(infos, dict) else None
     numbered = vocabulary if isinstance(vocabulary, dict) else {}

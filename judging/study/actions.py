@@ -1,4 +1,4 @@
-"""What the actions of ``turinglike study`` do."""
+"""The actions of ``turinglike study``."""
 
 from __future__ import annotations
 

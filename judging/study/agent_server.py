@@ -1,8 +1,4 @@
-"""The `turinglike serve` that answers for a study's agents, and may be slow, hang, or send anything at all.
-
-No thread waits for it: a server that hangs holds up those who converse with its agents, and neither the disk, nor the
-other participants, nor the end of the study's server.
-"""
+"""The client of the `turinglike serve` that answers for a study's agents."""
 
 from __future__ import annotations
 
@@ -23,12 +19,10 @@ T = TypeVar("T")
 
 
 class NoAnswerError(Exception):
-    """An agent's answer could not be had; the text names the agent and says why."""
+    """The text names the agent and says why."""
 
 
 class AgentClient:
-    """Asks the servers of agents, in an event loop."""
-
     def __init__(self) -> None:
         import httpx  # half a second, which most commands do without
 
@@ -39,8 +33,7 @@ class AgentClient:
     async def answer(
         self, server: str, agent: str, row: dict[str, Any], read: Callable[[Any], T], *, seconds: float, **more: Any
     ) -> T:
-        """What ``read`` makes of an agent's answer to a stimulus. Each try asks for another sample, with ``more`` in
-        the request. Raises NoAnswerError after :data:`TRIES`, or after ``seconds`` for all of them."""
+        """What ``read`` makes of an agent's answer, from another sample at each try. Raises NoAnswerError."""
         why = ""
         try:
             async with asyncio.timeout(seconds):
@@ -58,7 +51,7 @@ class AgentClient:
         raise NoAnswerError(f"{agent}: {' '.join(why.split())}"[:300].strip(": "))
 
     async def record(self, server: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The record of an answer. Raises OSError, ValueError, and what the HTTP client raises."""
+        """Raises OSError, ValueError, and the HTTP client's errors."""
         async with self._http.stream("POST", f"{server.rstrip('/')}/answers", json=body) as reply:
             data = b""
             async for part in reply.aiter_raw():
@@ -78,8 +71,7 @@ class AgentClient:
 
 
 def text_of(answer: Any) -> str:
-    """What an agent says in a conversation. Raises ValueError for what is no text or says nothing, and KeyError,
-    IndexError or TypeError for another answer."""
+    """What an agent says. Raises ValueError, KeyError, IndexError or TypeError for another answer."""
     text = answer["messages"][0]["text"]
     if not isinstance(text, str):
         raise ValueError("its message is no text")
@@ -89,12 +81,12 @@ def text_of(answer: Any) -> str:
 
 
 def tidy(text: str) -> str:
-    """A message in the same form for people and machines: on a line, and text that any file can hold."""
+    """A message on a single line that any file can hold."""
     return " ".join(text.split()).encode("utf-8", "replace").decode()
 
 
 def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
-    """The agents that a server has, with their tasks, and why they are not known."""
+    """A server's agents with their tasks, and why they are not known."""
     import httpx
 
     try:

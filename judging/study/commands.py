@@ -1,4 +1,4 @@
-"""``turinglike study``: its command line. What its actions do is imported when they are called."""
+"""The command line of ``turinglike study``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from serving.command_line import Commands, path, port, positive, share, task
 
 
 def register(commands: Commands) -> None:
-    """Add the command and its actions."""
     study = commands.add(
         "study",
         _nothing,

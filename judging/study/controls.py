@@ -1,10 +1,5 @@
-"""Control questions: what a judge who looked at a trial can answer.
-
-``topic`` asks which of five topics a conversation has, as in the papers. ``object`` asks whether an object is in a
-picture (true for half of them), or which of three objects is in a clip, as in the papers; it needs the stimuli's
-``present`` and ``absent``. Otherwise a table of the lab (columns ``stimulus``, ``question``, ``options`` parted by
-``|``, ``right``). A question is the same for all answers to a stimulus: it reveals nothing of whose an answer is.
-"""
+"""Control questions: ``topic`` of a conversation, ``object`` in a picture or clip (stimuli's ``present``, ``absent``),
+or a table with ``stimulus``, ``question``, ``options`` parted by ``|``, and ``right``."""
 
 from __future__ import annotations
 
@@ -33,8 +28,6 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """``question`` is empty where the pages' ``phrase`` asks; ``right`` is of ``options``."""
-
     question: str
     options: Sequence[str]
     right: str
@@ -43,16 +36,12 @@ class Control:
 
     @property
     def sent(self) -> dict[str, Any]:
-        """What a browser gets: all but what is right."""
         about = {"question": self.question, "phrase": self.phrase, "object": self.object}
         return {**about, "options": list(self.options)}
 
 
 def read_controls(name: str, study: Path, rows: Rows, seed: str) -> dict[str, Control]:
-    """The control question of each stimulus of the key's ``rows``: "", "topic", "object", or a table's path.
-
-    Objects are drawn by ``seed``. Raises InputError where a stimulus has none.
-    """
+    """The control question of each stimulus, by "", "topic", "object", or a table's path. Raises InputError."""
     stimuli = {str(row["stimulus"]): row for row in rows.values()}
     if not name:
         return {}

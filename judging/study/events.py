@@ -1,9 +1,4 @@
-"""The events of a study, and its state, which is read from them and from nothing else.
-
-``events.jsonl`` has a line for each event, in order; ``personal.jsonl`` has panels' ids and answers about oneself, by
-the judge's code. A judge's way is a list of steps, drawn when they join and kept in that event: consent, questions,
-instructions, trials, closing questions. Each step is answered once, in order.
-"""
+"""The events of a study (``events.jsonl``), its state, which is read from them alone, and ``personal.jsonl``."""
 
 from __future__ import annotations
 
@@ -26,11 +21,7 @@ M = TypeVar("M", bound=Meeting)
 
 @dataclass(slots=True)
 class Judge:
-    """A judge or participant, with the ``answers`` to their steps so far.
-
-    ``told`` are answers that were to be replaced;
-    ``ended``: finished, declined or blocked.
-    """
+    """``told`` are answers that were to be replaced; ``ended``: finished, declined or blocked."""
 
     code: str
     session: str
@@ -48,7 +39,6 @@ class Judge:
 
     @property
     def step(self) -> int:
-        """The step that is next to be answered, from 0."""
         return len(self.answers)
 
     @property
@@ -56,7 +46,7 @@ class Judge:
         return None if self.ended or self.step >= len(self.steps) else self.steps[self.step]
 
     def counted(self, end: int | None = None) -> int:
-        """The number of trials, practice apart, in the list or before a step of it."""
+        """The number of trials, practice apart."""
         return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
 
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
@@ -68,8 +58,7 @@ class Judge:
 
 @dataclass(slots=True)
 class State:
-    """All judges, and all meetings by id, in the order in which they began; ``present``: the meeting that a participant
-    is in."""
+    """``present`` is the meeting that a participant is in."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
@@ -81,7 +70,7 @@ class State:
     closed: str | None = None
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Take an event in. Raises KeyError for what no server of ours has written."""
+        """Raises KeyError for an unknown event."""
         match event["event"]:
             case "settings":
                 self.settings, self.sha256 = event["settings"], event["sha256"]
@@ -137,19 +126,17 @@ class State:
         return self.meetings.get(self.present.get(code, ""))
 
     def counted(self, kind: type[M]) -> list[M]:
-        """The meetings of a kind that are not void."""
         return [each for each in self.meetings.values() if isinstance(each, kind) and each.void is None]
 
     def has_finished(self, judge: Judge) -> bool:
-        """Whether a judge counts as finished: who took part in online tests that are all void does not."""
+        """Online tests that are all void do not count."""
         tests = [event["test"] for event in judge.answers if event["kind"] == "test"]
         counts = not tests or any(name is not None and self.meetings[name].void is None for name in tests)
         return judge.ended == "finished" and counts
 
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events, or personal lines, without a person and the conversations and tests that they took part in; of a
-    test stays that it was, and is void."""
+    """The events, or personal lines, without a person; their tests stay, void and without content."""
     gone: set[str] = set()
     for event in events:
         kind = event.get("event")
@@ -168,7 +155,7 @@ def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
 
 
 def read_state(folder: Path) -> State:
-    """The state of the study in ``folder``; a last line that is torn does not count. Raises InputError."""
+    """The state; a torn last line does not count. Raises InputError."""
     state = State()
     for number, event in _lines(folder / EVENTS):
         try:
@@ -179,7 +166,7 @@ def read_state(folder: Path) -> State:
 
 
 def read_personal(folder: Path) -> dict[str, dict[str, Any]]:
-    """By judge, what they answered about themselves, and a panel's id as ``worker``."""
+    """By judge, their answers about themselves, and a panel's id as ``worker``."""
     personal: dict[str, dict[str, Any]] = {}
     for _, line in _lines(folder / PERSONAL):
         personal.setdefault(str(line.get("judge")), {}).update(line.get("said", {}))
@@ -212,8 +199,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def count_pages(judges: Iterable[Judge], away: set[str]) -> Counter[tuple[str, ...]]:
-    """By page, the judges who have judged it or have it before them; those who are ``away`` have nothing before
-    them."""
+    """By page, the judges who judged it or, unless ``away``, will."""
     counts: Counter[tuple[str, ...]] = Counter()
     for judge in judges:
         left = set(judge.pages(judge.step)) if judge.code in away or judge.ended else set()

@@ -1,4 +1,4 @@
-"""The verdicts of a study, a row each, with the rules that exclude it. Nothing is removed."""
+"""The verdicts of a study, a row each, with the rules that exclude it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ ENOUGH = 4  # verdicts of a judge that are all alike before that is a rule's mat
 def verdict_rows(
     state: State, settings: JudgesSettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Row]:
-    """A row per verdict, judge by judge, also of practice; ``rules`` exclude it."""
     for judge in state.judges.values():
         rows = list(_rows(judge, settings.exclude, pool))
         rules = _rules_of_judge(judge, rows, settings.exclude, personal.get(judge.code, {}))

@@ -1,9 +1,4 @@
-"""The offline kit: a study's pages with the trials of its judges, in an HTML file for a machine without a network.
-
-`turinglike study kit` enlists the judges and puts into the file what they will be shown. The browser keeps the answers
-and saves them as a file with a checksum, which `turinglike study import` takes in. The file has the truth for practice
-and feedback alone, which tell it anyway.
-"""
+"""The offline kit: a study's pages and its judges' trials in an HTML file, which saves answers as a file."""
 
 from __future__ import annotations
 
@@ -36,7 +31,7 @@ Answers = list[dict[str, Any]]
 
 
 async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: Path) -> None:
-    """Enlist ``number`` judges and write their kit. Raises InputError for participants, Refused, StorageError."""
+    """Enlist ``number`` judges and write their kit. Raises InputError, Refused, StorageError."""
     if study.material.kind != "trial":
         raise InputError("a kit is for judges: participants' answers are checked by the server")
     kit = secrets.token_hex(8)
@@ -73,12 +68,7 @@ def _data_address(path: Path) -> str:
 
 
 async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
-    """Take files of answers in, each in full or not at all; by judge, how many were new. Answers that exist, and
-    forgotten judges, are passed over.
-
-    Raises InputError at a file that is damaged, of another study, with answers that no page sends or that follow a
-    refusal to take part, or that differ from those that exist.
-    """
+    """Take files of answers in, each in full or not at all; by judge, how many were new. Raises InputError."""
     added: dict[str, int] = {}
     for path in paths:
         kit, judges = _read(path)
@@ -118,7 +108,6 @@ def _check(study: Study, judge: Judge, answers: Answers, path: Path) -> None:
 
 
 def _read(path: Path) -> tuple[str, dict[str, Answers]]:
-    """The kit of a file, and the answers of each of its judges by code, steps from 0 on. Raises InputError."""
     try:
         saved = orjson.loads(path.read_bytes())
         body = saved["body"]

@@ -1,11 +1,6 @@
-"""The lobby: participants wait for each other, and converse, two people or a person and an agent.
-
-Who comes to a conversation waits until somebody else does. Then chance decides for both whether they converse with each
-other, or each with an agent of a `turinglike serve`. So neither waiting nor who came first tells with whom anybody
-converses. Nor does time: an agent takes as long over a message as
-:class:`serving.conversations.transcript.AgentPart` lets it. What happens is on disk before anybody else sees it. A
-conversation that somebody leaves, or whose agent does not answer in time, is void.
-"""
+"""The lobby: participants wait for each other, and converse. Who comes waits for somebody else; then chance decides for
+both whether they meet each other, or each an agent. What happens is on disk before others see it. A conversation that
+somebody leaves, or whose agent fails, is void."""
 
 from __future__ import annotations
 
@@ -45,8 +40,6 @@ View = dict[str, Any]
 
 
 class Lobby(ABC, Generic[M]):
-    """Who waits, and when each participant was last heard of; ``kind`` is of the steps in which they meet."""
-
     kind: ClassVar[str]
     voids: ClassVar[str]  # the event that makes a meeting void
     meeting: type[M]
@@ -61,7 +54,6 @@ class Lobby(ABC, Generic[M]):
         self._swept = 0.0
 
     def meetings(self) -> list[M]:
-        """Those that are not void."""
         return self.state.counted(self.meeting)
 
     def meeting_of(self, code: str) -> M | None:
@@ -69,7 +61,7 @@ class Lobby(ABC, Generic[M]):
         return meeting if isinstance(meeting, self.meeting) else None
 
     async def at(self, judge: Judge, known: Any) -> View:
-        """What a participant sees; held open while that is no more than is ``known``, for as long as may be."""
+        """What a participant sees; held open, within limits, until there is news."""
         until = time.monotonic() + HELD
         await self._has_left(judge)
         while True:
@@ -81,7 +73,7 @@ class Lobby(ABC, Generic[M]):
             await asyncio.sleep(LOOK)
 
     async def move(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
-        """Take what a participant does; returns why it cannot be, as a phrase's name. Sent twice it is done once."""
+        """Take a participant's act, once; returns the name of the phrase that refuses it."""
         if self.state.closed:
             return "closed"
         await self._has_left(judge)
@@ -106,7 +98,7 @@ class Lobby(ABC, Generic[M]):
         return self.view(meeting, judge.code)
 
     def there(self) -> list[str]:
-        """Who waits, is still heard of and has not gone on, those first who have waited longest."""
+        """Who waits and is still heard of, longest first."""
         now = time.monotonic()
         steps = {code: self.state.judges[code].current for code in self.waiting}
         there = [
@@ -118,7 +110,6 @@ class Lobby(ABC, Generic[M]):
         return sorted(there, key=lambda code: self.waiting[code])
 
     async def _has_left(self, judge: Judge) -> None:
-        """Who comes back after they have left waits anew, and what they took part in is void."""
         if time.monotonic() - self.seen.get(judge.code, 0.0) > self.waits.seconds_away:
             self.waiting.pop(judge.code, None)
             if (meeting := self.meeting_of(judge.code)) is not None:
@@ -132,7 +123,6 @@ class Lobby(ABC, Generic[M]):
                 await self.end_if_left(meeting)
 
     async def end_if_left(self, meeting: M) -> None:
-        """Make a meeting void that somebody has left."""
         if meeting.void is None and not self.is_over(meeting) and (why := self.why_void(meeting)) is not None:
             for (name, _), task in self.tasks.items():
                 if name == meeting.id:
@@ -140,7 +130,6 @@ class Lobby(ABC, Generic[M]):
             await self.make_void(meeting, why)
 
     def why_void(self, meeting: M) -> str | None:
-        """Who has left."""
         now = time.monotonic()
         for code in meeting.people:
             if code in self.state.judges and now - self.seen.setdefault(code, now) > self.waits.seconds_away:
@@ -152,14 +141,13 @@ class Lobby(ABC, Generic[M]):
             await self.note({"event": self.voids, self.kind: meeting.id, "why": why})
 
     def is_enough(self) -> bool:
-        """Whether nobody need come any more."""
         return False
 
     def is_news(self, view: View, known: Any) -> bool:
         return bool(view["version"] != known)
 
     def result(self, judge: Judge) -> str | None:
-        """The id of the meeting that a participant may end now; None while it goes on."""
+        """The id of the meeting that a participant may end now."""
         meeting = self.meeting_of(judge.code)
         return meeting.id if meeting is not None and (meeting.void is not None or self.is_over(meeting)) else None
 
@@ -168,7 +156,6 @@ class Lobby(ABC, Generic[M]):
             self.tasks[key] = asyncio.create_task(work())
 
     async def close(self) -> None:
-        """End what machines do."""
         for task in self.tasks.values():
             task.cancel()
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
@@ -193,8 +180,6 @@ class Lobby(ABC, Generic[M]):
 
 
 class TalkLobby(Lobby[Talk]):
-    """The lobby of conversations. Each has a :class:`Transcript`, which says whose turn it is; an agent takes part."""
-
     kind, voids, meeting = "talk", "void", Talk
 
     def __init__(self, study: Study, material: TalkMaterial) -> None:
@@ -220,7 +205,6 @@ class TalkLobby(Lobby[Talk]):
             await self._begin([[code, agent] for code in both] if with_agents else [both])
 
     async def _begin(self, pairs: list[list[str]]) -> None:
-        """Begin conversations, all at the same time."""
         events = list[dict[str, Any]]()
         used = Counter(talk.stimulus for talk in self.meetings())
         for speakers in pairs:
@@ -246,7 +230,6 @@ class TalkLobby(Lobby[Talk]):
         }
 
     async def moved(self, judge: Judge, body: Mapping[str, Any]) -> str | None:
-        """Keep the message number ``turn``, in a burst dialogue of the participant's."""
         talk, turn, text = self.meeting_of(judge.code), body["turn"], body.get("text")
         if talk is None or talk.void:
             return "partner_left"
@@ -275,7 +258,6 @@ class TalkLobby(Lobby[Talk]):
             self.begin_task((talk.id, 0), partial(self._take_part, talk))
 
     def _part(self, talk: Talk) -> AgentPart:
-        """The conversation's transcript, and its agent's part, if there is an agent."""
         if talk.id in self.parts:
             return self.parts[talk.id]
         stimulus = self.stimuli[talk.stimulus]
@@ -314,7 +296,6 @@ class TalkLobby(Lobby[Talk]):
             await self.make_void(talk, str(error))
 
     async def _publish(self, talk: Talk) -> None:
-        """Note what the transcript has and the events have not."""
         transcript = self._part(talk).transcript
         events = [
             {"event": "said", "talk": talk.id, "turn": message.turn, "speaker": message.speaker, "text": message.text}
@@ -327,7 +308,6 @@ class TalkLobby(Lobby[Talk]):
         await self.note(*events)
 
     async def _answer(self, talk: Talk, agent: str) -> str:
-        """The agent's reply. Raises NoAnswerError."""
         stimulus = self.stimuli[talk.stimulus]
         history = [
             {"speaker": speaker_name(message["speaker"], stimulus.names), "text": message["text"]}

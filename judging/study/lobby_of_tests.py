@@ -1,14 +1,5 @@
-"""The lobby of online tests: participants wait, get parts, see what their part may see, and make their moves.
-
-Who is to judge and who takes a person's part is drawn anew for each test, among those who have waited longest. More may
-wait than a test takes: they are there when somebody leaves. Where kinds of tests take more and fewer people, everybody
-waits for as many as any takes; the kind is drawn after that, by its share alone: a judge cannot tell from the time that
-they waited whom they ask. Who is not heard of for a while, or does not do in time what is awaited of them, has left:
-the test is void, and the others may go back to the lobby.
-
-A `turinglike serve` answers for machines, each agent for its conversation with the judge. When an answer is
-shown the model of delays says (:mod:`serving.conversations.scenario`).
-"""
+"""The lobby of online tests. Parts are drawn anew for each test, among those who have waited longest, and the kind by
+its share alone. Who is not heard of, or is late with a move, has left: the test is void."""
 
 from __future__ import annotations
 
@@ -35,8 +26,7 @@ if TYPE_CHECKING:
 
 
 class OnlineLobby(Lobby[OnlineTest]):
-    """The tests of a study. ``awaited`` is what is awaited of whom in a test, and since when; ``began`` when each
-    began, on a clock that nobody sets."""
+    """``awaited`` is what is awaited of whom in a test, and since when."""
 
     kind, voids, meeting = "test", "test_void", OnlineTest
 
@@ -50,11 +40,10 @@ class OnlineLobby(Lobby[OnlineTest]):
         return test.is_over()
 
     def is_enough(self) -> bool:
-        """Whether as many tests as are wanted are over."""
         return sum(test.is_over() for test in self.meetings()) >= self.settings.tests.wanted
 
     def clock(self, test: OnlineTest) -> float:
-        """Seconds since the test began, whatever becomes of the machine's clock while this process runs."""
+        """Seconds since the test began, monotonic."""
         if test.id not in self.began:
             clocks = [question.clock for question in test.questions]  # of a server before this process
             clocks += [judged.clock for judged in test.judged]
@@ -66,7 +55,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         return test.due(self.clock(test), self.state.judges)
 
     def chance(self, what: str) -> random.Random:
-        """Numbers for a purpose, the same whenever they are drawn."""
+        """Numbers for a purpose, always the same."""
         return random.Random(f"{self.settings.tests.seed} {what}")
 
     async def look(self, judge: Judge) -> View:
@@ -103,7 +92,6 @@ class OnlineLobby(Lobby[OnlineTest]):
             )  # fmt: skip
 
     def why_void(self, test: OnlineTest) -> str | None:
-        """Also if somebody keeps the others waiting."""
         due = [move for move in self.due(test) if move[0] in self.state.judges]
         if self.awaited.get(test.id, (None, 0.0))[0] != due:
             self.awaited[test.id] = (due, time.monotonic())
@@ -194,7 +182,6 @@ class OnlineLobby(Lobby[OnlineTest]):
                 self.begin_task((test.id, side), partial(self._answer, test, who, side))
 
     async def _answer(self, test: OnlineTest, machine: str, side: int) -> None:
-        """A machine's answer, for which a participant waits no longer than for a person's."""
         tests, question, number = self.settings.tests, test.questions[-1], len(test.questions)
         row = {
             "id": f"{test.id}/{side}", "task": "conversation", "type": "HM", "who_starts": "A",
@@ -217,12 +204,10 @@ class OnlineLobby(Lobby[OnlineTest]):
 
 
 def _turn(test: OnlineTest, act: Any) -> int:
-    """The number of the exchange that an act is of: it tells an act that is sent twice from the next."""
     return len(test.questions) + int(act == "ask")
 
 
 def _acts(test: OnlineTest, side: int) -> set[tuple[str, int]]:
-    """What a participant has done, with its turn."""
     if side:
         return {("answer", at) for at, answers in enumerate(test.answers, start=1) if side in answers}
     asked_at = {("ask", at) for at in range(1, len(test.questions) + 1)}

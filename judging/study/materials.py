@@ -1,4 +1,4 @@
-"""What people of a study meet, step by step: trials, stimuli, or steps in which they meet in a lobby."""
+"""What people of a study meet, step by step."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
 
 
 class ToldError(Exception):
-    """The answer ``text`` is to be replaced; ``flags`` are the names of phrases that say why."""
+    """The answer ``text`` is to be replaced; ``flags`` are phrases."""
 
     def __init__(self, flags: list[str], text: str) -> None:
         super().__init__(", ".join(flags))
@@ -47,8 +47,7 @@ class ToldError(Exception):
 
 
 class Material:
-    """What a study shows, in ``number`` steps of a ``kind``. ``sha256`` is of what must not change while people take
-    part, ``page`` what a browser gets of a step, ``source`` the set that answers are about."""
+    """What a study shows, in ``number`` steps of a ``kind``; ``sha256`` is of what must not change meanwhile."""
 
     kind: str
     number: int
@@ -60,7 +59,6 @@ class Material:
         self.settings = settings
 
     def problems(self) -> list[str]:
-        """What the settings want and cannot be had, in sentences."""
         return []
 
     def served_problems(self) -> list[str]:
@@ -68,7 +66,6 @@ class Material:
         return []
 
     def about(self) -> str:
-        """What `study check` says."""
         return f"{self.settings.task}: {self.number:,} for each participant"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
@@ -95,21 +92,17 @@ class Material:
         return {**self.page, "practice": False}
 
     def truth(self, step: Step) -> list[str] | None:
-        """What was right, where a page tells it."""
         return None
 
     def files(self, step: Step | None) -> dict[str, Path]:
-        """A step's files by their names, or those that everybody may have."""
+        """A step's files by name; None: those that everybody may have."""
         return {}
 
     def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[Row]:
-        """The verdicts on trials."""
         return []
 
 
 class TrialMaterial(Material):
-    """The trials of judges."""
-
     settings: JudgesSettings
     kind = "trial"
 
@@ -121,7 +114,6 @@ class TrialMaterial(Material):
 
     @cached_property
     def controls(self) -> dict[str, Control]:
-        """The control question of each stimulus. Raises InputError."""
         return read_controls(self.settings.trials.control, self.study, self.pool.key, self.sha256)
 
     def problems(self) -> list[str]:
@@ -144,7 +136,6 @@ class TrialMaterial(Material):
         return str(self.pool.key[step["trials"][0]]["stimulus"])
 
     def control(self, step: Step) -> Control | None:
-        """The control question of a trial's page."""
         return self.controls.get(self.stimulus_of(step))
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
@@ -209,12 +200,12 @@ class TrialMaterial(Material):
 
 
 def chosen(task: str | None) -> Choose:
-    """Of stimuli that name no task, those get the study's that may."""
+    """Gives stimuli without a task the study's, where it fits."""
     return lambda tasks: [name for name in tasks if name == task]
 
 
 def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
-    """The stimuli of a task by id, and their SHA-256. Raises InputError with every problem of the set."""
+    """The stimuli of a task by id, and their SHA-256. Raises InputError."""
     stimuli: dict[str, Stimulus] = {}
     root, digest = source if source.is_dir() else source.parent, hashlib.sha256()
 
@@ -232,8 +223,7 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
 
 
 class AskMaterial(Material):
-    """Stimuli that participants answer as people did in the papers: a colour of eleven, three objects, a caption (with
-    the 2025 paper's six checks: Methods, L731-747), a word, free or after example pairs."""
+    """Stimuli that participants answer; captions pass six checks (2025 paper, Methods, L731-747)."""
 
     settings: AnswersSettings
     kind = "ask"
@@ -328,8 +318,6 @@ class AskMaterial(Material):
 
 
 class TalkMaterial(Material):
-    """Conversations of participants who meet in a lobby."""
-
     settings: AnswersSettings
     kind = "talk"
 
@@ -354,8 +342,6 @@ class TalkMaterial(Material):
 
 
 class OnlineMaterial(Material):
-    """Online tests: participants see what the others write."""
-
     settings: OnlineSettings
     kind = "test"
     sha256 = hashlib.sha256(b"online").hexdigest()
@@ -366,7 +352,6 @@ class OnlineMaterial(Material):
         self.page = {"words_below": settings.tests.words_below}
 
     def _machines(self) -> dict[str, str]:
-        """The agents that the tests have, by their place in ``study.toml``."""
         tests, agents = self.settings.tests, self.settings.agents
         argues, deceives = tests.person_deceives > 0, tests.person_deceives < 1
         machines = [("machine_argues", argues), ("machine_deceives", deceives)] if tests.two_people < 1 else []

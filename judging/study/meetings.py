@@ -1,9 +1,5 @@
-"""What participants do together, read from the study's events and from nothing else: conversations and online tests.
-
-A test is a list of exchanges: a question of the judge's and an answer of each agent, whom the judge knows as 1 and 2.
-Times (``clock``) are seconds from when the test began. An answer's ``clock`` may lie ahead; both of an exchange are
-shown when the later is over.
-"""
+"""Conversations and online tests, read from the study's events. An exchange is a question of the judge's and an answer
+of each agent, 1 and 2. Times (``clock``) are seconds from when the test began; both answers appear at the later."""
 
 from __future__ import annotations
 
@@ -37,7 +33,7 @@ TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Meeting:
-    """A conversation or a test of ``people``: participants' codes and agents' names."""
+    """``people`` are participants' codes and agents' names."""
 
     id: str
     at: str
@@ -45,14 +41,11 @@ class Meeting:
     void: str | None = field(default=None, kw_only=True)
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Take an event in. Raises KeyError for what no server of ours has written."""
         raise NotImplementedError
 
 
 @dataclass(slots=True)
 class Talk(Meeting):
-    """A conversation of the speakers A and B."""
-
     stimulus: str
     messages: list[dict[str, Any]] = field(default_factory=list)
     withdrawn: list[dict[str, Any]] = field(default_factory=list)
@@ -69,7 +62,7 @@ class Talk(Meeting):
 
 @dataclass(slots=True)
 class Said:
-    """A question or an answer; ``raw`` is a machine's text before it was cut, ``delay_s`` what it took."""
+    """``raw`` is a machine's text before it was cut, ``delay_s`` what it took."""
 
     text: str
     clock: float
@@ -79,8 +72,7 @@ class Said:
 
 @dataclass(slots=True)
 class Judged:
-    """A verdict after so many ``exchanges``, as on the trial in which agent 1 stands for the answer and agent 2 beside
-    it: ``human`` is that 1 is the human, ``machine`` that 2 is."""
+    """``human`` is that agent 1 is the human, ``machine`` that agent 2 is."""
 
     who: str
     exchanges: int
@@ -91,8 +83,7 @@ class Judged:
 
 @dataclass(slots=True)
 class OnlineTest(Meeting):
-    """A test; its people are the judge and two agents. ``parts`` say whose part each agent takes. ``answers`` are of
-    each exchange, by side."""
+    """``people`` are the judge and two agents; ``answers`` are of each exchange, by side."""
 
     parts: list[Part]
     condition: Condition
@@ -123,24 +114,20 @@ class OnlineTest(Meeting):
         return next(pair for pair, parts in PARTS.items() if sorted(parts) == sorted(self.parts))
 
     def began(self) -> float:
-        """When, in seconds of the epoch."""
+        """Seconds of the epoch."""
         return datetime.fromisoformat(self.at).timestamp()
 
     def shown_at(self, exchange: int) -> float:
-        """The clock at which both answers of an exchange, which are there, are shown."""
         return max(answer.clock for answer in self.answers[exchange].values())
 
     def shown(self, clock: float) -> int:
-        """How many exchanges the judge may see in full."""
         return sum(len(both) == len(SIDES) and self.shown_at(at) <= clock for at, both in enumerate(self.answers))
 
     def is_over(self) -> bool:
         return bool(self.judged) and self.judged[-1].exchanges == self.exchanges
 
     def due(self, clock: float, participants: Collection[str]) -> list[Move]:
-        """What is awaited. Only ``participants`` have to say
-        that they have read their part; the judge may ask before the others have, lest their time tell that they are
-        people. Nothing where the test is over or void, or answers are there that are not yet shown."""
+        """What is awaited; the judge does not wait until the ``participants`` have read their part."""
         if self.void is not None or self.is_over():
             return []
         reading = {who for who in self.people if who in participants and who not in self.ready}
@@ -169,7 +156,7 @@ def _said(event: dict[str, Any]) -> Said:
 
 
 def shortened(text: str, words: int) -> str:
-    """The sentences of ``text`` that have at most so many words together; if the first has more, its first words."""
+    """The sentences with at most ``words`` words together, or the first words."""
     parts = text.split()
     if len(parts) > words:
         ends = [at for at, word in enumerate(parts[:words], start=1) if END.search(word) and not TITLE.fullmatch(word)]
@@ -178,12 +165,11 @@ def shortened(text: str, words: int) -> str:
 
 
 def people_of(pair: Pair) -> int:
-    """The people of a test, with the judge."""
     return 1 + PARTS[pair].count("person")
 
 
 def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
-    """The share of each number of exchanges, condition and kind of pair that there is to be."""
+    """The wanted share of each number of exchanges, condition and pair."""
     deceit = settings.person_deceives
     alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
     conditions = zip(get_args(Condition), (deceit, 1 - deceit), strict=True)
@@ -198,8 +184,7 @@ def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, fl
 def next_cell(
     settings: TestSettings, held: Iterable[OnlineTest], chance: random.Random, pair: Pair
 ) -> tuple[int, Condition]:
-    """The number of exchanges and the condition of a test of the kind ``pair``: those that lack most to their shares
-    after the tests that were ``held``; among equals by chance."""
+    """The exchanges and condition of the next test: what lacks most to its share after those ``held``."""
     exchanges, conditions, pairs = shares(settings)
     cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
     total = cells.total() + 1

@@ -1,4 +1,4 @@
-"""What a browser sends of a page, checked: verdicts on a trial, and what people say of themselves."""
+"""Checks of what a browser sends of a page."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ UNFILLED = re.compile(r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|", re.
 
 
 class BadAnswer(Exception):
-    """An answer that no page of ours sends; nothing was kept."""
+    """An answer that no page sends."""
 
 
 def writable(text: Any) -> Any:
-    """The text without halves of surrogate pairs, which cannot be written."""
+    """The text without halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 
@@ -44,7 +44,7 @@ Written = Annotated[str, BeforeValidator(writable)]
 
 
 class _Timed(BaseModel):
-    """``rt`` is in ms from when all was on the screen, or None; ``away``: the page was hidden meanwhile."""
+    """``rt`` is in ms; ``away``: the page was hidden meanwhile."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -53,7 +53,7 @@ class _Timed(BaseModel):
 
 
 class TrialAnswer(_Timed):
-    """A verdict on each trial of the page; ``key``: by the keyboard."""
+    """``key``: by the keyboard."""
 
     verdicts: list[Verdict]
     key: bool = False
@@ -63,8 +63,6 @@ class TrialAnswer(_Timed):
 
 
 class StimulusAnswer(_Timed):
-    """A participant's text, or three objects."""
-
     answer: Written | list[Written]
 
 
@@ -72,7 +70,7 @@ A = TypeVar("A", bound=_Timed)
 
 
 def read(kind: type[A], answer: Mapping[str, Any]) -> A:
-    """The answer as its model. Raises BadAnswer."""
+    """Raises BadAnswer."""
     try:
         return kind.model_validate(answer)
     except ValidationError as error:
@@ -80,7 +78,7 @@ def read(kind: type[A], answer: Mapping[str, Any]) -> A:
 
 
 def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, control: Control | None) -> dict[str, Any]:
-    """What is kept of a trial's answer; of a control question also whether it is ``right``. Raises BadAnswer."""
+    """What is kept of a trial's answer, and whether its control question is ``right``. Raises BadAnswer."""
     sent = read(TrialAnswer, answer)
     if len(sent.verdicts) != speakers:
         raise BadAnswer(f"verdicts: must be {speakers} of human and machine")
@@ -100,13 +98,12 @@ def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, contro
 
 
 def fastest_of(rt: float | None, since: float) -> float:
-    """The most ms that an answer can have taken: the page's ``rt`` or the server's ``since`` the answer before,
-    whichever is less. A value below 0 is a clock that was set; infinite where neither is known."""
+    """The most ms that an answer took, by the page's ``rt`` and the server's ``since``; infinite if unknown."""
     return min((ms for ms in (rt, since) if ms is not None and ms >= 0), default=inf)
 
 
 def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str, str]:
-    """The answers to ``fields``, without what was left out; nobody must answer. Raises BadAnswer."""
+    """The answers to ``fields`` that are not empty. Raises BadAnswer."""
     kept = {}
     for name, value in answer.items():
         if value in (None, ""):
@@ -120,8 +117,7 @@ def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str
 
 
 def panel_id(worker: str | None, parameter: str) -> str:
-    """The id that a panel put into the address's ``parameter``; "" where there is none or it was not filled in, as in
-    "{{%PROLIFIC_PID%}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "undefined", or the parameter's name."""
+    """The id in the address's ``parameter``; "" for none or a placeholder ("{{%PROLIFIC_PID%}}", "[worker_id]")."""
     worker = (worker or "").strip()[:200]
     is_name = re.sub(r"\W|_", "", worker.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
     return "" if not parameter or is_name or UNFILLED.fullmatch(worker) else worker

@@ -1,4 +1,4 @@
-"""What a browser is sent: a page's words, and the step that its judge is at, without whose answer it is."""
+"""What a browser is sent: a page's words, and the judge's step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AHEAD = 3  # trials whose pictures are got before they are shown
 
 
 def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
-    """The pages' phrases by name, of the study's file or in English. Raises InputError for a file that lacks any."""
+    """The pages' phrases by name. Raises InputError for a file that lacks any."""
     english = tomllib.loads(resources.files("judging.study").joinpath("phrases.toml").read_text("utf-8"))
     if not settings.phrases:
         return english
@@ -37,13 +37,12 @@ def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
 
 
 def phrases_sent(settings: StudySettings, phrases: Mapping[str, str]) -> dict[str, Any]:
-    """What a page gets before anything else: its language, title and words."""
     about = {"language": settings.language, "title": settings.texts.title, "worker": settings.judges.worker}
     return {**about, "phrases": dict(phrases), "options": OPTIONS}
 
 
 def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
-    """The step that is next to be answered, or step ``at``, as JSON."""
+    """The next step, or step ``at``, as JSON."""
     step = judge.current if at is None else judge.steps[at]
     if step is None or study.state.closed:
         return {"step": judge.step, **_end(study, judge)}
@@ -66,7 +65,6 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
 
 
 def media_of(study: Study, judge: Judge) -> dict[str, Path]:
-    """The files that a judge may have: those of their trials, and of the samples."""
     files = dict(study.material.files(None))
     for step in judge.steps:
         if step["kind"] in ASKED:

@@ -1,13 +1,6 @@
-"""How many judges a study needs for intervals of a wanted width.
-
-Judges are drawn, and so are stimuli. Whether a verdict is right is the mean of whose answer it is about, plus
-independent parts of its judge, its stimulus, and a rest. The variance of a rate of n verdicts is
-
-    between judges x sum(n_judge^2) / n^2  +  between stimuli x sum(n_stimulus^2) / n^2  +  rest / n.
-
-Detectability, the mean of p(H|H) and p(M|M), has a quarter of the sum of their variances. An interval's half-width is
-Student's t of the smaller number of clusters less 1, times the root of the variance, as in :mod:`judging.measures`.
-"""
+"""How many judges a study needs for intervals of a wanted width, as in :mod:`judging.measures`. A rate of n verdicts
+has the variance (judges') sum(n_judge^2) / n^2 + (stimuli's) sum(n_stimulus^2) / n^2 + (rest) / n; detectability has a
+quarter of the sum of both rates' variances."""
 
 from __future__ import annotations
 
@@ -35,8 +28,7 @@ which is .4 of the verdicts' noise in a probit model, is assumed.
 
 
 def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, measure: Measure) -> float:
-    """Of the 95 % interval of an agent, where each judge gives ``per_human`` verdicts on people's answers and
-    ``per_machine`` on each agent's."""
+    """Of an agent's 95 % interval, with so many verdicts of each judge on people's and on each agent's answers."""
     human, machine = (
         JUDGES * _squares(each * judges, judges) + STIMULI * _squares(each * judges, stimuli) + REST / (each * judges)
         for each in (per_human, per_machine)
@@ -46,15 +38,13 @@ def half_width(judges: int, per_human: float, per_machine: float, stimuli: int, 
 
 
 def _squares(number: float, clusters: int) -> float:
-    """sum(n_cluster^2) / n^2 of ``number`` verdicts dealt on clusters as evenly as whole verdicts can be."""
     each = number / clusters
     over = each % 1
     return (1 + over * (1 - over) / each**2) / clusters
 
 
 def plan(wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: Measure) -> tuple[int | None, float]:
-    """The fewest judges of ``per_judge`` trials (half people's, half the ``agents``' equally) that bring each agent's
-    half-width to ``wanted``, and what they reach; (None, what any number reaches) where none do. Raises InputError."""
+    """The fewest judges that bring each agent's half-width to ``wanted``, and what is reached. Raises InputError."""
     if not 0 < wanted < 0.5 or per_judge < 2 or stimuli < 2:
         raise InputError("a plan has a half-width between 0 and 0.5, and at least two trials per judge and two stimuli")
 

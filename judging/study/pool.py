@@ -1,9 +1,5 @@
-"""Which trials a judge gets: half people's, the others equally the agents', and of each those that fewer judges saw.
-
-A page shows a trial, or both speakers of an excerpt, which are two. For four pairs (person and person, person and
-machine, machine and person, two machines) the pages are equally of each pair, as in the 2025 paper's form. Of two
-conversations beside each other the pages are equally of each agent and place.
-"""
+"""Which trials a judge gets: half people's, the others equally the agents', those first that fewer judges saw. Pages of
+both speakers are equally of the four pairs (2025 paper's form); pages of two conversations of each agent and place."""
 
 from __future__ import annotations
 
@@ -33,8 +29,7 @@ CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is shown at once. ``cell`` is what quotas are of: human, an agent, "human machine" of four pairs, "catch",
-    "swapped" (scanpaths). ``agents`` are the machines on the page, ``people`` is a pair's conversation of people."""
+    """What is shown at once; ``cell`` is what quotas are of: human, an agent, "human machine", "catch", "swapped"."""
 
     trials: tuple[str, ...]
     cell: str
@@ -44,21 +39,18 @@ class Page:
     people: str | None = None
 
     def known_by(self) -> set[str]:
-        """What a judge would know again."""
         return {self.stimulus} if self.people is None else {self.stimulus, self.people}
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A page in a judge's list, maybe for the second time (``again``)."""
-
     page: Page
     phase: Phase
     again: bool = False
 
 
 class TrialPool:
-    """The trials of a study's task, and whose they are. Raises InputError where the set or its key cannot be used."""
+    """Raises InputError for an unusable set or key."""
 
     def __init__(self, folder: Path, settings: JudgesSettings) -> None:
         source, key = folder / MARKER, key_path(folder)
@@ -115,7 +107,6 @@ class TrialPool:
         return pages
 
     def _sample(self, pages: list[Page]) -> list[Page]:
-        """A person's page and a machine's that the instructions show with the truth, and nobody judges."""
         chance = random.Random(f"sample {self.folder.name}")
         sample, plain = list[Page](), [page for page in pages if not page.catch]
         for is_machine in (False, True) if self.settings.trials.sample else ():
@@ -125,7 +116,6 @@ class TrialPool:
         return sample
 
     def problems(self) -> list[str]:
-        """Why judges cannot get what the settings ask for, in sentences."""
         wanted, problems = self.settings.trials, list[str]()
         kinds = {"machine" if page.agents else "human" for page in self.drawable if not page.catch}
         if self.of_pairs or wanted.choices == "both":
@@ -156,7 +146,7 @@ class TrialPool:
         return wanted.number + wanted.practice + caught - drawn
 
     def fit(self) -> dict[str, Any]:
-        """Make the settings ask for no more than the set has; returns the choices of ``trials`` that changed."""
+        """Reduce the settings to what the set has; returns the changed choices."""
         changed: dict[str, Any] = {} if self.has_catch() or not self.settings.trials.catch else {"catch": 0.0}
         while (trials := self.settings.trials).number > 1 and self.lacking():
             changed["number"] = trials.number - 1
@@ -170,7 +160,7 @@ class TrialPool:
         return any(name in self.cells for name in CATCH)
 
     def draw(self, seen: Seen, chance: random.Random) -> list[Turn]:
-        """A judge's list. ``seen`` counts the judges who had a page."""
+        """A judge's list; ``seen`` counts the judges who had a page."""
         wanted = self.settings.trials
         used: Counter[str] = Counter()  # of machines: the remainder goes to those who had least
         for page in self.drawable:
@@ -189,7 +179,6 @@ class TrialPool:
         return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns]
 
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
-        """The number of pages of each cell."""
         cells = [name for name in self.cells if name not in CATCH]
         agents = [name for name in cells if name != "human"]
         if self.of_pairs or self.settings.trials.choices != "one" or "human" not in cells or not agents:
@@ -202,8 +191,6 @@ class TrialPool:
     def _take(
         self, quota: Mapping[str, int], seen: Seen, used: Counter[str], stimuli: set[str], chance: random.Random
     ) -> list[Page]:
-        """Pages by quota, about stimuli that the judge has not seen, those first that fewer judges had. The rarest
-        cells choose first, as others could take what they need."""
         taken: list[Page] = []
         for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
             left = quota[cell]

@@ -1,4 +1,4 @@
-"""``study.toml`` as `turinglike study new` writes it: every choice with what it means, and the papers' numbers."""
+"""``study.toml`` as `turinglike study new` writes it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ Tables = tuple[dict[str, Any], dict[str, Any]]
 
 
 def preset(name: str, task: Asked) -> Tables:
-    """The tables ``trials`` and ``exclude`` where ``plain``, or the papers of ``2022`` and ``2025`` (Methods), differ
-    from the defaults."""
+    """The tables ``trials`` and ``exclude`` of ``plain``, or of the papers of ``2022`` and ``2025`` (Methods)."""
     trials: dict[str, Any] = {"number": PRESETS["2025"][task], "practice": 2, "catch": 0.1}
     if task == "attention_prediction":
         trials["play_once"] = True
@@ -46,10 +45,7 @@ def preset(name: str, task: Asked) -> Tables:
 def study_of_judges(
     trial_set: str, task: Asked, name: str, *, of_pairs: bool = False, changed: Mapping[str, Any] | None = None
 ) -> str:
-    """The text of ``study.toml`` where people judge trials; ``of_pairs``: of conversations beside each other.
-
-    ``changed`` are choices of trials that replace the preset's.
-    """
+    """Where people judge trials; ``changed`` choices replace the preset's."""
     trials, exclude = ({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
     trials |= changed or {}
     if trials.get("catch") == 0:
@@ -69,13 +65,13 @@ def study_of_judges(
 
 
 def study_of_participants(stimulus_set: str, task: Asked, most: int) -> str:
-    """The text of ``study.toml`` where people answer a stimulus set, each at ``most`` so many stimuli."""
+    """Where people answer a stimulus set, each at ``most`` so many stimuli."""
     values = {"people": "participants", "wanted": 50, "most": 60}
     return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=most, **values)
 
 
 def study_of_online_tests() -> str:
-    """The text of ``study.toml`` of online tests: the 2025 paper's conditions, numbers of exchanges and lengths."""
+    """With the 2025 paper's conditions, numbers of exchanges and lengths."""
     # With the tests' ids, which judges are sent, a seed that is known tells whose place is whose.
     return _render("online.toml", seed=secrets.randbelow(1 << 53), people="participants", wanted=100, most=120)
 

@@ -1,5 +1,4 @@
-"""``study.toml``: the choices of a study, checked before anybody takes part. What each means stands in the
-``templates`` of that file."""
+"""``study.toml``, checked; its ``templates`` say what each choice means."""
 
 from __future__ import annotations
 
@@ -51,8 +50,6 @@ class Texts(_Table):
 
 
 class People(_Table):
-    """Who may take part."""
-
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     most: Annotated[int, Field(ge=1, le=100_000)]
     entry: Literal["open", "links"] = "open"
@@ -62,15 +59,11 @@ class People(_Table):
 
 
 class Questions(_Table):
-    """Questions to judges about themselves, before and after."""
-
     before: list[Before] = Field(default_factory=list)
     after: list[After] = Field(default_factory=list)
 
 
 class Trials(_Table):
-    """The trials of a judge."""
-
     number: Number
     practice: Count = 0
     feedback: Count = 0
@@ -94,15 +87,14 @@ class Trials(_Table):
 
 
 class End(_Table):
-    """A ``code`` (empty: a random code for each) and an address, where ``{code}`` and ``{worker}`` are filled in."""
+    """A ``code`` (empty: a random code for each) and an address with ``{code}`` and ``{worker}``."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     redirect: Annotated[str, Field(pattern=r"^(https?://\S+)?$", max_length=2000)] = ""
 
 
 class Exclude(_Table):
-    """Rules that mark verdicts; none is removed, and no rule looks at whether a scored verdict is right. ``right`` was
-    a rule of version 0.1 and must be 0."""
+    """Rules that mark verdicts; none is removed. ``right`` was a rule of version 0.1 and must be 0."""
 
     finished: bool = True
     controls: Share = 0.0
@@ -115,15 +107,11 @@ class Exclude(_Table):
 
 
 class Answers(_Table):
-    """The stimuli of a participant."""
-
     number: Number
     checks: Literal["tell", "note"] = "tell"
 
 
 class Talk(_Table):
-    """Conversations."""
-
     agent: Name = ""
     server: Server = "http://127.0.0.1:8001/"
     machines: Share = 0.0
@@ -190,7 +178,7 @@ class AnswersSettings(_Study):
 
 
 class Roles(_Table):
-    """Texts about each part, before a test begins."""
+    """Texts about each part, before a test."""
 
     judge: Text
     person_deceives: Text
@@ -198,8 +186,6 @@ class Roles(_Table):
 
 
 class Tests(_Table):
-    """Online tests."""
-
     wanted: Annotated[int, Field(ge=1, le=100_000)]
     each: Exchanges = 1
     exchanges: list[Exchanges] = Field(default_factory=lambda: [1, 5, 10, 20], min_length=1, max_length=20)
@@ -222,7 +208,7 @@ class Tests(_Table):
 
 
 class MachineAgents(_Table):
-    """The machines of ``server``, by condition: it argues that it is a machine, or it poses as a person."""
+    """The machines of ``server``, by condition: it argues that it is a machine, or poses as a person."""
 
     server: Server = "http://127.0.0.1:8001/"
     machine_argues: Name = ""
@@ -245,7 +231,7 @@ StudySettings = JudgesSettings | AnswersSettings | OnlineSettings
 
 
 def read_settings(folder: Path) -> StudySettings:
-    """The settings of the study in ``folder``. Raises InputError with everything that is wrong."""
+    """The settings of the study. Raises InputError with everything that is wrong."""
     path = folder / FILE
     try:
         text = path.read_text("utf-8")

@@ -1,8 +1,4 @@
-"""A study while it is served: judges join, see a step, answer it. An answer is on disk before its page goes on.
-
-Nothing here knows HTTP. All of it runs in an event loop; an event is taken into the state and put into the store at
-once, so that two tabs that answer the same step give a single verdict, the first.
-"""
+"""A study while it is served: judges join, see a step, answer it. An answer is on disk before its page goes on."""
 
 from __future__ import annotations
 
@@ -51,7 +47,7 @@ INTERVAL = 0.01  # seconds in which verdicts are collected into a single write
 
 
 class Refused(Exception):
-    """A judge cannot join or go on; ``why`` is the name of a phrase."""
+    """``why`` is the name of a phrase."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -59,7 +55,7 @@ class Refused(Exception):
 
 
 def material_of(folder: Path) -> Material:
-    """What the study in ``folder`` shows. Raises InputError."""
+    """Raises InputError."""
     settings = read_settings(folder)
     source = (folder / settings.source).resolve()
     if isinstance(settings, OnlineSettings):
@@ -73,8 +69,7 @@ def material_of(folder: Path) -> Material:
 
 
 class Study:
-    """The study in ``folder``, whose lock the caller holds (``check``). Raises InputError where anything that judges
-    need is missing or has changed since they began."""
+    """A study, whose lock the caller holds (``check``). Raises InputError where anything is missing or has changed."""
 
     def __init__(self, folder: Path, material: Material, check: Callable[[], None]) -> None:
         self.folder = folder
@@ -96,7 +91,6 @@ class Study:
             raise InputError(f"{folder}: {problem}")
 
     def _lobby(self) -> Lobby[Any] | None:
-        """Where participants meet, in studies in which they do."""
         if isinstance(self.settings, OnlineSettings):
             return OnlineLobby(self, self.settings)
         if isinstance(self.material, TalkMaterial):
@@ -122,20 +116,17 @@ class Study:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name, which differs between the studies of a host."""
         return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
 
     def find(self, token: str | None, link: str | None = None) -> Judge | None:
-        """The judge whose browser has this session; None for a personal ``link`` of somebody else."""
+        """The judge whose browser has this session; None for somebody else's ``link``."""
         judge = None if not token else self.state.by_session.get(hashed(token))
         is_other = link and judge is not None and judge.link not in (None, hashed(link))
         return None if is_other else judge
 
     async def join(self, link: str | None, worker: str | None) -> tuple[Judge, str]:
-        """A judge, and the token of their session. Raises Refused.
-
-        ``link`` is the token of a personal link, ``worker`` a panel's id: either always leads to the same judge.
-        """
+        """A judge, the same for the same ``link`` or panel's id ``worker``, and their session's token. Raises
+        Refused."""
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
         worker = panel_id(worker, settings.worker)
         personal = hashed(link) if link and settings.entry == "links" else None
@@ -157,7 +148,6 @@ class Study:
         return await self.enlist(token, link=personal, worker=worker), token
 
     async def enlist(self, token: str, *, link: str | None = None, kit: str | None = None, worker: str = "") -> Judge:
-        """A new judge, in a browser or of an offline ``kit``."""
         number, code = len(self.state.judges) + 1, "".join(secrets.choice(ALPHABET) for _ in range(8))
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
@@ -174,18 +164,15 @@ class Study:
         return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
-        """The judge's page was loaded again: they go on, or are shut out, as the settings say."""
+        """Note a reload, and block the judge if the settings say so."""
         events = ["loaded"]
         if self.settings.judges.reload == "block" and judge.current is not None and judge.counted(judge.step):
             events.append("blocked")
         await self.note(*({"event": event, "judge": judge.code} for event in events))
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
-        """Keep the answer to a step, now or as of ``at``; returns whether it is new. On return it is on disk.
-
-        Raises Refused where it is not this step's turn, BadAnswer, and ToldError (which is kept) where it is to be
-        answered anew.
-        """
+        """Keep the answer to a step, on disk on return; whether it is new. Raises Refused out of turn, BadAnswer, and
+        ToldError where it is kept, but must be answered anew."""
         if step < judge.step:
             await self.written()
             return False
@@ -205,7 +192,7 @@ class Study:
         return True
 
     def checked(self, judge: Judge, step: Step, answer: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        """What is kept of an answer to a step, and what is personal of it. Raises as :meth:`answer` does."""
+        """What is kept of an answer, and what is personal of it. Raises as :meth:`answer` does."""
         if not isinstance(answer, dict):
             raise BadAnswer("an answer is an object")
         match step["kind"]:
@@ -229,13 +216,12 @@ class Study:
         return self.material.read(judge, step, answer), {}
 
     def worker(self, code: str) -> str:
-        """A panel's id of the judge; "" without any."""
         return str(self.personal.get(code, {}).get("worker", ""))
 
     # what is written
 
     async def note(self, *events: dict[str, Any]) -> None:
-        """Take events in, now; on return they are on disk."""
+        """Take events in; on return they are on disk."""
         for event in events:
             self._put({**event, "at": event.get("at") or now()})
         await self.written()
@@ -265,7 +251,6 @@ class Study:
         return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance), *after]
 
     def away(self) -> set[str]:
-        """Judges who have stayed away: their trials go to others."""
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
         at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
         return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}

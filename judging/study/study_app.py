@@ -1,9 +1,4 @@
-"""The routes of a study, and its server. A judge is known by a cookie, which is for this site's pages
-(``SameSite=Strict``) alone.
-
-Every POST has a body of JSON and an Origin of ours (:mod:`serving.http.guard`): no other site's page can answer for a
-judge.
-"""
+"""The routes of a study, and its server. A POST has JSON and an Origin of ours; a cookie names the judge."""
 
 from __future__ import annotations
 
@@ -51,7 +46,6 @@ def create_app(
     admin_key: str | None,
     on_end: Callable[[FinishedRequest], None] = lambda request: None,
 ) -> Guard:
-    """The application for a study, which its caller starts and closes."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
                   dependencies=[Depends(check_type)])  # fmt: skip
     files, shared = PageFiles(directory=STUDY_STATIC), PageFiles(directory=STATIC)
@@ -212,8 +206,7 @@ def _json(value: Any) -> Response:
 
 
 async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log: ServerLog) -> None:
-    """Serve until cancelled, then end in order: what was answered is on disk. Raises StorageError where nothing can be
-    written any more."""
+    """Serve until cancelled. Raises StorageError where nothing can be written any more."""
     server = UvicornServer(config(app, idle_seconds=IDLE_SECONDS))
     writer = study.start()
     serving = asyncio.create_task(server.serve(list(sockets)))

@@ -1,10 +1,5 @@
-"""``turinglike study export``: people's verdicts, answers and conversations as run folders, and verdicts as a table.
-
-`score`, `status`, `report` and `view` read a run folder. ``verdicts.csv`` stands beside its records;
-``participants.csv``, only with ``--personal``, has panels' ids and what people said of themselves. An online test is
-two conversations, of the judge (A) with each agent (B), and after each exchange that was judged a trial of the two
-beside each other, in the order in which the judge had them.
-"""
+"""``turinglike study export``: run folders and ``verdicts.csv``. An online test is two conversations and its
+verdicts."""
 
 from __future__ import annotations
 
@@ -40,11 +35,7 @@ Personal = Mapping[str, Mapping[str, Any]]
 
 
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
-    """Write the folder ``out``; returns the number of verdicts or answers. Raises InputError, StorageError.
-
-    ``personal`` adds what people answered about themselves, and a table with the ids of panels. Of online tests the
-    folder has ``conversations`` and ``verdicts`` (run folders), and ``trials`` with their key beside them.
-    """
+    """Write ``out``, with ``personal`` answers; the number of verdicts or answers. Raises InputError, StorageError."""
     known, state = read_personal(folder), read_state(folder)
     rows = material.rows(state, known)
     if isinstance(material.settings, OnlineSettings):
@@ -73,7 +64,6 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
 
 
 def _write_participants(path: Path, state: State, known: Personal, verdicts: Sequence[Row]) -> None:
-    """Write a row for each person, in the order in which they came, for payment."""
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":
@@ -202,7 +192,6 @@ def _conversation(talk: Talk, agents: Mapping[str, str]) -> ConversationAnswer:
 def _write_tests(
     made: Path, out: Path, tests: Sequence[OnlineTest], state: State, verdicts: Sequence[Record], seed: int
 ) -> None:
-    """Write the tests into the folder ``made``, which will be ``out``; ``verdicts`` name their test and its end."""
     source = made / CONVERSATIONS
     with replacing(source) as file:
         file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
@@ -218,7 +207,6 @@ def _write_tests(
 
 
 def _write_run(folder: Path, source: Path, out: Path, records: Sequence[Record]) -> str:
-    """Write a run folder about ``source``; returns its id."""
     run = new_people_run(folder, source)
     run.write_records("humans", records)
     place = out.resolve() / source.relative_to(folder.parent)  # where it will be

@@ -14,7 +14,6 @@ from serving.terminal import plain_table, print_table
 
 
 def status_of(state: State, material: Material, personal: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The status as JSON values, with truths in it: for the lab alone."""
     people, wanted = state.judges.values(), material.settings.judges.wanted
     judges = Counter(judge.ended or ("at it" if judge.counted(judge.step) else "begun") for judge in people)
     status = {"closed": state.closed, "judges": {"wanted": wanted, "joined": len(people), **judges}}
@@ -55,7 +54,6 @@ def _void_reason(test: Meeting, state: State) -> str:
 
 
 def print_study(status: dict[str, Any]) -> None:
-    """Print the status for people."""
     judges = dict(status["judges"])
     wanted, joined = judges.pop("wanted"), judges.pop("joined")
     finished, kind = judges.pop("finished", 0), "judges" if "verdicts" in status else "participants"

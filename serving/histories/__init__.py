@@ -1,4 +1,4 @@
-"""``turinglike history``: a person's chat history, made of a messenger's exports, and how the person writes."""
+"""``turinglike history``: a person's chat history, from a messenger's exports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def register(commands: Commands) -> None:
 
 
 def history(options: argparse.Namespace) -> int:
-    """Run the command; returns its exit code. Raises InputError, StorageError."""
+    """Run the command. Raises InputError, StorageError."""
     refuse_existing([options.out], force=options.force)
     chats = [read_chat(path, options.dates, options.person) for path in options.files]
     problems = [problem for chat in chats for problem in chat.problems]
@@ -68,7 +68,7 @@ def history(options: argparse.Namespace) -> int:
 
 
 def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
-    """The messages in a file, whichever of the three forms it has. Raises InputError."""
+    """A file's messages, in any of three forms. Raises InputError."""
     content = read_bytes(path, MOST_BYTES).removeprefix(b"\xef\xbb\xbf")
     first = content.lstrip().split(b"\n", 1)[0]
     if first.startswith(b"{"):
@@ -89,8 +89,7 @@ def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
 
 
 def choose_person(chats: Sequence[Chat], person: str) -> frozenset[str]:
-    """The names and the account (as :attr:`ChatMessage.author` has them) of who has the name ``person``, or this
-    account. Raises InputError if nobody has, or several have."""
+    """The names and account of ``person``. Raises InputError for nobody or several."""
     messages = [message for chat in chats for message in chat.messages]
     name = same_name(person)
     accounts = Counter(message.id for message in messages if message.name == name and message.id)
@@ -106,8 +105,7 @@ def choose_person(chats: Sequence[Chat], person: str) -> frozenset[str]:
 
 
 def join(chats: Sequence[Chat], person: frozenset[str]) -> list[HistoryMessage]:
-    """The history of the ``person`` with these names: one chat after the other, the chat of the newest message last.
-    Raises InputError."""
+    """The ``person``'s history, the newest chat last. Raises InputError."""
     times = [[message.at for message in chat.messages if message.at is not None] for chat in chats]
     if len({at.tzinfo is None for row in times for at in row}) > 1:
         raise InputError("some times of these files have an offset and some have none")

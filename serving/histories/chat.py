@@ -24,7 +24,7 @@ _NO_UNSEEN = dict.fromkeys(map(ord, UNSEEN))
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message: by whom, when in the exporter's own time, its text, and the account where the export has ids."""
+    """A message: by whom, when in the exporter's time, its text, and any account."""
 
     name: str
     at: datetime | None
@@ -38,8 +38,7 @@ class ChatMessage:
 
 @dataclass(slots=True)
 class Chat:
-    """The messages of one file, oldest first. ``dropped`` counts by kind what is no message of anybody's;
-    ``problems`` are of what cannot be read."""
+    """Messages, oldest first; ``dropped`` counts other entries by kind, ``problems`` cannot be read."""
 
     messages: list[ChatMessage] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -47,7 +46,7 @@ class Chat:
 
 
 def same_name(name: str) -> str:
-    """A name as names are compared: composed (NFC), with plain spaces, without unseen marks."""
+    """A name for comparison: NFC, plain spaces, no unseen marks."""
     return " ".join(unicodedata.normalize("NFC", name).translate(_NO_UNSEEN).split())
 
 
@@ -62,8 +61,7 @@ class _Message(BaseModel):
 
 
 def read_telegram(content: dict[str, Any], path: Path) -> Chat:
-    """The messages of an export. Dropped are notices, and messages without a text, of somebody else or of a bot.
-    Raises InputError if it is no export of one chat."""
+    """The messages, without notices, empty, forwarded and bots'. Raises InputError if it is no chat."""
     entries = content.get("messages")
     if not isinstance(entries, list):
         raise InputError(f'{path}: has no list of "messages"; export the one chat alone, not all chats')

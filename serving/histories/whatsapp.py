@@ -1,13 +1,10 @@
-"""WhatsApp's export of a chat: a text in the form of an Android or an iOS phone. ::
+"""WhatsApp's export of a chat, of an Android or an iOS phone. ::
 
     31/12/23, 21:05 - Ann: on my way
     [31.12.23, 21:05:12] Ann: on my way
     2023년 12월 31일 오후 9:05, Ann : on my way
 
-A message goes on in the lines that do not begin so. Numbers may be of any script; years are of the Gregorian or the
-Buddhist calendar. A date or time that cannot be read for sure is a problem of its line: nothing is guessed.
-
-The messenger's words, in place of a message or behind it, are known (``whatsapp_words.json``) or have an unseen mark.
+Other lines continue a message. Numbers may be of any script, years Gregorian or Buddhist.
 """
 
 from __future__ import annotations
@@ -59,8 +56,7 @@ _TIME_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_TIME}(?P<gap>{_BESIDE % 1}
 
 @dataclass(slots=True)
 class _Entry:
-    """A stamp as written, and the lines under it. ``beside`` are the words beside the time, ``form`` is the same in all
-    stamps of a phone; ``name`` is None in a notice."""
+    """``form`` is a phone's, ``name`` None in a notice."""
 
     line: int
     date: tuple[str, str, str]
@@ -74,15 +70,12 @@ class _Entry:
 
 
 def is_whatsapp(text: str) -> bool:
-    """Whether any of the first lines begins as a message of such an export does."""
+    """Whether any of the first lines begins such a message."""
     return any(_read_stamp(0, line) for line in text.split("\n", 20)[:20])
 
 
 def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str = "") -> Chat:
-    """The messages in ``text``, the content of ``path``. A name ends at the first colon, but for that of ``person``.
-
-    Raises InputError where there is no ``order`` and the dates do not show whether days or months stand first.
-    """
+    """The messages; a name ends at the first colon, except ``person``. Raises InputError for unclear dates."""
     chat, person = Chat(), same_name(person)
     lines = text.replace("\r\n", "\n").split("\n")
     stamped = [_read_stamp(number, line) for number, line in enumerate(lines, 1)]
@@ -128,7 +121,7 @@ def _read_stamp(number: int, line: str) -> _Entry | None:
 
 @lru_cache(1000)
 def _words_beside(text: str) -> tuple[str, ...]:
-    """The words in ``text`` without dots and spaces: joined where that is known, each alone where not."""
+    """Joined where that is known, else each alone."""
     joined = _compact(text)
     words = [joined] if joined in _hours() else map(_compact, re.split(r"[\s,،]", text))
     return tuple(word for word in words if word)
@@ -141,7 +134,6 @@ def _compact(text: str) -> str:
 
 @cache
 def _hours() -> dict[str, range]:
-    """The hours of the day that each known word beside a time can mean."""
     spans = {span: range(*map(int, span.split("-"))) for span in _table()["hours"]}
     return {_compact(word): spans[span] for span, words in _table()["hours"].items() for word in words}
 
@@ -175,7 +167,6 @@ def _hour(entry: _Entry) -> int:
 
 
 def _order(entries: Sequence[_Entry], path: Path) -> Order:
-    """The order of days, months and years that fits the most dates."""
     entries = [entry for entry in entries if len(entry.date[0]) < 3]
     if not entries:
         return "ymd"
@@ -201,7 +192,6 @@ def _is_date(entry: _Entry, order: Order) -> bool:
 
 
 def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
-    """A notice has no name, even if a quotation in it has a colon."""
     entry = "\n".join(lines).rstrip()
     places = [place.start() for place in re.finditer(r":(?=\s|$)", entry[: LONGEST_NAME + 2])]
     names = [same_name(entry[:place].strip(AROUND)) for place in places if "\n" not in entry[:place]]
@@ -215,7 +205,6 @@ def _name_and_text(lines: Sequence[str], person: str) -> tuple[str | None, str]:
 
 
 def _take_names_off_groups(entries: Sequence[_Entry], person: str) -> None:
-    """iOS puts a group's name before notices, as if it spoke: of the encryption, and of what somebody did to it."""
     speakers = {entry.name for entry in entries if entry.name is not None}
     for notice in entries[:FIRST]:
         plain, group = _plain(notice.text), notice.name
@@ -246,7 +235,6 @@ def _add(chat: Chat, entry: _Entry, at: datetime) -> None:
 
 
 def _persons_words(text: str) -> tuple[str, str | None]:
-    """A person's words in a text, and what else is there, if that is more than the mark of an edited message."""
     if _plain(text) in _table()["deleted"]:
         return "", None
     first, _, rest = text.partition("\n")
@@ -266,7 +254,6 @@ def _persons_words(text: str) -> tuple[str, str | None]:
 
 
 def _messengers_words(text: str) -> tuple[str, str]:
-    """The messenger's words that a text ends with, in ``<>`` or behind an unseen mark, after the text before them."""
     text = text.rstrip(BLANK)
     before, bracket, tail = text.rpartition("<")
     if not bracket or len(tail) > LONGEST_NOTICE + 1 or tail.find(">") != len(tail) - 1 or "\n" in tail:

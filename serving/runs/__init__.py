@@ -1,1 +1,1 @@
-"""Stimulus sets, run folders and their records: written, read and checked."""
+"""Stimulus sets, run folders and records: written, read and checked."""

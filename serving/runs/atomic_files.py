@@ -1,4 +1,4 @@
-"""Writing files so that a crash, a full disk or a second writer leaves nothing torn."""
+"""Files written so that a crash, a full disk or a second writer leaves nothing torn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKEN = 6  # bytes in the name of what takes another file's place
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes ``path``'s place, on disk, when the block ends; after an error nothing has changed."""
+    """A new file, which replaces ``path`` when the block ends without an error."""
     remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(TOKEN)}")
     try:
@@ -43,7 +43,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove what killed processes left for the place of ``path``. What live processes write is locked, and stays."""
+    """Remove what killed processes left beside ``path``."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{{2 * TOKEN}}}")
     with contextlib.suppress(OSError):  # whoever writes to this folder next will hear of it
         for item in path.parent.iterdir():
@@ -59,13 +59,11 @@ def remove_abandoned(path: Path) -> None:
 
 
 def hold(descriptor: int) -> None:
-    """Lock a new file or folder, so that :func:`remove_abandoned` leaves it; without effect where no locks are."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def sync_folder(path: Path) -> None:
-    """Make renames in a folder durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -74,13 +72,12 @@ def sync_folder(path: Path) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Replace ``path`` by ``value`` as indented JSON."""
     with replacing(path) as file:
         file.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
 def repair_tail(path: Path) -> int:
-    """Cut a torn end, or a last line that does not parse, off a JSONL file. Returns the bytes that remain."""
+    """Cut a last line that is torn or does not parse off a JSONL file. Returns the bytes that remain."""
     try:
         file = path.open("r+b")
     except FileNotFoundError:
@@ -106,11 +103,7 @@ def repair_tail(path: Path) -> int:
 
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[Callable[[], None]]:
-    """Hold the folder's lock, so that it has a single writer. Raises LockedError with the holder's name.
-
-    Once the lock's file is removed another writer may lock a new file: the function that the block gets raises
-    LockedError then; call it before each write.
-    """
+    """Hold the folder's lock. Raises LockedError, and so does the block's function once the lock is lost."""
     path = folder / "lock"
     try:
         file = path.open("a+b", buffering=0)

@@ -1,8 +1,4 @@
-"""Stimuli of a program: pictures, words, rows, or the path of a set; checked as a set's file is.
-
-A picture is a path, bytes, a Pillow image or an array. The id of a path is the part below the folder that all of them
-share; other stimuli without an id have their content as id (:func:`serving.runs.set_rows.content_id`).
-"""
+"""A program's stimuli: pictures (path, bytes, Pillow image, array), words, rows or the path of a set."""
 
 from __future__ import annotations
 
@@ -33,8 +29,6 @@ ROW_OF: dict[str, Callable[[str], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckedStimulus:
-    """A stimulus: its id, its canonical JSON and its kind."""
-
     id: str
     row: bytes
     kind: Kind
@@ -42,8 +36,7 @@ class CheckedStimulus:
 
 @dataclass(slots=True)
 class CheckedStimuli:
-    """Checked stimuli. ``root`` is the folder that image names are relative to; ``files`` has the bytes of images that
-    are no files; messages call them ``where``."""
+    """``files`` has the bytes of images that are no files; ``where`` is for messages."""
 
     where: str
     root: str
@@ -54,11 +47,10 @@ class CheckedStimuli:
         return Counter(stimulus.kind for stimulus in self.stimuli)
 
     def parsed(self, row: bytes) -> Stimulus:
-        """A stimulus from its canonical JSON, with its images."""
         return parse_row(row, root=self.root, files=self.files)
 
     def add_all(self, rows: Iterator[Row]) -> None:
-        """Check rows and keep them. Raises InputError with every problem."""
+        """Raises InputError with every problem."""
         result = check_rows(rows, on_row=self._keep)
         if result.total_problems:
             problems = count(result.total_problems, "problem")
@@ -80,7 +72,7 @@ def check_stimuli(
     task: str | None,
     tasks: TasksByAgent,
 ) -> CheckedStimuli:
-    """Check the stimuli, which are in exactly one of the first five arguments. Raises InputError with every problem."""
+    """Check stimuli; exactly one of the first five arguments is set. Raises InputError with every problem."""
     if sum(source is not None for source in (stimuli, images, cues, topics, messages)) != 1:
         raise InputError("give one of stimuli, images, cues, topics and messages")
     task = None if task is None else SHORT.get(task, task)
@@ -107,7 +99,7 @@ def check_stimuli(
 
 
 def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
-    """The tasks of rows that name none: of words and topics what the agents answer, of pictures :func:`image_tasks`."""
+    """The tasks of rows that name none: those that agents answer, of pictures :func:`image_tasks`."""
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
         if PICTURE_TASKS.issuperset(tasks):
@@ -169,7 +161,6 @@ def _image_rows(images: Any) -> list[dict[str, Any]]:
 
 
 def _image_name(image: Any, files: dict[str, bytes]) -> Any:
-    """What a row calls an image; the bytes of an image that is no file are kept in ``files``."""
     if isinstance(image, str | os.PathLike):
         return os.fspath(image)
     if isinstance(image, Mapping):  # as Parquet files of pictures have it

@@ -1,4 +1,4 @@
-"""Checking a stimulus set in a single pass: every row, every image's header, and that no id stands twice."""
+"""Checking a stimulus set in a single pass."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ KnownContent = Callable[[str, str, int], bytes | None]
 
 @dataclass(slots=True)
 class CheckResult:
-    """``count`` rows, ``invalid`` of them with problems; ``total_problems``, of which ``problems`` are the first KEPT;
-    ``duplicates``: rows whose id an earlier row has (invalid, too); the rows of each task."""
+    """``problems`` are the first KEPT of ``total_problems``; ``duplicates`` are rows with an earlier row's id."""
 
     count: int = 0
     invalid: int = 0
@@ -52,14 +51,11 @@ def check_rows(
     on_row: OnRow = lambda row, content, signature: None,
     known: KnownContent = lambda task, id, signature: None,
 ) -> CheckResult:
-    """Check the rows of a set, as :func:`serving.runs.stimulus_set.read_rows` yields them.
+    """Check rows in threads: the headers of images, or with ``deep`` all pixels.
 
-    Threads read the headers of images, or with ``deep`` all pixels. ``on_row(row, content, signature)`` gets every row
-    in file order, but no duplicate, with the problems of its images. Of a row without problems ``content`` is a 16-byte
-    digest of its canonical JSON and, with ``hash_images``, of its images' bytes (else None for a row with images);
-    ``signature`` is a 64-bit hash of the JSON and of each image's name, size, mtime and inode, 0 without images. If
-    ``known(task, id, signature)`` returns a content digest, the bytes are not read; threads call it.
-    """
+    ``on_row(row, content, signature)`` gets rows but duplicates. ``content`` is a 16-byte digest of the JSON and, with
+    ``hash_images``, of the images. Threads call ``known(task, id, signature)``; if it has the digest, no image is read.
+    ``signature`` is a 64-bit hash of the JSON and of each image's name, size, mtime and inode, 0 without images."""
     result = CheckResult()
     lines: dict[str, int] = {}  # the first of each id; a line of several tasks has an id once
     with closing(_inspected(rows, _Inspector(deep, hash_images, known))) as inspected:
@@ -81,7 +77,6 @@ def check_rows(
 
 
 def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
-    """Check a set that nobody is asked yet: pictures that name no task are checked for any task of pictures."""
     chosen = set[str]()
 
     def choose(tasks: Sequence[str]) -> Sequence[str]:
@@ -95,7 +90,6 @@ def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
 
 
 def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[Inspected, None, None]:
-    """The rows in their order, with their images looked at in threads; a bounded number of blocks is under way."""
     threads = min(16, 2 * (os.cpu_count() or 2))
     under_way: deque[Future[list[Inspected]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="check") as pool:
@@ -112,14 +106,11 @@ def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[Inspecte
 
 @dataclass(frozen=True, slots=True)
 class _Inspector:
-    """Looks at the images of rows, from several threads."""
-
     deep: bool
     hash: bool
     known: KnownContent
 
     def look_at(self, row: Row) -> Inspected:
-        """The row with the problems of its images, its content digest and its signature."""
         if row.stimulus is None or row.canonical is None:
             return row, None, 0
         if row.task not in PICTURE_TASKS:
@@ -173,7 +164,7 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def print_report(result: CheckResult, json: bool = False) -> int:
-    """Print a result on standard output, for a person or as JSON. Returns the exit code: 0, or 2 with problems."""
+    """Print a result. Returns the exit code: 0, or 2 with problems."""
     if json:
         report = asdict(result) | {"tasks": dict(sorted(result.tasks.items()))}
         print(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())

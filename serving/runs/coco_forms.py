@@ -1,4 +1,4 @@
-"""COCO's, nocaps's and COCO-Search18's annotations, as far as sets and imports need them."""
+"""COCO's, nocaps's and COCO-Search18's annotations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ class Coco(BaseModel):
     categories: list[CocoCategory] = Field(default_factory=list)
 
     def repeated_ids(self, where: str) -> list[Problem]:
-        """A problem for each id that several images or categories have."""
         images = [("images", image.id, image.file_name) for image in self.images]
         names: dict[tuple[str, int], list[str]] = {}
         for field, id, name in [*images, *(("categories", category.id, category.name) for category in self.categories)]:
@@ -47,8 +46,6 @@ class Coco(BaseModel):
 
 
 class Search(BaseModel):
-    """An entry of COCO-Search18's list."""
-
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
     name: str
@@ -67,8 +64,6 @@ class Search(BaseModel):
 
 
 class SearchPath(Search):
-    """An entry with the path of somebody's eyes."""
-
     subject: int | str
     X: list[float]
     Y: list[float]

@@ -1,8 +1,4 @@
-"""CSV tables: the reader of sets, imports, control questions and keys of trials, and the writer.
-
-Text is UTF-8, with or without a byte-order mark. Rows of empty cells are passed over. A row with more or fewer cells
-than the header is a problem.
-"""
+"""CSV tables in UTF-8, with or without a byte-order mark. Empty rows are passed over."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
 
 @dataclass(slots=True)
 class Table:
-    """Columns, which stand on ``line``; the line and cells of rows, and the problems of those that cannot be read."""
+    """``columns`` stand on ``line``; ``problems`` are of unreadable rows."""
 
     names: Sequence[str]
     line: int
@@ -32,7 +28,7 @@ class Table:
 
 
 def read_table(data: bytes, where: str) -> Table:
-    """The table of a file's bytes; an empty file has no columns. Raises InputError if its header cannot be used."""
+    """The table of a file's bytes. Raises InputError if its header cannot be used."""
     # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
     text = without_mark(data, where).decode("utf-8", "surrogateescape")
     rows = _rows(text)
@@ -59,7 +55,7 @@ def read_table(data: bytes, where: str) -> Table:
 
 
 def load_table(path: Path) -> Table:
-    """The table of a file. Raises InputError."""
+    """Raises InputError."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -68,14 +64,13 @@ def load_table(path: Path) -> Table:
 
 
 def without_mark(data: bytes, where: str) -> bytes:
-    """A file's bytes without its byte-order mark. Raises InputError for UTF-16."""
+    """Bytes without a byte-order mark. Raises InputError for UTF-16."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{where}: is UTF-16", [Problem(where, None, None, "UTF-16 text; save it as UTF-8")])
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str], str | None]]:
-    """The line, the cells and the problem of each row that is not empty."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
     while True:
@@ -92,12 +87,10 @@ def _rows(text: str) -> Iterator[tuple[int, list[str], str | None]]:
 
 
 def by_line(problems: Iterable[Problem]) -> list[Problem]:
-    """A table's problems in the order of its lines."""
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
 def repeated_columns(names: Sequence[str]) -> list[FieldProblem]:
-    """A problem for each column whose name an earlier column has."""
     first: dict[str, int] = {}
     return [
         (shown(name), f"two columns of this name, {first[name]} and {at}")
@@ -119,7 +112,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def write_rows(file: TextIO, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Write the header and the rows to ``file``, which must be open with ``newline=""``."""
+    """Write a table to ``file``, which must be open with ``newline=""``."""
     writer = csv.writer(file, lineterminator="\r\n")  # with "\n" a lone "\r" in a text would not be quoted
     writer.writerow([_cell(name) for name in columns])
     writer.writerows([_cell(value) for value in row] for row in rows)

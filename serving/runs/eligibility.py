@@ -1,4 +1,4 @@
-"""Which stimuli of a set an agent answers, by ``task`` and ``modes`` of its entry in ``run.json``."""
+"""Which stimuli an agent answers, by ``task`` and ``modes`` in ``run.json``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ Kind = tuple[str, str | None]
 
 
 def kind_of(row: Mapping[str, Any]) -> Kind:
-    """The kind of a stimulus, of its row or its fields."""
     task = str(row.get("task"))
     if task == "conversation":
         kind = str(row.get("type", "MM"))
@@ -23,12 +22,11 @@ def kind_of(row: Mapping[str, Any]) -> Kind:
 
 
 def task_of(row: bytes) -> str:
-    """The task of a stimulus, from its canonical JSON."""
     return str(orjson.loads(row)["task"])
 
 
 def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:
-    """Whether the agent of an entry of ``run.json`` answers stimuli of that kind."""
+    """Whether the agent of an entry of ``run.json`` answers that kind."""
     task, mode = kind
     if task == "conversation" and mode is not None:  # with a person, whom no pair of machines stands for
         return not entry.get("members") and task in entry.get("task", ())
@@ -36,5 +34,5 @@ def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:
 
 
 def named(kinds: Iterable[Kind]) -> str:
-    """Kinds of stimuli for a person: "attention_prediction (search), image_captioning"."""
+    """Kinds for a person: "attention_prediction (search), image_captioning"."""
     return ", ".join(sorted(task if mode is None else f"{task} ({mode})" for task, mode in kinds))

@@ -1,14 +1,10 @@
-"""What an import reads of a file, and the forms of published files.
+"""Forms of published files, read without corrections; what nobody recorded is null.
 
-- The published benchmark's: ground truth, ``{stimulus: [{"response", "groundtruth": "human" | "machine",
+- The published benchmark's ground truth, ``{stimulus: [{"response", "groundtruth": "human" | "machine",
   "human_groundtruth", "machine_groundtruth"}, …]}``, and a machine's submission, ``{stimulus: response}``.
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
-- The published Turing test's pages (``.html``), a conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``.
-- COCO's and nocaps's captions: people without names.
-- COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
-
-Nothing is corrected: points off the frame, the colour "none" and special tokens stay. What nobody recorded (seed,
-timing, worker, time) is null.
+- The published Turing test's pages, a conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``.
+- COCO's and nocaps's captions; COCO-Search18's ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``.
 """
 
 from __future__ import annotations
@@ -65,8 +61,6 @@ _Scanpath = list[Annotated[list[_Coordinate], Field(min_length=2, max_length=2)]
 
 
 class _Row(BaseModel, Generic[A]):
-    """An answer in a ground truth."""
-
     response: A
     groundtruth: Literal["human", "machine"]
     human_groundtruth: StrictStr | StrictInt = ""
@@ -94,7 +88,7 @@ _COCO = TypeAdapter(Coco)
 
 @dataclass(slots=True)
 class Source:
-    """A file that was read; ``noticed`` counts what is not imported, by why."""
+    """``noticed`` counts what is not imported, by reason."""
 
     path: Path
     sha256: str
@@ -105,18 +99,15 @@ class Source:
     noticed: Counter[str] = field(default_factory=Counter)
 
     def add(self, stimulus: str, agent: str, raw: Any, answer: Mapping[str, Any] | None) -> None:
-        """Add an answer of an agent ``human:…`` or ``published:…``."""
         kind = "published" if agent.startswith("published:") else "human"
         self.answers.append({"stimulus": stimulus, "agent": agent, "kind": kind, "answer": answer, "raw": raw})
 
     def records(self, run: str) -> Iterator[dict[str, Any]]:
-        """The answers as records, in file order; each is sample 0."""
         provenance = {"digest": self.sha256, "checkpoint": None, "revision": None}
         for answer in self.answers:
             yield people_record(run, {**answer, "task": self.task, "provenance": provenance})
 
     def about(self) -> dict[str, Any]:
-        """Its entry in ``import.json``."""
         agents = Counter((answer["kind"], answer["agent"]) for answer in self.answers)
         people, machines = (
             [number for (kind, _), number in agents.items() if kind == wanted] for wanted in ("human", "published")
@@ -137,7 +128,7 @@ class Source:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The file's bytes. A device or a pipe, which could go on for ever, is refused before it is opened."""
+    """A file's bytes; a device or a pipe is refused."""
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
@@ -150,7 +141,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def task_of_file(path: Path, task: str | None) -> Task:
-    """``task``, else the task that the file's name stands for. Raises InputError."""
+    """``task``, else the task in the file's name. Raises InputError."""
     name = (task or path.stem).lower()
     known = SHORT | {task: task for task in SHORT.values()}
     if name not in known:
@@ -159,18 +150,16 @@ def task_of_file(path: Path, task: str | None) -> Task:
 
 
 def refuse(wrong: Sequence[Problem]) -> None:
-    """Raise InputError if there are problems."""
     if wrong:
         raise InputError(f"has {count(len(wrong), 'problem')}", wrong)
 
 
 def person(subject: str) -> str:
-    """The agent's name of a person. An accented letter is the same in composed and in decomposed form."""
+    """The agent's name of a person, in composed Unicode (NFC)."""
     return f"human:{unicodedata.normalize('NFC', subject) if subject.strip() else UNKNOWN}"
 
 
 def answer_to(task: Task, response: Any) -> dict[str, Any]:
-    """The answer that a published response means."""
     match task:
         case "attention_prediction":
             return plain(ScanpathAnswer(fixations=response, frame=FRAME))
@@ -186,7 +175,7 @@ def answer_to(task: Task, response: Any) -> dict[str, Any]:
 
 
 def add_json(source: Source, data: bytes, task: str | None, name: str | None, frame: Size | None) -> None:
-    """Add the answers of a JSON file that is no list of jsPsych's."""
+    """Add the answers of a JSON file other than jsPsych's."""
     content = parse_json(data)
     if isinstance(content, list):
         _set_form(source, "coco-search18", "attention_prediction", task)
@@ -213,14 +202,12 @@ def parse_json(data: bytes) -> Any:
 
 
 def _set_form(source: Source, form: str, holds: Task, task: str | None) -> None:
-    """Set the form of a file that says the task itself. Raises InputError for another ``task``."""
     if task not in (None, holds):
         raise InputError(f"holds answers to {holds}, not to {task}")
     source.form, source.task = form, holds
 
 
 def _validated(adapter: TypeAdapter[A], content: Any, path: Path) -> A:
-    """``content`` by its form. Raises InputError with every problem."""
     try:
         return adapter.validate_python(content)
     except ValidationError as error:
@@ -256,7 +243,6 @@ def _add_benchmark(source: Source, content: Any, task: str | None, name: str | N
 
 
 def add_page(source: Source, data: bytes, task: str | None, name: str | None) -> None:
-    """Add the conversation of a page."""
     _set_form(source, "page", "conversation", task)
     if name is None:
         raise InputError("does not say who its speakers are; give them with --name A~B, a person as human")
@@ -277,7 +263,6 @@ def add_page(source: Source, data: bytes, task: str | None, name: str | None) ->
 def _add_conversation(
     source: Source, stimulus: str, lines: Sequence[tuple[str, str]], agents: Mapping[str, str], raw: Any
 ) -> None:
-    """Add a conversation of (speaker, text); ``agents`` say who the speakers are, in order."""
     messages = [
         Message(turn=turn, speaker=speaker, agent=agents[speaker], text=text)
         for turn, (speaker, text) in enumerate(lines)

@@ -1,4 +1,4 @@
-"""Tables of people's answers (``.csv``), and verdicts in jsPsych's data (CSV or a JSON list)."""
+"""Tables of people's answers (``.csv``), and verdicts in jsPsych's data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Responses = Mapping[str, str]
 
 
 def add_table(source: Source, data: bytes, task: str | None, frame: Size | None, responses: Responses) -> None:
-    """Add the answers of a table, or the verdicts of jsPsych's."""
+    """Add the answers of a table, or jsPsych's verdicts."""
     source.form, source.task = "table", "judgement" if task == "judgement" else task_of_file(source.path, task)
     table = read_table(data, str(source.path))
     if source.task == "judgement" and set(JSPSYCH) <= set(table.names):
@@ -68,7 +68,6 @@ def _table_answer(
 
 
 def add_screens(source: Source, data: bytes, responses: Responses) -> None:
-    """Add the verdicts of jsPsych's data as JSON."""
     source.form, source.task = "jspsych", "judgement"
     content = parse_json(data)
     rows = content if isinstance(content, list) else [content]
@@ -85,12 +84,8 @@ def _add_jspsych(
     columns: Sequence[str],
     responses: Responses,
 ) -> list[Problem]:
-    """Add the verdicts of ``rows``, each with its line and a prefix of its fields' names; returns all problems.
-
-    jsPsych keeps a row for every screen. A verdict is a row that names a trial of ours (in a column ``trial``, else in
-    ``stimulus``) and has a response. The verdict is the column ``verdict``, else the response: human, machine, or what
-    ``responses`` say that a key or a button means.
-    """
+    """Add verdicts from ``rows`` of (line, prefix of field names, screen); returns all problems.
+    A verdict is a row with a response that names a trial of ours in column ``trial``, else ``stimulus``."""
     judges = next((name for name in SUBJECTS if name in columns), None)
     if judges is None:
         raise InputError(f"does not say who judged: it has no column {', '.join(SUBJECTS[:-1])} or {SUBJECTS[-1]}")
@@ -120,7 +115,6 @@ def _add_jspsych(
 
 
 def _verdict(response: str, responses: Responses) -> dict[str, Any] | None:
-    """The answer that a response means; None where it is neither human nor machine."""
     verdict = responses.get(response.lower(), response.lower())
     return plain(VerdictAnswer.model_validate({"verdict": verdict})) if verdict in ("human", "machine") else None
 
@@ -130,7 +124,7 @@ def _wrong_verdict(response: Any) -> str:
 
 
 def _cell(value: Any) -> str | None:
-    """A cell as text, None of an empty cell. To JSON 1 and 1.0 are the same number."""
+    """A cell as text; 1 and 1.0 are the same number."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = "" if value is None else str(value).strip()
@@ -138,7 +132,6 @@ def _cell(value: Any) -> str | None:
 
 
 def _milliseconds(value: Any) -> tuple[float | None, list[FieldProblem]]:
-    """A reaction time, None where there is none; and its problem."""
     text = _cell(value)
     if text is None:
         return None, []

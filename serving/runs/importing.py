@@ -1,9 +1,4 @@
-"""Import: files of people's and other machines' answers become the same records as our own answers.
-
-People's answers go to ``records/humans.jsonl`` (agent ``human:05``), machines' to ``records/published.jsonl`` (agent
-``published:gpt2``). The sample counts the answers of an agent to a stimulus, in the order of the file. A file that
-is imported again takes the place of its earlier answers, so that importing twice leaves the same bytes.
-"""
+"""Answers of people (``records/humans.jsonl``) and other machines (``records/published.jsonl``) become records."""
 
 from __future__ import annotations
 
@@ -42,12 +37,8 @@ def import_files(
     responses: Responses | None = None,
 ) -> int:
     """Import ``paths`` into ``out``, a run folder or a new folder, and print a summary. Returns 0.
-
-    ``task`` (a task's name, or caption, word, color, object, fv) is for files whose name does not say it; ``name`` is
-    the machine that a submission or scanpaths are from, or the two speakers of a page; ``frame`` (width, height) in
-    pixels is for scanpaths that do not say theirs; ``responses`` say which keys or buttons of verdicts mean human and
-    machine. Raises InputError with every problem, StorageError, LockedError; then nothing is imported.
-    """
+    ``name`` is the machine, or a page's two speakers; ``frame`` (width, height) is in pixels; ``responses`` map keys or
+    buttons to verdicts. Raises InputError with every problem, StorageError, LockedError; then nothing is imported."""
     out = Path(out)
     if name is not None and not (name.count("~") < 2 and all(map(NAME.fullmatch, name.split("~")))):
         raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
@@ -95,7 +86,7 @@ def read_source(
     frame: Size | None = None,
     responses: Responses | None = None,
 ) -> Source:
-    """Read a file of any form. Raises InputError, with every problem, or a sentence that does not name the file."""
+    """Read a file of any form. Raises InputError."""
     suffix = path.suffix.lower()
     is_page = suffix in (".html", ".htm")
     if name is not None and ("~" in name) != is_page:
@@ -134,7 +125,7 @@ def _identity(entry: dict[str, Any]) -> Identity:
 
 
 def _merged(run: Run, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
-    """The list of ``import.json`` and the records by kind, with ``sources`` in place of earlier imports of the same."""
+    """``import.json``'s list and the records by kind; ``sources`` replace earlier imports of the same."""
     listed = list(before)
     fresh: dict[Identity, Rows] = {}
     for source in sources:

@@ -1,4 +1,4 @@
-"""Where an export or an import may write: never over something by accident, and a folder completely or not at all."""
+"""Where an export or an import may write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODIFIED = 946_684_800  # 2000-01-01, for every file that judges see: a time tha
 
 
 def refuse_own_files(paths: Iterable[Path], run: Path) -> None:
-    """Raise InputError for a path that leads to a run folder's own file, or to a folder that ``run`` is in."""
+    """Raise InputError for files of a run folder and for folders around ``run``."""
     for path in paths:
         real = path.resolve()
         if run.resolve().is_relative_to(real):
@@ -28,7 +28,7 @@ def refuse_own_files(paths: Iterable[Path], run: Path) -> None:
 
 
 def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
-    """Raise InputError if paths exist and ``force`` is not set, or if they are no plain files."""
+    """Raise InputError for what is no plain file, and without ``force`` for existing files."""
     existing = [path for path in paths if os.path.lexists(path)]
     for path in existing:
         refuse_irregular(path)
@@ -38,14 +38,13 @@ def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
 
 
 def refuse_irregular(path: Path) -> None:
-    """Raise InputError if there is something at ``path`` that is no plain file."""
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
         what = "a link" if os.path.islink(path) else "a folder" if os.path.isdir(path) else "not a plain file"
         raise InputError(f"{path} is {what} and is not replaced; give another name")
 
 
 def make_parent(path: Path) -> None:
-    """Make the folder that ``path`` is to be in. Raises StorageError."""
+    """Raises StorageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -54,11 +53,8 @@ def make_parent(path: Path) -> None:
 
 @contextmanager
 def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
-    """A folder to fill, which takes ``path``'s place when the block ends without an exception.
-
-    An existing folder is replaced only with ``force``, and only if it is empty or holds the file ``marker``, which
-    says that this command has made it. Raises InputError and StorageError; then nothing has changed.
-    """
+    """A folder to fill, which replaces ``path`` when the block ends without an exception. With ``force`` it replaces
+    a folder that is empty or holds the file ``marker``. Raises InputError and StorageError."""
     if os.path.lexists(path):
         if not path.is_dir() or path.is_symlink():
             raise InputError(f"{path} exists and is not a folder; give another name")

@@ -1,8 +1,4 @@
-"""The record: an answer or a failure, with its provenance, as a JSON object on a line.
-
-Its keys and types are :class:`Record`; the type of ``answer`` depends on ``task`` (:data:`agents.answers.BY_TASK`).
-``docs/record.schema.json`` is :func:`json_schema`.
-"""
+"""The record: an answer or a failure, with its provenance, as a line of JSON."""
 
 from __future__ import annotations
 
@@ -30,12 +26,12 @@ RECORD = "turinglike.record/1"
 
 
 def schema_names(schema: str) -> tuple[str, str]:
-    """The name of a form, and the name from when the project was called Understudy."""
+    """A form's name now, and when the project was called Understudy."""
     return schema, schema.replace("turinglike.", "understudy.")
 
 
 def schema_mismatch(name: object, schema: str) -> str | None:
-    """Why a file whose schema is ``name`` is not read as ``schema``, or None."""
+    """Why a file of schema ``name`` is not read as ``schema``, or None."""
     if name in schema_names(schema):
         return None
     if isinstance(name, str) and re.fullmatch(schema.rstrip("0123456789") + r"\d+", name):
@@ -65,7 +61,7 @@ class RecordedVerdict(_Strict):
 
 
 class Attempt(_Strict):
-    """An attempt at an answer, or at turn ``turn`` of a conversation. One that no verdict rejects was accepted."""
+    """An attempt at an answer, or at turn ``turn``; accepted if no verdict rejects it."""
 
     attempt: Count
     turn: Count | None
@@ -83,7 +79,7 @@ class Failure(_Strict):
 
 
 class Provenance(_Strict):
-    """``digest`` is of settings and checkpoint, as in ``run.json``; of imported answers the SHA-256 of their file."""
+    """``digest`` is of settings and checkpoint; of imported answers the SHA-256 of their file."""
 
     digest: Digest | None
     checkpoint: str | None
@@ -91,7 +87,7 @@ class Provenance(_Strict):
 
 
 class Timing(_Strict):
-    """Seconds spent in the queue, in preparation, and in the model."""
+    """Seconds in the queue, in preparation, and in the model."""
 
     waiting: Seconds
     preparing: Seconds
@@ -99,7 +95,7 @@ class Timing(_Strict):
 
 
 class Where(_Strict):
-    """The worker that answered and the size of the batch that the answer was part of."""
+    """The worker that answered, and the size of its batch."""
 
     host: str
     device: str
@@ -107,8 +103,8 @@ class Where(_Strict):
 
 
 class Record(_Strict):
-    """One record. ``raw`` is the agent's output before anything was cleaned; ``attempts`` are those with verdicts of
-    filters. Imported answers (kinds human and published) may lack seed, timing, worker and time of creation."""
+    """``raw`` is the output before cleaning; ``attempts`` are those with verdicts of filters.
+    Answers of the kinds human and published may lack seed, timing, worker and time of creation."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=RECORD)
 
@@ -156,7 +152,6 @@ _OBJECT_OR_NONE = (dict, NoneType)
 
 
 def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
-    """Raise PydanticCustomError unless ``answer`` has exactly the keys of ``model``; old versions lack LATER."""
     if model is ConversationAnswer:
         answer = {**{name: [] for name in LATER}, **answer}
     absent = ", ".join(name for name in model.model_fields if name not in answer)
@@ -173,7 +168,6 @@ def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) ->
 
 
 def problems(row: Any, where: str = "record", line: int | None = None) -> list[Problem]:
-    """Everything that is wrong with ``row`` as a record; an empty list if nothing is."""
     try:
         Record.model_validate(row)
     except ValidationError as error:
@@ -182,7 +176,7 @@ def problems(row: Any, where: str = "record", line: int | None = None) -> list[P
 
 
 def structural_fault(row: Any) -> str | None:
-    """What makes parsed JSON unreadable as a record, or None; at a fiftieth of the cost of :func:`problems`."""
+    """What makes parsed JSON unreadable as a record, or None; a cheap check."""
     if not isinstance(row, dict):
         return "not a JSON object"
     if row.get("schema") not in _SCHEMAS:
@@ -219,8 +213,6 @@ def _is_attempt(attempt: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecordHeader:
-    """The part of a record that all records of an agent in a run share."""
-
     run: str
     kind: str
     digest: str
@@ -228,7 +220,6 @@ class RecordHeader:
     revision: str | None
 
     def line(self, request: AgentRequest, task: str) -> bytes:
-        """The request's record: a line of JSON with its newline."""
         return orjson.dumps(
             {
                 "schema": RECORD,
@@ -259,7 +250,7 @@ class RecordHeader:
 
 
 def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an answer of a person or an import; ``fields`` are its keys that are known."""
+    """The record of a person's or an imported answer; ``fields`` are its known keys."""
     unknown: dict[str, Any] = {
         **dict.fromkeys(KEYS),
         "schema": RECORD,
@@ -274,7 +265,7 @@ def people_record(run: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a record: :class:`Record`, with the type of ``answer`` by task."""
+    """The JSON Schema (2020-12) of a record."""
     models: list[type[BaseModel]] = [Record, *BY_TASK.values(), TurnAnswer]
     _, definitions = models_json_schema([(model, "serialization") for model in models])
     parts: dict[str, Any] = definitions["$defs"]

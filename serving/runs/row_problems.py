@@ -1,4 +1,4 @@
-"""Problems of rows: pydantic's messages, by field, in plain words; and JSON without ambiguities."""
+"""Problems of rows in plain words; strict JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONGEST = 200  # characters of a message
 
 
 def field_problems(error: ValidationError) -> list[FieldProblem]:
-    """pydantic's errors as (field, message), each once; of a stimulus without its task in front."""
+    """pydantic's errors as (field, message), each once."""
     problems: dict[FieldProblem, None] = {}
     for item in error.errors(include_url=False, include_input=False):
         path, context = item["loc"], item.get("ctx", {})
@@ -81,10 +81,8 @@ def _no_constant(name: str) -> Any:
 
 
 def shown(text: str) -> str:
-    """Text of a file as it may be printed, cut to LONGEST characters."""
     return printable(text if len(text) <= LONGEST else text[:LONGEST] + "…")
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
-    """ "1 picture", "1,200 pictures"."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

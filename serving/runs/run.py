@@ -1,9 +1,5 @@
-"""One run folder: the class :class:`Run` reads it, finds records and stimuli, and knows where its files are.
-
-A folder holds ``run.json``, ``stimuli.jsonl`` (the set's rows) and ``records/AGENT.jsonl``. It may be read while it is
-written: a file counts as it was when it was opened, and a last line that is torn does not count. Any other line that is
-no record is damage. A key is (task, agent, stimulus, sample); its last line counts.
-"""
+"""A run folder: ``run.json``, ``stimuli.jsonl`` (the set's rows) and ``records/AGENT.jsonl``. The last line of a key
+(task, agent, stimulus, sample) counts. Lines that are no records are damage, except a torn last line."""
 
 from __future__ import annotations
 
@@ -33,7 +29,7 @@ NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, 
 
 @dataclass(slots=True)
 class Damage:
-    """The lines of a file that are not records: how many, and the first."""
+    """How many lines of a file are not records, and the first."""
 
     lines: int = 0
     first: Problem | None = None
@@ -47,12 +43,8 @@ class Damage:
 
 
 class Run:
-    """The run folder at ``path``. ``meta`` is its ``run.json``, read from there if it is left out.
-
-    ``invalid`` maps positions in ``stimuli.jsonl`` to (code, message) and ``skipped`` counts rows without a record;
-    both are known only to who has checked the set. Raises InputError if ``path`` is no run folder, is damaged, or was
-    made by a newer version.
-    """
+    """``invalid`` maps positions in ``stimuli.jsonl`` to (code, message); ``skipped`` counts rows without a record.
+    Both are known only after a check. Raises InputError for a folder that is no run, damaged, or of a newer version."""
 
     def __init__(self, path: Path | str, meta: dict[str, Any] | None = None) -> None:
         self.path = Path(path)
@@ -62,51 +54,44 @@ class Run:
 
     @property
     def root(self) -> Path | None:
-        """The folder that the set's image paths are relative to."""
         root = self.meta["set"].get("root")
         return None if root is None else Path(root)
 
     def image_path(self, name: str) -> Path:
-        """Where the image is that a stimulus of this run calls ``name``."""
         return (self.root or self.path) / name
 
     def records_path(self, name: str) -> Path:
-        """The record file of an agent, a pair or an import."""
         return self.path / "records" / f"{name}.jsonl"
 
     def journal_path(self, pair: str) -> Path:
         return self.path / "turns" / f"{pair}.jsonl"
 
     def save(self) -> None:
-        """Write ``run.json``."""
         write_json(self.path / "run.json", self.meta)
 
     # records
 
     def agents(self) -> list[str]:
-        """The agents and pairs that have a record file: those of ``run.json`` first, in its order."""
+        """Agents and pairs with a record file, those of ``run.json`` first."""
         names = [name for name in self._record_files() if name not in IMPORTS]
         known = [name for name in self.meta["agents"] if name in names]
         return known + [name for name in names if name not in known]
 
     def imports(self) -> list[str]:
-        """Which of "humans" and "published" have a record file."""
+        """Those of "humans" and "published" with a record file."""
         return [name for name in IMPORTS if name in self._record_files()]
 
     def _record_files(self) -> list[str]:
         return sorted(path.stem for path in (self.path / "records").glob("[!.]*.jsonl"))
 
     def records(self, name: str, damage: Damage | None = None) -> Iterator[dict[str, Any]]:
-        """Every record of an agent, a pair or an import, superseded ones too, in file order.
-
-        A damaged line raises InputError with file and line, or is counted in ``damage`` and passed over.
-        """
+        """Every record, superseded ones too. Damage raises InputError, or is counted in ``damage``."""
         path = self.records_path(name)
         with _open(path) as file:
             yield from (record for _, _, record in numbered_records(file, path, damage))
 
     def latest(self, name: str, damage: Damage | None = None) -> Iterator[dict[str, Any]]:
-        """The last record of every key, in file order; otherwise as :meth:`records`."""
+        """The last record of every key; damage as for :meth:`records`."""
         path = self.records_path(name)
         with _open(path) as file:
             last: dict[tuple[Any, ...], int] = {}
@@ -120,7 +105,7 @@ class Run:
                     yield orjson.loads(line)
 
     def write_records(self, name: str, records: Iterable[Mapping[str, Any]]) -> None:
-        """Replace the record file ``name`` by people's or imported ``records``; keys that they lack are filled in."""
+        """Replace a record file by ``records``, with missing keys filled in."""
         with replacing(self.records_path(name)) as file:
             for record in records:
                 file.write(orjson.dumps(people_record(self.meta["run"], record), option=orjson.OPT_APPEND_NEWLINE))
@@ -128,17 +113,15 @@ class Run:
     # stimuli
 
     def has_stimuli(self) -> bool:
-        """Whether the folder keeps a set's rows, or should; a folder of imports alone does not."""
         return bool(self.meta["set"]) or (self.path / "stimuli.jsonl").exists()
 
     def rows(self) -> Iterator[bytes]:
-        """The set's rows in order, without their newlines."""
         with (self.path / "stimuli.jsonl").open("rb") as file:
             for line in file:
                 yield line[:-1]
 
     def stimuli(self) -> Iterator[dict[str, Any]]:
-        """The set's rows. Raises InputError where one is damaged, and if there are fewer than ``run.json`` says."""
+        """The set's rows. Raises InputError for damaged or missing rows."""
         path = self.path / "stimuli.jsonl"
         if not self.has_stimuli():
             return
@@ -159,7 +142,7 @@ class Run:
 
     @cached_property
     def kinds(self) -> dict[tuple[str, str], Kind]:
-        """The kind of every stimulus by (task, id), in the set's order; rows without task or id are left out."""
+        """Kinds by (task, id), in the set's order."""
         return {
             (row["task"], row["id"]): kind_of(row)
             for row in self.stimuli()
@@ -171,23 +154,18 @@ class Run:
         return StimulusLookup(self)
 
     def stimulus_of(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The row of the stimulus that a record answers, by the rule of :class:`StimulusLookup`; or None."""
         return self._lookup.get(record)
 
 
 def refuse_other_folder(path: Path) -> None:
-    """Raise InputError for a folder that holds something else than a run or its beginnings."""
+    """Raise InputError for a folder that holds something else than a run."""
     names = [entry.name for entry in path.iterdir()] if path.is_dir() else []
     if "run.json" not in names and any(name not in OWN and name[0] != "." for name in names):
         raise InputError(f"{path} is not empty and not a run folder; choose another --out")
 
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:
-    """Every record of an open file, with its line and the line's number.
-
-    Only complete lines within the file's present size count, and a last line that does not parse does not. Any other
-    line that is no record raises InputError with file and line, or is counted in ``damage`` and passed over.
-    """
+    """Numbered lines and records; damage as for :meth:`Run.records`."""
     left = os.fstat(file.fileno()).st_size
     unparsed: Problem | None = None
     for number, line in enumerate(file, start=1):

@@ -1,4 +1,4 @@
-"""``run.json``: what a run folder was made from, read and checked for all that use it."""
+"""``run.json``: what a run folder was made from."""
 
 from __future__ import annotations
 
@@ -27,14 +27,10 @@ PIECE = 1 << 20
 
 
 class _Lenient(BaseModel):
-    """Strict about the types that readers use; other keys are allowed."""
-
     model_config = ConfigDict(strict=True, extra="allow")
 
 
 class RecordsEntry(_Lenient):
-    """The size of an agent's record file and its SHA-256."""
-
     bytes: Natural
     sha256: str
 
@@ -53,7 +49,7 @@ class AgentEntry(_Lenient):
 
 
 class StimulusSetEntry(_Lenient):
-    """The run's stimulus set; a folder of imports has none. ``tasks`` are those of pictures."""
+    """``tasks`` are those of pictures."""
 
     source: str | None = None
     root: str | None = None
@@ -73,7 +69,6 @@ class RunEntry(_Lenient):
 
 
 def new_run_json(run: str, seed: int, samples: int) -> dict[str, Any]:
-    """``run.json`` of a run with this id, without set and agents."""
     return {
         "schema": RUN,
         "run": run,
@@ -87,7 +82,7 @@ def new_run_json(run: str, seed: int, samples: int) -> dict[str, Any]:
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """``run.json`` of a folder. Raises InputError if there is none, or if it is damaged."""
+    """Raises InputError if ``run.json`` is missing or damaged."""
     path = folder / "run.json"
     try:
         meta = orjson.loads(path.read_bytes())
@@ -111,7 +106,7 @@ def read_run_json(folder: Path) -> dict[str, Any]:
 
 
 def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The entry of an agent in ``run.json``, or of the two of a pair with the settings ``pair``."""
+    """An agent's entry in ``run.json``, or a pair's with its settings ``pair``."""
     entries = [_agent_entry(entry, agent) for entry, agent in members]
     if len(entries) == 1:
         return entries[0]
@@ -152,7 +147,6 @@ def _sha256_of_json(value: Any) -> str:
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """How two entries of an agent, or of a pair, differ."""
     if "members" in before:
         return "; ".join(
             f"{name}: {difference(member, now['members'][name])}"
@@ -172,7 +166,7 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def checksum(path: Path, most: int = sys.maxsize) -> dict[str, Any]:
-    """The ``bytes`` of a record file, of the first ``most``, and their ``sha256``, as ``run.json`` keeps them."""
+    """``bytes`` and ``sha256`` of a file's first ``most`` bytes."""
     sha256, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while piece := file.read(min(PIECE, most - size)):
@@ -182,7 +176,7 @@ def checksum(path: Path, most: int = sys.maxsize) -> dict[str, Any]:
 
 
 def is_changed(path: Path, kept: Mapping[str, Any] | None) -> bool:
-    """Whether an existing file no longer begins with the bytes of the checksum ``kept``. Raises InputError."""
+    """Whether a file no longer begins with the bytes of ``kept``. Raises InputError."""
     try:
         return kept is not None and path.exists() and checksum(path, kept["bytes"])["sha256"] != kept["sha256"]
     except OSError as error:

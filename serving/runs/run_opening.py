@@ -1,8 +1,5 @@
-"""Making and continuing run folders: the set is checked and kept, and everything must be as it was before.
-
-``stimuli.index`` holds, of each stimulus, a hash of its content (canonical row and image bytes) and one of its image
-files' sizes and times. With it a resumed run sees what has changed and reads no image again.
-"""
+"""Making and continuing run folders. ``stimuli.index`` has hashes of each stimulus's content (canonical row and image
+bytes) and of its image files' sizes and times."""
 
 from __future__ import annotations
 
@@ -45,12 +42,8 @@ def open_run(
     described: Mapping[str, dict[str, Any]],
     skip_invalid: bool = False,
 ) -> Run:
-    """Check the set ``source``, and make or continue the run folder, which the caller has locked.
-
-    ``task`` and ``choose`` are as for :func:`serving.runs.stimulus_set.read_rows`; pictures have the tasks, too,
-    that they had in this run before. Raises InputError with every problem of the set, IdentityError if the
-    folder was made from something else, StorageError if it cannot be written.
-    """
+    """Check the set ``source``; make or continue the run folder, which the caller has locked. Raises InputError with
+    every problem of the set, IdentityError if the folder was made from something else, StorageError."""
     meta = _load_meta(folder)
     old: Entries | None = None
     if meta is not None:
@@ -101,7 +94,7 @@ def open_run(
 
 
 def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Run:
-    """Make or continue the folder of a server that keeps records. Raises InputError and IdentityError."""
+    """Make or continue a run that a server records. Raises InputError and IdentityError."""
     meta = _load_meta(folder)
     if meta is None:
         meta = new_run_json(secrets.token_hex(6), seed, 0)
@@ -117,7 +110,6 @@ def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]
 
 
 def new_people_run(folder: Path, source: Path) -> Run:
-    """Make the folder of a run in which only people, or imported machines, answer the set ``source``."""
     (folder / "records").mkdir(parents=True)
     with lock(folder):
         run = open_run(folder, source, task=None, seed=0, samples=0, described={})
@@ -126,8 +118,6 @@ def new_people_run(folder: Path, source: Path) -> Run:
 
 
 class _TasksOfPictures:
-    """The tasks of pictures that name none: those of the run before, and ``task`` or what ``choose`` says."""
-
     def __init__(self, before: Sequence[str], agents: Mapping[str, dict[str, Any]], choose: Choose | None) -> None:
         self.all: list[str] = []
         self._before, self._agents, self._choose = before, agents, choose
@@ -143,7 +133,6 @@ class _TasksOfPictures:
         return self._chosen[tasks]
 
     def _refuse_two_tasks(self) -> None:
-        """Raise InputError for an agent that would answer a picture in two tasks, which an id does not keep apart."""
         for name, entry in self._agents.items():
             tasks = [task for task in self.all if task in entry["task"]]
             if len(tasks) > 1:
@@ -154,8 +143,6 @@ class _TasksOfPictures:
 
 @dataclass(slots=True)
 class _Checked:
-    """The rows of a set that are kept, gathered while it is checked. ``known`` are the entries of the run so far."""
-
     known: Entries
     entries: Entries = field(default_factory=dict)
     kinds: dict[Key, Kind] = field(default_factory=dict)
@@ -164,7 +151,6 @@ class _Checked:
     rows: BinaryIO = field(init=False)
 
     def add_all(self, rows: Iterator[Row], source: str, skip_invalid: bool) -> None:
-        """Check and add the rows of a set. Raises InputError for problems that may not be skipped."""
         result = check_rows(rows, hash_images=True, on_row=self._add, known=self._known_content)
         self.skipped += result.duplicates
         if result.total_problems and not skip_invalid:
@@ -188,12 +174,11 @@ class _Checked:
         self.rows.write((row.canonical or row.raw) + b"\n")
 
     def _known_content(self, task: str, id: str, signature: int) -> bytes | None:
-        """The content of a row whose files have the size and time that they had when they were read."""
         content, before = self.known.get((task, id), (UNREAD, 0))
         return bytes.fromhex(content) if content != UNREAD and before == signature else None
 
     def sha256(self) -> str:
-        """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
+        """A hash over rows sorted by id: order and file format do not matter."""
         pairs = (
             hashlib.sha256(id.encode()).digest()[:8] + bytes.fromhex(content)
             for (_, id), (content, _) in self.entries.items()
@@ -202,7 +187,6 @@ class _Checked:
 
 
 def _load_index(folder: Path) -> Entries | None:
-    """The entries of a run's set; None if there is no index that can be read."""
     try:
         form, _, entries = (folder / "stimuli.index").read_bytes().partition(b"\n")
         if form != INDEX:
@@ -213,8 +197,7 @@ def _load_index(folder: Path) -> Entries | None:
 
 
 def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
-    """Raise IdentityError unless ``new`` has every stimulus of ``old`` unchanged. One that cannot be read now keeps its
-    old entry: it must be the same when it can be read again."""
+    """Raise IdentityError unless ``new`` has all of ``old`` unchanged; unreadable stimuli keep their old entry."""
     problems: list[Problem] = []
     path = str(folder / "stimuli.jsonl")
     for line, (key, (content, signature)) in enumerate(old.items(), start=1):
@@ -230,7 +213,6 @@ def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
 
 
 def _load_meta(folder: Path) -> dict[str, Any] | None:
-    """``run.json``; None for a folder in which no run has begun. Raises InputError if it cannot be trusted."""
     if not (folder / "run.json").exists():
         orphans = [file.name for file in sorted((folder / "records").glob("*.jsonl")) if file.stat().st_size]
         if orphans:

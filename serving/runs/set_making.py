@@ -1,10 +1,4 @@
-"""``turinglike set``: sets from what others publish.
-
-- COCO's annotations ``{"images": [...], "annotations": [...], "categories": [...]}``: captions, instances, and nocaps.
-  Instances say which objects are present.
-- COCO-Search18's list ``[{"name", "task", "condition", "bbox", …}, …]``: a search, or free viewing, of each picture.
-- The published benchmark's ``{stimulus: answers}``: its cues, or its pictures.
-"""
+"""``turinglike set``: sets from COCO, nocaps, COCO-Search18 and the published benchmark."""
 
 from __future__ import annotations
 
@@ -31,7 +25,7 @@ Row = dict[str, Any]
 
 
 def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, force: bool) -> int:
-    """Make the set and print a report on it; returns 0, or 2 if it has problems. Raises InputError and StorageError."""
+    """Make the set and print a report; returns 0, or 2 for problems. Raises InputError and StorageError."""
     if not source.exists():
         raise InputError(f"{source}: no such file or folder")
     if source.is_dir() or source.suffix.lower() in (".jsonl", ".ndjson", ".csv", ".txt", ".parquet"):
@@ -78,7 +72,7 @@ def _rows(source: Path, beside: Path, images: Path | None, task: str | None) -> 
 
 
 def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
-    """The file of each picture: of exactly its name, else the only one with another ending. Raises InputError."""
+    """Each picture's file: of its name, else the only file with another ending. Raises InputError."""
     by_stem: dict[str, list[str]] = {}
     for file in image_names(images):
         by_stem.setdefault(os.path.splitext(file)[0], []).append(file)

@@ -1,5 +1,4 @@
-"""Rows of a stimulus set: fields of a file become a stimulus, or problems by field; and what columns
-mean: fields of a stimulus, entries of ``meta``, and the task of a row that names none."""
+"""A set's rows: fields of a file become a stimulus, or problems by field."""
 
 from __future__ import annotations
 
@@ -46,12 +45,12 @@ _COMMON = frozenset.intersection(*(frozenset(fields) for fields in _PROPERTIES.v
 
 
 def is_free(name: str) -> bool:
-    """Whether a column is no field of a stimulus, nor an entry of ``meta`` by its name."""
+    """Whether a column is neither a stimulus's field nor ``meta.NAME``."""
     return name not in FIELDS and not name.startswith(META)
 
 
 def tasks_of(fields: Collection[str]) -> Sequence[str]:
-    """The tasks of participants that have all of these fields, and of which the fields show something."""
+    """The tasks of participants that have all of these fields."""
     return _tasks_of(FIELDS.intersection(fields))
 
 
@@ -68,7 +67,6 @@ def _tasks_of(fields: frozenset[str]) -> Sequence[str]:
 
 
 def name_of(fields: Mapping[str, Any]) -> str | None:
-    """The name of a row without an id: its picture, cue or topic."""
     for field in CONTENT:
         if isinstance(text := fields.get(field), str) and text.strip():
             if field != "image":
@@ -80,11 +78,8 @@ def name_of(fields: Mapping[str, Any]) -> str | None:
 
 @dataclass(slots=True)
 class Row:
-    """One row of a set, from line ``line`` (from 1) of ``where``: the set's file, or the image's in a folder.
-
-    Without problems ``stimulus`` and ``canonical`` (its canonical JSON) are set. ``id`` and ``task`` are there where
-    they are good in themselves. ``raw`` is the row as compact JSON, empty if there was no object.
-    """
+    """``line`` counts from 1; ``raw`` is compact JSON, empty if there was no object.
+    ``stimulus`` and ``canonical`` (JSON) are set without problems."""
 
     line: int | None
     where: str
@@ -98,12 +93,8 @@ class Row:
 
 @dataclass(slots=True)
 class RowReader:
-    """Makes rows of a file, which problems call ``where``.
-
-    ``task`` is for rows without a task, and no row may have another; ``choose`` says the tasks of a row whose
-    fields several tasks have. ``files`` are the bytes of images that are not read from ``root``. The content of an
-    unnamed row becomes its id.
-    """
+    """``task`` is for rows without a task; ``choose`` picks the tasks of a row that fits several.
+    ``files`` are the bytes of images that are not below ``root``. An ``unnamed`` row's content becomes its id."""
 
     where: str
     root: Path
@@ -112,7 +103,6 @@ class RowReader:
     files: Mapping[str, bytes] | None = None
 
     def from_line(self, text: bytes, line: int) -> Iterator[Row]:
-        """The rows of a line of JSON."""
         try:
             fields = orjson.loads(text)
         except orjson.JSONDecodeError as error:
@@ -126,7 +116,6 @@ class RowReader:
         yield from self.from_values(fields, line, problems=repeated)
 
     def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Iterator[Row]:
-        """The rows of the texts of fields."""
         values: dict[str, Any] = {**cells}
         problems: list[FieldProblem] = []
         for name, text in cells.items():
@@ -148,7 +137,7 @@ class RowReader:
         problems: Sequence[FieldProblem] = (),
         strict: bool = True,
     ) -> Iterator[Row]:
-        """The rows of the values of fields, one for each task. Text is no number if ``strict``."""
+        """A row for each task. If ``strict``, text is no number."""
         tasks: Sequence[str] = ()
         if "task" not in values:
             tasks = [self.task] if self.task is not None else tasks_of(values)
@@ -159,7 +148,6 @@ class RowReader:
             yield self._row(with_task, line, unnamed, [*problems], strict)
 
     def bad(self, line: int | None, problems: Iterable[FieldProblem]) -> Row:
-        """A row of which nothing but its problems is known."""
         return Row(line, self.where, problems=tuple(Problem(self.where, line, *each) for each in problems))
 
     def _row(
@@ -204,12 +192,12 @@ def content_id(stimulus: Stimulus) -> str:
 
 
 def without_nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A table's fields without lists and objects that are no field of a stimulus."""
+    """Fields without lists and objects that are no field of a stimulus."""
     return {name: value for name, value in values.items() if not is_free(name) or isinstance(value, SIMPLE)}
 
 
 def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields, with those called ``meta.NAME`` in ``meta``, and simple values that are no field of a stimulus."""
+    """Fields, with ``meta.NAME`` and simple values that are no field of a stimulus in ``meta``."""
     fields: dict[str, Any] = {}
     free: dict[str, Any] = {}
     for name, value in values.items():
@@ -224,7 +212,7 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A cell as the number that is spelled so and no other way, true or false; else as text. 007 and 1.10 are codes."""
+    """A cell as number, true or false where that is the only spelling, else as text: 007 and 1.10 are codes."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""What a run folder holds: how far each agent is, what failed and why, what was rejected and for what."""
+"""What a run folder holds."""
 
 from __future__ import annotations
 
@@ -29,18 +29,12 @@ Groups = dict[str, dict[str, Any]]  # by code or filter: how many, and the first
 def status(path: Path | str) -> dict[str, Any]:
     """Count a run folder's records. Raises InputError if ``path`` is not a run folder.
 
-    The keys of the result are ``path, run, seed, samples, created, turinglike, stimuli, agents, imports, complete``.
-    For an agent:
-
-    - ``ok``, ``rejected``, ``failed``: its records of each status; the last of a key counts.
-    - ``unanswered``: keys (stimulus of its tasks, sample) of the run without a record; ``outside``: records of no such
-      key (0 where a folder has no set).
-    - ``attempts_per_answer``: attempts made, rejected ones included, over records.
+    - ``ok``, ``rejected``, ``failed``: an agent's records by status; the last of a key counts.
+    - ``unanswered``: keys (stimulus, sample) without a record; ``outside``: records of no such key.
+    - ``attempts_per_answer``: attempts, rejected ones included, over records.
     - ``failures`` by code and ``rejections`` (attempts) by filter, most frequent first, with the first example.
-    - ``damaged``: lines that are no records, and the first of them, or None. ``changed``: whether the file differs from
-      its checksum in ``run.json``.
-
-    ``complete``: nothing failed, is unanswered, damaged or changed.
+    - ``damaged``: lines that are no records, and the first; ``changed``: whether it differs from its checksum.
+    - ``complete``: nothing failed, is unanswered, damaged or changed.
     """
     run = Run(path)
     meta = run.meta
@@ -119,7 +113,7 @@ def _imported(run: Run, name: str) -> dict[str, Any]:
 
 
 def print_status(path: Path | str, json: bool = False) -> int:
-    """Print :func:`status` for a person, or as JSON. Returns 0, or 1 if a file is damaged or changed."""
+    """Print :func:`status`. Returns 0, or 1 if a file is damaged or changed."""
     report = status(path)
     if json:
         sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
@@ -130,7 +124,6 @@ def print_status(path: Path | str, json: bool = False) -> int:
 
 
 def _print(report: dict[str, Any]) -> None:
-    """Tables are as wide as a terminal, and as wide as they need to be in a file or a pipe."""
     console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False, emoji=False)
     stimuli = ", ".join(f"{task} {number:,}" for task, number in report["stimuli"].items()) or "none"
     head = f"run {report['run']} in {report['path']}, seed {report['seed']}; stimuli: {stimuli}"

@@ -1,4 +1,4 @@
-"""The stimulus that a record answers, in the sets of a run or of several."""
+"""The stimulus that a record answers, in the sets of runs."""
 
 from __future__ import annotations
 
@@ -23,24 +23,18 @@ Key = tuple[str, str]  # task and a name
 
 
 class StimulusLookup:
-    """Finds the stimulus of a record in the sets of ``runs``: the rule by which answers of several runs meet.
-
-    The record's stimulus is looked for in all runs: as an id, then as a ``benchmark_id``, then as a cue (the first that
-    has it) or as a picture's file name (if a single row of a run has it). Rows of different runs are the same
-    stimulus if they have the same id; the row of the first run stands for all. Raises InputError if
-    the rows of a set are damaged.
-    """
+    """Finds a record's stimulus in all ``runs``: by id, else ``benchmark_id``, else cue, else a picture's unique
+    file name. Of several runs with an id the first run's row counts. Raises InputError for damaged rows."""
 
     def __init__(self, *runs: Run) -> None:
         self._runs = runs
 
     def get(self, record: Mapping[str, Any]) -> Row | None:
-        """The row of a record's stimulus, or None."""
         match = self.find(record["task"], record["stimulus"])
         return None if match is None else match[1]
 
     def find(self, task: str, name: str) -> tuple[int, Row] | None:
-        """The number of the run whose row stands for the stimulus ``name``, and the row; or None."""
+        """The run's number and the row of the stimulus ``name``, or None."""
         if (task, name) in self._named:
             return self._named[task, name]
         content = name.casefold() if task == "word_association" else PurePath(name).name
@@ -48,7 +42,7 @@ class StimulusLookup:
         return None if id is None else self._named[task, id]
 
     def differing(self) -> Iterator[str]:
-        """A warning for each two runs in which an id means different stimuli, apart from the folders of pictures."""
+        """A warning for each two runs in which an id means different stimuli."""
         for number, run in enumerate(self._runs):
             for before, earlier in enumerate(self._by_id[:number]):
                 here = self._by_id[number]
@@ -61,7 +55,6 @@ class StimulusLookup:
 
     @cached_property
     def _by_id(self) -> list[dict[Key, Row]]:
-        """The rows of each run; the first of an id counts."""
         sets: list[dict[Key, Row]] = []
         for run in self._runs:
             rows: dict[Key, Row] = {}
@@ -83,7 +76,6 @@ class StimulusLookup:
 
     @cached_property
     def _by_content(self) -> dict[Key, str | None]:
-        """The id of the stimulus with this cue or this picture; None where several of one run have the picture."""
         ids: dict[Key, str | None] = {}
         for rows in self._by_id:
             pictures = set[Key]()
@@ -98,7 +90,6 @@ class StimulusLookup:
 
 
 def _asked(row: Row) -> Row:
-    """What a stimulus asks: its fields without its names, its source and its ``meta``, images without their folders."""
     return {
         name: PurePath(value).name if name in IMAGES and isinstance(value, str) else value
         for name, value in row.items()
@@ -107,7 +98,6 @@ def _asked(row: Row) -> Row:
 
 
 def common_stimuli(names: Sequence[str], stimuli: Sequence[Mapping[Hashable, str]]) -> Iterator[str]:
-    """Sentences on how many of the ``stimuli`` of folders, each with its name, stand in several of the folders."""
     union = len(set[Hashable]().union(*stimuli))
     if len(names) == 2 and union:
         common = len(stimuli[0].keys() & stimuli[1].keys())

@@ -1,10 +1,5 @@
-"""Reading a stimulus set, row by row: lines of JSON, a table (CSV, Parquet), a list of words (.txt) or a folder of
-images with a task.
-
-A set is never held in memory. Every row comes out, good or bad; a bad row has all its problems. In CSV an empty cell is
-an absent field, lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``. Where a table has no column ``id``,
-a row's content is its id (:func:`serving.runs.set_rows.content_id`).
-"""
+"""Reading a stimulus set by row: JSON lines, CSV, Parquet, words (.txt) or a folder of images. In CSV an empty cell is
+an absent field; lists and objects are JSON. ``meta.NAME`` is an entry of ``meta``."""
 
 from __future__ import annotations
 
@@ -53,12 +48,8 @@ ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index
 
 
 def read_rows(path: Path | str, task: str | None = None, *, choose: Choose | None = None) -> Iterator[Row]:
-    """The rows of the set at ``path``, in order.
-
-    ``task`` is for rows without a task; a row with another task has a problem. Without it the fields of a row say its
-    task; where several tasks have them, as of a picture, ``choose`` says which, a row for each. Raises InputError if
-    there is no set to read.
-    """
+    """All rows in order, with their problems. Raises InputError if there is no set to read. ``task`` is for rows
+    without a task; else the fields say it, or ``choose`` where they fit several, a row for each."""
     if not str(path):
         raise InputError(f"there is no set; {KINDS}")
     where, path = str(path), Path(path)
@@ -97,7 +88,7 @@ def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None
 
 
 def _lines(path: Path, where: str) -> Iterator[tuple[int, bytes]]:
-    """The lines with text, with their numbers. Raises InputError for a line longer than MAX_LINE."""
+    """Numbered lines with text. Raises InputError for a line longer than MAX_LINE."""
     with path.open("rb") as file:
         for number in itertools.count(1):
             line = file.readline(MAX_LINE + 1)
@@ -171,7 +162,6 @@ ROWS_OF = {
 
 
 def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[str, str]:
-    """The field of each column of a table. Raises InputError for a header that no set can have."""
     renamed = {name: META + name if is_free(name) else name for name in names}
     problems = repeated_columns([renamed[name] if name else "" for name in names])
     problems += [(shown(name), "is not printable text in UTF-8") for name in names if not name.isprintable()]
@@ -185,11 +175,7 @@ def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[
 
 
 def image_names(folder: Path) -> list[str]:
-    """Names of pictures relative to ``folder``, at any depth, with "/" between the parts, sorted.
-
-    Every name with a picture's suffix counts, apart from those that begin with a dot. Links to folders are followed,
-    but no folder is read twice. Raises InputError for a folder that cannot be read.
-    """
+    """Sorted names of pictures below ``folder``, without dot files. Raises InputError."""
 
     def refuse(error: OSError) -> None:
         path = os.fsencode(error.filename).decode("utf-8", "backslashreplace")
@@ -210,7 +196,7 @@ def image_names(folder: Path) -> list[str]:
 
 
 def present(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row's fields without null, NaN, and the numbers that pandas gives rows; a number that is its id as text."""
+    """A row's fields without null, NaN and pandas's row numbers; a number as id becomes text."""
     return {
         name: str(value) if name == "id" and type(value) is int else value
         for name, value in row.items()

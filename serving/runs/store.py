@@ -1,8 +1,4 @@
-"""The record files of agents: appended so that what counts as done is on disk, read back, and put in order.
-
-Lines are collected for ``interval`` seconds, then written to each file at once, and synced (group commit); only then
-are they counted. A write that fails (a full disk) is cut back to what was there before it.
-"""
+"""Agents' record files: appended and synced every ``interval`` seconds, read back, and put in order."""
 
 from __future__ import annotations
 
@@ -31,8 +27,6 @@ BUFFER = 16 * 1024 * 1024
 
 
 class _File:
-    """One append-only file."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: list[bytes] = []
@@ -45,7 +39,7 @@ class _File:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
     def append(self, data: bytes) -> None:
-        """Write and sync all of it or nothing; nothing if the name leads to no file or another file."""
+        """Write and sync all or nothing; nothing if the name leads to another file or none."""
         try:
             if not os.path.samestat(os.stat(self.path), os.fstat(self.descriptor)):
                 raise StorageError(
@@ -66,7 +60,7 @@ class _File:
 
 
 class Store:
-    """``put`` lines; ``done`` counts, per file, what is on disk. ``check`` may raise StorageError before each write."""
+    """``done`` counts, per file, what is on disk. ``check`` may raise StorageError before each write."""
 
     def __init__(self, check: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
         self._check = check
@@ -81,13 +75,13 @@ class Store:
         self._disk = ThreadPoolExecutor(1, "disk")  # what hangs elsewhere must not keep it waiting
 
     def open(self, path: Path) -> None:
-        """Open a file for appending, its torn tail cut. Raises StorageError."""
+        """Open a file and cut its torn tail. Raises StorageError."""
         if path not in self._files:
             self._files[path] = _File(path)
             self.done[path] = Counter()
 
     def put(self, path: Path, line: bytes, kind: str = "line") -> None:
-        """Append a line, newline included, soon; it is counted under ``kind`` once it is on disk."""
+        """Append a line, newline included; once on disk it counts as ``kind``."""
         file = self._files[path]
         file.lines.append(line)
         file.counts[kind] += 1
@@ -97,11 +91,10 @@ class Store:
             self._room.clear()
 
     async def room(self) -> None:
-        """Wait while too much is waiting to be written."""
         await self._room.wait()
 
     async def written(self, paths: Sequence[Path]) -> None:
-        """Wait until all that was put in these files is on disk. Raises StorageError where :meth:`run` has failed."""
+        """Wait until these files are on disk. Raises StorageError."""
         wanted = {path: self._files[path].put for path in paths}
         while any(self.done[path].total() < put for path, put in wanted.items()):
             if self._failed:
@@ -109,7 +102,7 @@ class Store:
             await self._flushed.wait()
 
     async def run(self) -> None:
-        """Write until :meth:`finish`; raises StorageError."""
+        """Write until :meth:`finish`. Raises StorageError."""
         try:
             while not self._closing:
                 await asyncio.sleep(self._interval)
@@ -120,7 +113,6 @@ class Store:
             raise
 
     async def flush(self) -> None:
-        """Write what there is now."""
         if any(file.lines for file in self._files.values()):
             self._check()
         for file in self._files.values():
@@ -152,7 +144,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Whose records a file has; by a checksum its first ``known`` bytes are what was written."""
+    """Whose records a file has; a checksum covers its first ``known`` bytes."""
 
     name: str
     tasks: Container[str]
@@ -160,7 +152,7 @@ class Maker:
     known: int = 0
 
     def fault(self, record: Mapping[str, Any], end: int) -> str | None:
-        """Why a record, whose line ends at ``end`` bytes, is none of this maker's; None if it is."""
+        """Why a record that ends at ``end`` bytes is not this maker's, or None."""
         if record["agent"] != self.name or record["task"] not in self.tasks:
             return f"is a record of {shown(record['agent'])} in {shown(record['task'])}: it belongs elsewhere"
         if record["provenance"].get("digest") != self.digest:
@@ -171,7 +163,7 @@ class Maker:
 
 
 class ResumeState:
-    """By (position of the stimulus, sample) the ``status`` of records and ``codes`` of failures; the file's order."""
+    """``status`` and failure ``codes`` by (position of the stimulus, sample)."""
 
     def __init__(self, samples: int) -> None:
         self.status: dict[AnswerKey, str] = {}
@@ -183,9 +175,8 @@ class ResumeState:
     def read(
         cls, path: Path, positions: Mapping[tuple[str, str], int], samples: int, maker: Maker, kept: int = 0
     ) -> ResumeState:
-        """Read a record file, its torn tail already cut; the last line of a key counts. ``positions`` are the set's, by
-        (task, id); ``kept`` samples are in the file, ``samples`` are wanted now. Raises InputError for a line that
-        is no record of ``maker``."""
+        """Read a record file. ``positions`` are by (task, id); ``kept`` samples are in the file, ``samples`` are
+        wanted. Raises InputError for a line that is no record of ``maker``."""
         state = cls(max(samples, kept))
         if not path.exists():
             return state
@@ -204,7 +195,7 @@ class ResumeState:
         return state
 
     def note(self, position: int, sample: int) -> None:
-        """Note the key of a line that stands at the end of the file; the position is -1 for no stimulus of the set."""
+        """Note the key of the last line; position -1 is no stimulus of the set."""
         is_of_run = position >= 0 and sample < self._samples
         self._places.append(position * self._samples + sample if is_of_run else -1)
 
@@ -215,12 +206,11 @@ class ResumeState:
         return counts
 
     def is_in_order(self) -> bool:
-        """Whether the lines stand as the set does, each key once, with those of no stimulus at the end."""
+        """Whether lines stand as the set does, each key once, those of no stimulus at the end."""
         return all(place == -1 or -1 < before < place for before, place in pairwise(self._places))
 
     def tidy(self, path: Path) -> None:
-        """Put the lines of the file in order, of each key the last, in an atomic replacement. A file that has not the
-        lines that were noted is left as it is. Raises StorageError."""
+        """Put the last line of each key in order, unless other lines are there. Raises StorageError."""
         if not self._places:
             return
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

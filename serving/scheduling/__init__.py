@@ -1,1 +1,1 @@
-"""What brings stimuli to workers and answers back: queue, dispatch, recovery, Ray workers, placement."""
+"""Queue, dispatch, recovery, Ray workers, placement."""

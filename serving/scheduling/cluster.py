@@ -1,4 +1,4 @@
-"""The connection to Ray, which is our own and leaves nothing behind, or an existing cluster."""
+"""The connection to Ray: a private Ray, or an existing cluster."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ AGAIN = "run the same command again, when the machine has less to do"
 
 
 def check_installed() -> None:
-    """Raises UnavailableError where Ray is not installed."""
+    """Raises UnavailableError without Ray."""
     if not is_installed("ray"):
         raise UnavailableError("the package ray is not installed: pip install 'turinglike[run]'")
 
 
 @contextlib.contextmanager
 def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
-    """Start Ray while the block does other work; what no :class:`Cluster` takes out of the list ends with it."""
+    """Start Ray during the block; what no :class:`Cluster` takes out of the list ends with it."""
     heads: list[local_ray.RayHead] = []
     if is_wanted and is_installed("ray") and "ray" not in sys.modules:
         local_ray.set_environment()
@@ -57,7 +57,7 @@ def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to Ray and its ``nodes``. One that the process has already (a notebook) is used, and not ended."""
+    """A connection to Ray and its ``nodes``. An existing connection is used, and not ended."""
 
     address: str | None = None
     ahead: list[local_ray.RayHead] = field(default_factory=list)  # of begun_ahead
@@ -69,7 +69,7 @@ class Cluster:
     _groups_lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     async def start(self, log_progress: Callable[[str], None] = lambda text: None) -> None:
-        """Start or join Ray. Raises ClusterError, and UnavailableError where Ray is not installed."""
+        """Start or join Ray. Raises ClusterError and UnavailableError."""
         check_installed()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another behind our back
@@ -154,23 +154,17 @@ class Cluster:
                 configure_logging=False,
             )
             self._owned = True
-        self.nodes = [
-            _node(info)
-            for info in ray.nodes()  # type: ignore[no-untyped-call]
-            if info.get("Alive")
-        ]
+        self.nodes = [_node(info) for info in ray.nodes() if info.get("Alive")]
         for node in self.nodes:
             if node.gpu_count:
                 node.gpu_memory = _gpu_memory(ray, node.id)
 
     def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> RemoteWorker:
-        """An unstarted worker in its place."""
         strategy = partial(self._strategy, place)
         return RemoteWorker(spec, resources, self._load_locks, strategy, sends_images=self.address is not None)
 
     def _strategy(self, place: Place) -> Any:
-        """Ray itself packs actors that want a part of a GPU onto the first GPU of a node; so a place's GPUs are a
-        placement group, of which its workers take their parts."""
+        """A place's GPUs as a placement group; Ray alone would pack parts onto a node's first GPU."""
         from ray.util import placement_group
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
@@ -184,21 +178,20 @@ class Cluster:
             return PlacementGroupSchedulingStrategy(self._groups[place], 0)
 
     async def keep_places(self, places: Collection[Place]) -> None:
-        """Give back the GPUs of all places but these; whatever still runs there ends."""
+        """Give back the GPUs of all other places; what runs there ends."""
         with self._groups_lock:
             left = [self._groups.pop(place) for place in [*self._groups] if place not in places]
         if left:
             await asyncio.to_thread(_remove_groups, left)
 
     async def watch(self) -> None:
-        """Return never; raise ClusterError when the local Ray has died under us."""
+        """Return never. Raises ClusterError when the local Ray dies."""
         while True:
             await asyncio.sleep(LOOK)
             if self._head is not None and self._head.lost() is not None:
                 raise ClusterError(RAY_DIED)
 
     async def stop(self) -> None:
-        """Leave the cluster; a local Ray ends with it."""
         if self._owned:
             import ray
 
@@ -217,7 +210,7 @@ def _remove_groups(groups: list[Any]) -> None:
 
 
 def _in_daemon(function: Callable[[], object]) -> asyncio.Future[None]:
-    """Call Ray in a thread that nobody waits for at the process's end, as such a call may hang."""
+    """Call Ray, which may hang, in a thread that nobody waits for."""
     called: Future[None] = Future()
     called.set_running_or_notify_cancel()
 
@@ -247,8 +240,6 @@ def _node(info: dict[str, Any]) -> Node:
 
 
 def _gpu_memory(ray: Any, node_id: str) -> int:
-    """Bytes of the node's smallest GPU, by a call there."""
-
     def smallest() -> int:
         import torch
 

@@ -1,8 +1,5 @@
-"""One agent's dispatcher: forms batches of its queued requests, sends them to its workers, delivers the answers.
-
-A batch leaves when it is full, or when its oldest request has waited :data:`LINGER` seconds and a worker is idle. A
-worker prepares a second batch meanwhile; an engine that batches by itself holds as many requests as its agent allows.
-"""
+"""An agent's dispatcher: forms batches of requests, sends them to workers, delivers the answers. A batch leaves when it
+is full, or when its oldest request has waited :data:`LINGER` seconds and a worker is idle."""
 
 from __future__ import annotations
 
@@ -43,8 +40,7 @@ class _Replica:
 
 
 class Dispatcher:
-    """``make_worker`` makes an unstarted worker for the replica of a number, from 0. ``timeout`` (of a batch) and
-    ``load_timeout`` are seconds. ``provenance`` comes from the first worker that was loaded."""
+    """``make_worker`` makes an unstarted worker for a replica's number, from 0; timeouts are seconds."""
 
     def __init__(
         self,
@@ -76,7 +72,6 @@ class Dispatcher:
 
     @property
     def queued(self) -> int:
-        """Requests that no worker has yet."""
         return len(self._queue) + len(self._suspects)
 
     @property
@@ -85,13 +80,13 @@ class Dispatcher:
 
     @property
     def window(self) -> int:
-        """How many queued requests keep the workers busy; a stream holds back beyond it."""
+        """How many queued requests keep the workers busy."""
         return 2 * max(self.batch_size, self.max_in_flight) * max(1, len(self._replicas))
 
     # workers
 
     async def start(self, replicas: int = 1) -> None:
-        """Load the agent into ``replicas`` workers. Raises AgentStoppedError if any cannot be loaded."""
+        """Load the agent into ``replicas`` workers. Raises AgentStoppedError."""
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(replicas):
@@ -136,7 +131,6 @@ class Dispatcher:
     # requests to workers
 
     def submit(self, request: AgentRequest) -> None:
-        """Queue a request. :meth:`dispatch` sends it on."""
         if self.stopped is not None:
             request.status = "unanswered"
             request.finish()
@@ -145,7 +139,6 @@ class Dispatcher:
         heapq.heappush(self._queue, (request.order, next(self._arrivals), request))
 
     def dispatch(self) -> None:
-        """Form batches and send them, for as long as a worker can take one."""
         while self.stopped is None and self._replicas:
             replica = min(self._replicas, key=lambda replica: (self._is_full(replica), len(replica.in_flight)))
             if self._is_full(replica):
@@ -189,7 +182,6 @@ class Dispatcher:
         task.add_done_callback(self._end_task)
 
     def _end_task(self, task: asyncio.Task[None]) -> None:
-        """A fault of ours in a task that nobody awaits must end the agent, not leave its requests waiting."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
@@ -220,7 +212,6 @@ class Dispatcher:
         self.dispatch()
 
     def _lose(self, replica: _Replica, lost: WorkerLost) -> None:
-        """A worker has died: give it up, keep its requests, load another."""
         if replica not in self._replicas:
             return  # another call of the same worker saw it first
         self._replicas.remove(replica)
@@ -289,7 +280,7 @@ class Dispatcher:
                 self.stop(AgentStoppedError(f"agent {self.name} was stopped: {why}: {message}"))
 
     def stop(self, error: AgentStoppedError) -> None:
-        """End the agent: its workers are killed, and everything that it still had comes back unanswered."""
+        """End the agent: workers are killed, and open requests come back unanswered."""
         if self.stopped is not None:
             return
         self.stopped = error
@@ -305,7 +296,6 @@ class Dispatcher:
             request.finish()
 
     async def close(self) -> None:
-        """End the agent and whatever is still under way for it."""
         self.stop(AgentStoppedError(f"agent {self.name} was ended"))
         if self._timer is not None:
             self._timer.cancel()
@@ -316,7 +306,7 @@ class Dispatcher:
 
 
 def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
-    """Run the filters on an answer and note their verdicts; returns whether another attempt follows."""
+    """Note the filters' verdicts on an answer; returns whether another attempt follows."""
     stimulus = stimuli.parse_row(request.row)
     model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
     assert request.answer is not None
@@ -337,7 +327,7 @@ def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
 
 
 def _is_empty(request: AgentRequest) -> bool:
-    """Whether a word or a text was answered and is empty. Two machines' turns are judged as a conversation."""
+    """Whether an answered word or text is empty; turns between machines do not count."""
     answer = request.answer or b""
     if request.status != "ok" or not answer.startswith((b'{"text":"', b'{"word":"')):
         return False

@@ -1,9 +1,5 @@
-"""How a command ends: by Ctrl-C and SIGTERM in order in every phase, and without a word never.
-
-Outside the event loop a signal raises :class:`Interrupted`. Inside it the first signal cancels the main task, which
-ends in order; a second signal, half a second or more later, ends the process at once. The work is done in a fork
-(:func:`watched`), as Ray ends its driver without a word when a process of Ray's dies, and an agent may end it too.
-"""
+"""How a command ends by Ctrl-C and SIGTERM. Outside the event loop a signal raises :class:`Interrupted`. Inside it the
+first cancels the main task; another, at least 0.5 s later, ends the process at once."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ _ends_at_once = False
 
 
 class Interrupted(BaseException):
-    """The user ended the command; ``number`` is the signal's."""
+    """The user ended the command by signal ``number``."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"signal {number}")
@@ -47,8 +43,6 @@ class Interrupted(BaseException):
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """Within the block a signal raises Interrupted."""
-
     def stop(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)
 
@@ -61,7 +55,7 @@ def raised() -> Iterator[None]:
 
 
 async def started(start: Coroutine[Any, Any, None], take_signals: Callable[[], None]) -> None:
-    """Await the start of what takes the signals at some moment, as Ray does. A cancellation waits for its end."""
+    """Await the start of what takes the signals. A cancellation waits for its end."""
     task = asyncio.create_task(start)
     try:
         while not task.done():
@@ -77,10 +71,7 @@ def run(
     main: Callable[[Callable[[], None]], Coroutine[Any, Any, T]],
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
-    """Run a coroutine to its end; raises Interrupted after it has ended in order because of a signal.
-
-    ``main`` is called with a function that takes the signals back from a library that has taken them.
-    """
+    """Run a coroutine; raises Interrupted after a signal. ``main`` gets a function that takes the signals back."""
     received: list[tuple[int, float]] = []  # signals and their times
 
     async def work() -> T:
@@ -117,13 +108,12 @@ def run(
 
 
 def end_at_once() -> None:
-    """Let this process wait for nothing at its end: an agent or a call of Ray's may hang."""
     global _ends_at_once
     _ends_at_once = True
 
 
 def answers_here() -> bool:
-    """Report that agents answer in this process from now on; False where it is no fork of :func:`watched`."""
+    """Report that agents answer in this process; False outside :func:`watched`."""
     if _writer is None:
         return False
     end_at_once()
@@ -132,10 +122,7 @@ def answers_here() -> bool:
 
 
 def watched(main: Callable[[], int]) -> int:
-    """Call ``main`` in a forked process; returns its exit code, or says on stderr why there is none.
-
-    Signals are passed on, each once: the fork is in a process group of its own. It does not outlive this process.
-    """
+    """Call ``main`` in a fork, which gets the signals; returns its exit code, or says on stderr why there is none."""
     handlers = {number: signal.getsignal(number) for number in FORWARDED}
     reader, writer = os.pipe()
     parent = os.getpid()

@@ -1,13 +1,6 @@
-"""A Ray of our own, from which nobody else on the machine or the network gets anything.
-
-Ray listens on every interface, lets everybody into its folder, hands its whole environment to the workers and puts the
-current folder before the installed packages in their ``sys.path``. Here it listens on the loopback alone and wants a
-token, its folder is private, and workers get the variables that they need and the packages that are installed.
-
-Run as a file, this starts Ray and ends it when standard input ends: a start that hangs can be ended from outside only,
-as Ray holds the interpreter's lock. It writes JSON lines: ``pid`` and ``name`` of each of Ray's processes, and at last
-the ``address`` of Ray, or an ``error``.
-"""
+"""A private Ray: on the loopback, with a token, a private folder and a reduced environment. Run as a file, this starts
+Ray and ends it when standard input ends. It writes JSON lines: ``pid`` and ``name`` of each of Ray's processes, then
+Ray's ``address`` or an ``error``."""
 
 from __future__ import annotations
 
@@ -65,7 +58,7 @@ def is_for_workers(name: str) -> bool:
 
 
 def set_environment() -> None:
-    """Set what Ray reads when it is imported. Raises ClusterError where it has been imported without."""
+    """Set what Ray reads at import. Raises ClusterError if Ray was imported without."""
     ready = os.environ.get("RAY_AUTH_TOKEN") and all(os.environ.get(name) == ENVIRONMENT[name] for name in ENVIRONMENT)
     if not ready and "ray" in sys.modules:
         raise ClusterError("Ray was imported before its token was set; let Turinglike import it first")
@@ -75,7 +68,6 @@ def set_environment() -> None:
 
 
 def workers_environment() -> dict[str, str]:
-    """What workers need of the environment; Ray's processes get it when they start."""
     needed = {name: value for name, value in os.environ.items() if is_for_workers(name)}
     if "PYTHONPATH" in needed:  # an empty entry is the current folder
         paths = needed["PYTHONPATH"].split(os.pathsep)
@@ -85,7 +77,7 @@ def workers_environment() -> dict[str, str]:
 
 @dataclass(slots=True)
 class RayHead:
-    """Ray's processes on this machine, started by a process of their own; ``end`` them, started or not."""
+    """Ray's processes on this machine; ``end`` them, started or not."""
 
     folder: Path
     process: subprocess.Popen[str]
@@ -127,13 +119,13 @@ class RayHead:
         raise ClusterError("the process that starts it ended")
 
     def lost(self) -> str | None:
-        """Which of the processes has ended without which there is no Ray, if any."""
+        """The first necessary process of Ray that has ended, or None."""
         if self.process.poll() is not None:
             return "the process that started it"
         return next((f"its {name}" for name, pid in [*self._essential.items()] if _has_ended(pid)), None)
 
     def end(self, seconds: float) -> None:
-        """End Ray in order, or at once what is left of it after so many seconds."""
+        """End Ray in order, and after ``seconds`` at once."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
@@ -148,7 +140,6 @@ class RayHead:
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether a process, which need be no child, has ended, as far as the system tells."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
@@ -164,7 +155,7 @@ def _remove(folder: Path) -> None:
 
 
 def job_config() -> Any:
-    """Ray's JobConfig, without the driver's script and current folder for the workers' ``sys.path``."""
+    """Ray's JobConfig, without the driver's script and current folder in the workers' ``sys.path``."""
     from ray.job_config import JobConfig
 
     class InstalledPackages(JobConfig):
@@ -175,7 +166,7 @@ def job_config() -> Any:
 
 
 def main(options: dict[str, Any]) -> None:
-    """Start Ray; when the input has ended, as it does when the driver is killed, end it and remove its folder."""
+    """Start Ray; at the end of standard input end it and remove its folder."""
     folder = Path(options["_temp_dir"]).parent
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Ray's output is dropped

@@ -1,4 +1,4 @@
-"""What this machine is, and the settings of a process that hosts an agent."""
+"""This machine, and the settings of an agent's process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEPT, MAPPED = 256 << 20, 32 << 20  # bytes of free memory that are kept, and of
 
 @dataclass(frozen=True)
 class Host:
-    """The machine: its name, its processor's, the cores that this process may use, and its memory in bytes."""
+    """``cores`` are those that this process may use; ``memory`` is in bytes."""
 
     name: str
     cpu: str
@@ -42,8 +42,6 @@ class Host:
 
 @dataclass(frozen=True)
 class Device:
-    """What models run on; ``memory`` is the device's own, or the host's."""
-
     name: str
     kind: Literal["cpu", "cuda"]
     memory: int
@@ -56,18 +54,16 @@ def host() -> Host:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cpu() -> Device:
-    """The processor as a device: it is another with another number of cores."""
     here = host()
     return Device(f"{here.cpu} x {here.cores}", "cpu", here.memory)
 
 
 def device(choice: str) -> Device:
-    """The first GPU for "auto", if there is any. Raises UnavailableError for "cuda" where there is none."""
+    """The first GPU for "auto", if any. Raises UnavailableError for "cuda" without a GPU."""
     graphics = None if choice == "cpu" else gpu()
     if graphics is None and choice == "cuda":
         raise UnavailableError("--device cuda: torch sees no GPU here; leave --device out to measure on the CPU")
@@ -79,7 +75,7 @@ def may_have_gpu() -> bool:
 
 
 def gpu() -> Device | None:
-    """The first GPU, by another process, so that this process takes no memory of it."""
+    """The first GPU, looked up by another process."""
     if not may_have_gpu():
         return None
     done = subprocess.run([sys.executable, "-c", PRINT_GPU], capture_output=True, text=True, check=False)
@@ -88,13 +84,13 @@ def gpu() -> Device | None:
 
 
 def available() -> int | None:
-    """Bytes of memory that a process can still get here without swapping; None where the system does not tell."""
+    """Bytes of memory to be had without swapping; None if unknown."""
     kibibytes = _first_match("/proc/meminfo", r"MemAvailable:\s*(\d+) kB")
     return None if kibibytes is None else int(kibibytes) * 1024
 
 
 def peak() -> int:
-    """The most memory, in bytes, that this process has ever had."""
+    """This process's peak memory in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 
@@ -108,8 +104,7 @@ def _first_match(path: str, pattern: str) -> str | None:
 
 
 def set_up_process(*, continuous: bool) -> None:
-    """Set up a process that hosts an agent, before torch is imported; variables that are set already stay. A
-    ``continuous`` engine looks after its threads."""
+    """Set up a process before torch is imported; a ``continuous`` engine sets its threads."""
     # Each operation of torch gives the interpreter's lock away and wants it back, from threads that prepare.
     sys.setswitchinterval(SWITCH)
     if not continuous:
@@ -124,13 +119,11 @@ def set_up_process(*, continuous: bool) -> None:
 
 
 def freeze() -> None:
-    """Spare the garbage collector what was imported and loaded so far."""
     gc.collect()
     gc.freeze()
 
 
 def yield_to_device() -> None:
-    """Lower the priority of a thread that prepares: torch's threads wait for each other many times in a batch."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + 10))

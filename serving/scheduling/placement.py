@@ -1,5 +1,4 @@
-"""Which agents fit where, by declared memory. Agents that are needed together (a pair; all agents of ``serve``) are
-admitted together, and wait for others to end. Each replica keeps its place while it is loaded."""
+"""Which agents fit where, by declared memory."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ Device = Literal["auto", "cpu", "cuda"]
 
 @dataclass(slots=True)
 class Node:
-    """One machine of the cluster. ``gpu_memory`` is that of its smallest GPU, in bytes; ``memory`` the host's."""
+    """Bytes of a machine's smallest GPU and of its host."""
 
     id: str
     host: str
@@ -33,8 +32,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Of each replica of an agent: bytes on the host, and on each of ``devices`` GPUs (0: runs on the CPU). Of several
-    GPUs a replica has all memory."""
+    """A replica's bytes on the host, and on each of ``devices`` GPUs (0: runs on the CPU)."""
 
     agent: str
     memory: int
@@ -45,14 +43,14 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a replica is: the node's index, and which of the node's GPUs it has (none: it runs on the CPU)."""
+    """A node's index, and which of its GPUs a replica has (none: runs on the CPU)."""
 
     node: int
     gpus: tuple[int, ...] = ()
 
 
 class Room:
-    """What is free on ``nodes``: bytes of each host and each GPU, and which agents have replicas there."""
+    """Free bytes of each host and GPU, and the agents there."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = nodes
@@ -61,7 +59,7 @@ class Room:
         self._replicas: Counter[tuple[str, int, int | None]] = Counter()  # agent, node, GPU (None: on the node)
 
     def find(self, need: Need, *, spread: bool) -> Place | None:
-        """Where another replica fits: to ``spread``, where the agent has the fewest replicas and most is free."""
+        """Where another replica fits; to ``spread``, where the agent has the fewest replicas and most is free."""
         places = self._fitting(need)
         return min(places, key=lambda place: self._cost(need, place), default=None) if spread else next(places, None)
 
@@ -88,7 +86,7 @@ class Room:
         return self._replicas[need.agent, node, gpu], -self._gpus[node][gpu], on_node
 
     def take(self, need: Need, place: Place, sign: int = 1) -> None:
-        """Give a replica its place, or with the ``sign`` -1 take it back."""
+        """Take a place, or with ``sign`` -1 return it."""
         self._memory[place.node] -= sign * need.memory
         self._replicas[need.agent, place.node, None] += sign
         for gpu in place.gpus:
@@ -101,7 +99,7 @@ Places = dict[str, tuple[Place, ...]]
 
 
 def place_all(needs: Sequence[Need], room: Room) -> Places | None:
-    """A place for each replica, the largest first, spread over the GPUs and nodes as far as all fit; or None."""
+    """Places for all replicas, the largest first; None unless all fit."""
     largest_first = sorted(needs, key=lambda need: (-need.devices, -need.device_memory, -need.memory))
     for spread in (True, False):
         left = copy.deepcopy(room)
@@ -118,13 +116,11 @@ def place_all(needs: Sequence[Need], room: Room) -> Places | None:
 
 
 def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
-    """Whether all replicas fit at once."""
     return place_all(needs, Room(nodes)) is not None
 
 
 def gpu_share(need: Need, gpu_memory: int) -> float:
-    """The share of a GPU (Ray's ``num_gpus``) that a replica takes, rounded down to Ray's 1/10,000, so that what fits
-    together by memory fits by shares."""
+    """The share of a GPU (Ray's ``num_gpus``), rounded down to 1/10,000."""
     if need.devices > 1:
         return float(need.devices)
     return min(1.0, max(1, need.device_memory * 10_000 // max(gpu_memory, 1)) / 10_000)
@@ -136,7 +132,7 @@ def sizes(memory: int, gpus: int, gpu_memory: int) -> str:
 
 
 def most_replicas(need: Need, batches: int, nodes: Sequence[Node]) -> int:
-    """Of ``--replicas auto``: a replica per GPU, or per core for an agent without, but no more than batches."""
+    """A replica per GPU, or per core without, but no more than batches."""
     most = sum(node.gpu_count // need.devices if need.device_memory else node.cpus for node in nodes)
     return max(1, min(most, batches))
 
@@ -144,7 +140,7 @@ def most_replicas(need: Need, batches: int, nodes: Sequence[Node]) -> int:
 def fitting_replicas(
     needs: Mapping[str, Need], groups: Iterable[Sequence[str]], nodes: Sequence[Node]
 ) -> dict[str, Need]:
-    """The needs with as few replicas as let each of the ``groups`` fit, if any do."""
+    """Needs with as few replicas as let each of the ``groups`` fit, if any do."""
     reduced = dict(needs)
     for group in groups:
         while not fits([reduced[agent] for agent in group], nodes):
@@ -157,8 +153,7 @@ def fitting_replicas(
 
 @dataclass(slots=True)
 class Admission:
-    """Admits groups of agents as they fit; an agent that two groups share is loaded once. ``places`` are those of the
-    admitted agents, or of all if all fit at once. ``unload`` ends an agent that no group needs any more."""
+    """Admits groups of agents as they fit; ``unload`` ends an unneeded agent."""
 
     nodes: Sequence[Node]
     needs: Mapping[str, Need]
@@ -187,7 +182,7 @@ class Admission:
 
     @asynccontextmanager
     async def admit(self, group: Sequence[str]) -> AsyncIterator[None]:
-        """Wait until the group fits beside what is admitted already; hold its places for the block."""
+        """Wait until the group fits; hold its places for the block."""
         agents = tuple(dict.fromkeys(group))
         async with self._changed:
             await self._changed.wait_for(lambda: self.place(agents))
@@ -204,7 +199,7 @@ class Admission:
                 self._changed.notify_all()
 
     def place(self, agents: Sequence[str]) -> bool:
-        """Give the replicas of those of the agents that have none their places, if there are enough."""
+        """Place the agents' replicas that have no place; returns whether there is room."""
         new = [self.needs[agent] for agent in agents if agent not in self.places]
         places = place_all(new, self._room)
         if places is None:
@@ -224,7 +219,7 @@ class Admission:
         return sum(place.node == node for places in self.places.values() for place in places)
 
     def device_limit(self, agent: str, place: Place) -> int:
-        """Bytes of its GPU that a replica may take: what it needs, or its share where all agents fit at once."""
+        """GPU bytes that a replica may take: its need, or its share where all agents fit at once."""
         need, gpu_memory = self.needs[agent], self.nodes[place.node].gpu_memory
         if need.devices > 1:
             return gpu_memory

@@ -1,5 +1,4 @@
-"""Workers as Ray's actors. Ray's restarts and retries are off: retrying is the scheduler's alone, because only it knows
-which request was in flight."""
+"""Workers as Ray's actors, without Ray's restarts and retries."""
 
 from __future__ import annotations
 
@@ -21,15 +20,12 @@ from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerS
 
 
 class WorkerActor:
-    """The actor's class. Its methods are asynchronous: several calls are under way at once."""
-
     def __init__(self, spec: WorkerSpec) -> None:
         os.environ.update(spec.environment)
         self.worker = Worker(spec)
         machine.set_up_process(continuous=self.worker.agent.continuous())
 
     async def place(self) -> tuple[str, list[str]]:
-        """The host, and the ids of the GPUs that Ray gave."""
         import ray
 
         return socket.gethostname(), [str(gpu) for gpu in ray.get_gpu_ids()]
@@ -49,7 +45,7 @@ class WorkerActor:
     async def answer_streamed(
         self, batch: Sequence[PackedRequest], places: Sequence[int]
     ) -> AsyncGenerator[dict[int, str] | BatchReply, None]:
-        """The new text of the answers at ``places``, again and again while they are made, and at last all replies."""
+        """The growing texts at ``places``, and at last all replies."""
         wake = asyncio.Event()
         texts, lengths = dict.fromkeys(places, ""), dict.fromkeys(places, 0)
 
@@ -72,11 +68,7 @@ class WorkerActor:
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """An actor; ``load_locks`` serialises the loads on a device.
-
-    ``resources`` are what it takes of Ray's (``num_gpus``, ``memory``); ``strategy`` makes Ray's scheduling strategy.
-    With ``sends_images`` the bytes of images travel, for a machine that may not have the driver's files.
-    """
+    """An actor. ``resources`` are Ray's (``num_gpus``, ``memory``); ``sends_images`` sends their bytes along."""
 
     spec: WorkerSpec
     resources: Mapping[str, float]
@@ -88,7 +80,7 @@ class RemoteWorker:
     _actor: Any = field(init=False, default=None)
 
     async def start(self, timeout: float) -> dict[str, Any]:
-        """Create the actor and load the agent; returns its provenance. Raises AgentStoppedError."""
+        """Load the agent; returns its provenance. Raises AgentStoppedError."""
         return await load_in_time(self.spec.entry.name, self._start(timeout), timeout, self.kill)
 
     async def _start(self, timeout: float) -> dict[str, Any]:
@@ -147,7 +139,7 @@ class RemoteWorker:
         raise WorkerLost("worker_died", "the worker process stopped in the middle of its answers")
 
     async def died(self) -> WorkerLost:
-        """Return when the process has ended, also while it has nothing to answer."""
+        """Return when the process has ended."""
         try:
             if self._actor is not None:
                 await self._await(self._actor.wait.remote())
@@ -165,7 +157,6 @@ class RemoteWorker:
         return [(row, files[row], *rest) for row, _, *rest in batch]  # type: ignore[misc]
 
     async def _await(self, ref: Any) -> Any:
-        """The result of a call; every way in which a worker can end becomes WorkerLost."""
         from ray import exceptions
 
         try:
@@ -182,7 +173,6 @@ class RemoteWorker:
             raise WorkerLost("worker_died", "the worker process died" if is_dead else one_line(error)) from None
 
     def kill(self) -> None:
-        """End the process at once; harmless if it is gone."""
         actor, self._actor = self._actor, None
         if actor is not None:
             import ray
@@ -194,7 +184,7 @@ class RemoteWorker:
 
 
 async def _in_thread(function: Callable[[], Any]) -> Any:
-    """Call Ray in a thread. A cancellation waits for its end: Ray aborts a process that leaves it meanwhile."""
+    """Call Ray in a thread. A cancellation waits for its end, or Ray would abort the process."""
     calling = asyncio.create_task(asyncio.to_thread(function))
     try:
         return await asyncio.shield(calling)

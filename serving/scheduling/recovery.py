@@ -1,13 +1,12 @@
-"""What errors mean, and what is done about a worker that dies or an agent that keeps failing.
+"""What errors mean, and what follows when a worker dies or an agent keeps failing.
 
 - The worker bisects a batch that raises, and halves a batch that does not fit in memory.
-- After most errors of CUDA every later call of the process fails too: the worker is given up (:func:`is_fatal`).
-- A death with several requests in flight makes them suspects. While there are any, a worker takes nothing but a
-  suspect at a time. A death with a single request in flight counts against it; after :data:`DEATHS` of them it fails.
-- A worker that ended for want of memory has no culprit: the dispatcher halves its batches and asks again.
+- A fatal error (:func:`is_fatal`) gives the worker up.
+- After a death with several requests in flight each is sent alone. After :data:`DEATHS` deaths alone it fails.
+- After a death for want of memory the dispatcher halves its batches.
 - A lost worker is loaded again, with :data:`RELOADS` attempts, and for ever where strangers ask.
-- An agent stops if its first :data:`FIRST` answers, or :data:`IN_A_ROW` in a row, fail with the same code. What fails
-  for its stimulus, or again as it did before, does not count; and nothing does where strangers ask.
+- An agent stops if its first :data:`FIRST` answers, or :data:`IN_A_ROW` in a row, fail with the same code. Failures of
+  a stimulus, repeated ones, and those of strangers' requests do not count.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ HARMLESS = re.compile(r"CUDNN_STATUS_(NOT_SUPPORTED|BAD_PARAM)")  # of a call th
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, on the host or on a device, in such a way that less at once may do."""
+    """Whether host or device memory ran out, so that a smaller batch may do."""
     names = {cls.__name__ for cls in type(error).__mro__}
     if isinstance(error, MemoryError) or "OutOfMemoryError" in names:  # torch's, which need not be loaded
         return True
@@ -58,7 +57,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether every later call of the process fails too: errors of CUDA, and the death of vLLM's own process."""
+    """Whether every later call fails too: errors of CUDA, and the death of vLLM's process."""
     if type(error).__name__ == "EngineDeadError":
         return True
     if is_out_of_memory(error) or not isinstance(error, RuntimeError):
@@ -70,7 +69,6 @@ def is_fatal(error: BaseException) -> bool:
 
 
 def release_memory() -> None:
-    """Give cached device memory back after an out-of-memory error."""
     gc.collect()
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
@@ -78,16 +76,16 @@ def release_memory() -> None:
 
 
 class FatalDeviceError(Exception):
-    """Nothing more can be computed by this process."""
+    """This process can compute nothing more."""
 
     @property
     def of_memory(self) -> bool:
-        """Whether the device is full of somebody else's: the next process asks for less."""
+        """Whether other processes fill the device."""
         return "out of memory" in str(self)
 
 
 class WorkerLost(Exception):
-    """The worker is gone, or had to be ended. ``cause`` is the code that a record of its last request gets."""
+    """The worker has ended; ``cause`` is the last request's error code."""
 
     def __init__(self, cause: Cause, message: str) -> None:
         super().__init__(message)
@@ -105,7 +103,7 @@ class WorkerLost(Exception):
 async def load_in_time(
     agent: str, loading: Coroutine[Any, Any, dict[str, Any]], seconds: float, kill: Callable[[], None]
 ) -> dict[str, Any]:
-    """The provenance that ``loading`` returns; where it does not, ``kill`` is called. Raises AgentStoppedError."""
+    """The provenance that ``loading`` returns; else ``kill`` is called. Raises AgentStoppedError."""
     try:
         return await loading
     except TimeoutError:
@@ -128,7 +126,7 @@ class CircuitBreaker:
     in_a_row: int = 0
 
     def note(self, code: str | None, before: str = "") -> str | None:
-        """Note an answer's error code, and that of the try before. Returns why the agent is to be stopped, if it is."""
+        """Note the error code of an answer and of the try before. Returns why the agent must stop, or None."""
         if code is not None and (code in OF_STIMULUS or code == before):
             return None
         self.seen += 1
@@ -144,7 +142,7 @@ class CircuitBreaker:
 
 
 def clean(value: Any) -> Any:
-    """``value`` as JSON can hold it: lone surrogates replaced, infinities and NaN as null, other types as text."""
+    """``value`` for JSON: lone surrogates replaced, infinities and NaN as null, other types as text."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
@@ -159,7 +157,7 @@ def clean(value: Any) -> Any:
 
 
 def describe(error: BaseException) -> str:
-    """An error of an agent's own code in one line: type, message, and where it was raised."""
+    """Type, message and place of an error in a line."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())[:500]
@@ -167,5 +165,4 @@ def describe(error: BaseException) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """An error's message in one line; its type if it has none."""
     return " ".join(str(error).split())[:500] or type(error).__name__

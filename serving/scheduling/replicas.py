@@ -1,4 +1,4 @@
-"""The agents on their workers: where each runs, in how many replicas, loaded once, whoever needs it."""
+"""The agents on their workers, loaded once."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ log = logging.getLogger("turinglike.scheduling")
 
 @dataclass(slots=True)
 class ReplicaPool:
-    """Loads agents, each with a dispatcher of ``scheduler``, on the workers of a ``cluster`` that has started.
-
-    ``root`` is the folder that image paths are relative to. ``replicas`` None: as many as there is use for.
-    """
+    """Loads agents on a started ``cluster``; ``root`` is the folder of image paths. ``replicas`` None: as useful."""
 
     cluster: Cluster | ThisProcess
     scheduler: Scheduler
@@ -54,8 +51,8 @@ class ReplicaPool:
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
 
     def admit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
-        """Decide what each agent gets. ``groups`` are loaded together; ``batches`` counts those of an agent. Raises
-        UnavailableError without the wanted device, and InputError for groups that can never fit."""
+        """Place agents, whose ``groups`` are loaded together; ``batches`` counts an agent's. Raises InputError for
+        groups that can never fit, and UnavailableError without the wanted device."""
         nodes = self.cluster.nodes
         has_gpu = any(node.gpu_count for node in nodes)
         if self.device == "cuda" and not has_gpu:
@@ -86,14 +83,12 @@ class ReplicaPool:
         return needs
 
     def _spread(self, agent: Agent[Any]) -> None:
-        """Give an agent so many GPUs of a machine, twice as many each time, that they can hold its model."""
         most = min(agent.most_devices, max(node.gpu_count for node in self.cluster.nodes))
         each = max(node.gpu_memory for node in self.cluster.nodes if node.gpu_count)
         while 2 * agent.devices <= most and agent.device_bytes(agent.batch_size) + CONTEXT > each:
             agent.use_devices(2 * agent.devices)
 
     def _halve_batches(self, needs: Mapping[str, Need]) -> bool:
-        """Halve the batches of agents on GPUs where that takes less memory; returns whether there are any."""
         agents = (agent for name, agent in self.agents.items() if needs[name].device_memory and agent.batch_size > 1)
         large = [agent for agent in agents if agent.device_bytes(agent.batch_size) > agent.device_memory]
         for agent in large:
@@ -107,14 +102,12 @@ class ReplicaPool:
         await asyncio.shield(self._loads[name])
 
     async def unload(self, name: str) -> None:
-        """End an agent's workers, and its load if that is under way."""
         await self._end_loads(name)
         await self.scheduler.remove(name)
         left = {place for other, places in self.admission.places.items() if other != name for place in places}
         await self.cluster.keep_places(left)
 
     async def close(self) -> None:
-        """End what is being loaded, and all workers; before Ray ends."""
         await self._end_loads(*self._loads)
         await self.scheduler.close()
         await self.cluster.keep_places(())

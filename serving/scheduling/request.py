@@ -19,7 +19,7 @@ NOBODY: Listeners = {}
 
 
 def in_loop(listeners: Listeners) -> Listeners:
-    """The same callbacks for other threads: they are called in the running event loop."""
+    """The same callbacks for other threads, called in the running loop."""
     loop = asyncio.get_running_loop()
 
     def call(listener: Listener, text: str) -> None:
@@ -30,12 +30,7 @@ def in_loop(listeners: Listeners) -> Listeners:
 
 @dataclass(slots=True, eq=False)
 class AgentRequest:
-    """A stimulus to be answered by an agent; it comes back with its outcome.
-
-    ``row`` is the stimulus's canonical JSON and ``stimulus`` its id. ``name`` is what the seed is derived for and the
-    record is kept under: the agent, or the pair for a turn of a conversation. Requests with the smaller ``order`` go
-    first. ``deliver`` is called with the finished request.
-    """
+    """``row`` is canonical JSON. ``name`` (agent or pair) is for seed and record. Smaller ``order`` goes first."""
 
     agent: str
     row: bytes
@@ -73,27 +68,22 @@ class AgentRequest:
     created: str = ""
 
     def draw_seed(self) -> int:
-        """Derive the seed of the present attempt."""
         name, attempt = self.name or self.agent, self.first_attempt + self.attempt
         self.seed = derive_seed(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
         return self.seed
 
     def fail(self, code: str, message: str) -> None:
-        """Make this a failure: no answer, but an error."""
         self.status, self.answer, self.error = "failed", None, (code, message)
 
     def finish(self) -> None:
-        """Hand the request to whoever waits for it."""
         if self.deliver is not None and not self.cancelled:
             self.deliver(self)
 
     def pass_on(self, text: str) -> None:
-        """Call ``say`` with the text so far, unless nobody waits any more."""
         if self.say is not None and not self.cancelled:
             self.say(text)
 
     def attempt_record(self, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-        """The present attempt as it stands in a record's ``attempts``."""
         return {
             "attempt": self.first_attempt + self.attempt,
             "turn": self.turn,

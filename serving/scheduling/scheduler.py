@@ -1,5 +1,4 @@
-"""The scheduler: everything that wants an answer goes through it, so that files, HTTP requests and turns of
-conversations share batches, filters, attempts and recovery."""
+"""Files, HTTP requests and conversations share batches, filters, attempts and recovery."""
 
 from __future__ import annotations
 
@@ -16,25 +15,22 @@ from serving.scheduling.request import AgentRequest
 
 
 class Scheduler:
-    """Hands requests to the dispatchers of their agents, and returns them answered."""
-
     def __init__(self, run_seed: int = 0) -> None:
         self.run_seed = run_seed
         self.dispatchers: dict[str, Dispatcher] = {}
         self._orders = 0
 
     async def remove(self, name: str) -> None:
-        """End an agent's workers, if there are any; what it still had to answer comes back unanswered."""
+        """End an agent's workers; open requests come back unanswered."""
         if name in self.dispatchers:
             await self.dispatchers.pop(name).close()
 
     def next_order(self) -> int:
-        """An order behind all requests so far."""
         self._orders += 1
         return self._orders
 
     async def stream(self, requests: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
-        """Yield requests as they are answered, as fast as the workers can use them. Raises AgentStoppedError."""
+        """Yield requests as they are answered, as fast as workers can use them. Raises AgentStoppedError."""
         finished: deque[AgentRequest] = deque()
         wake = asyncio.Event()
 
@@ -87,9 +83,7 @@ class Scheduler:
         failed_before: str = "",
         say: Callable[[str], None] | None = None,
     ) -> AgentRequest:
-        """Answer a stimulus; ``seed`` is the run seed, the other options are those of :class:`AgentRequest`. After
-        ``deadline`` seconds or a cancellation its answer is dropped. Raises AgentStoppedError, and AnswerError
-        ``deadline``."""
+        """Answer a stimulus; ``seed`` is the run's. Raises AgentStoppedError, and AnswerError after ``deadline`` s."""
         answered: asyncio.Future[AgentRequest] = asyncio.get_running_loop().create_future()
         request = AgentRequest(
             agent,
@@ -135,6 +129,5 @@ class Scheduler:
         return self._dispatcher(agent).stopped or AgentStoppedError(f"agent {agent} was ended")
 
     async def close(self) -> None:
-        """End all workers."""
         for name in list(self.dispatchers):
             await self.remove(name)

@@ -1,5 +1,4 @@
-"""This process in place of a Ray cluster. An agent whose code ends its process ends this process, and an agent that
-hangs can only be left behind."""
+"""This process in place of a Ray cluster. An agent that ends its process ends this."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ _loading = threading.Lock()  # libraries change what is global to a process whil
 
 
 class LocalWorker:
-    """One agent in this process; image paths are relative to the ``root`` that ``process`` has at the time."""
+    """An agent in this process, with the present ``root`` of ``process``."""
 
     def __init__(self, spec: WorkerSpec, process: ThisProcess) -> None:
         # A fraction of the GPU's memory would be that of all agents of this process.
@@ -57,12 +56,10 @@ class LocalWorker:
             raise WorkerLost.by_timeout(timeout) from None
 
     async def died(self) -> WorkerLost:
-        """Return never: there is no process of its own."""
         await asyncio.Event().wait()
         raise AssertionError
 
     def kill(self) -> None:
-        """Let go of the agent once what it has in hand is answered."""
         self._process.ending.add(asyncio.create_task(self._end()))
 
     async def _end(self) -> None:
@@ -73,8 +70,7 @@ class LocalWorker:
 
 @dataclass(slots=True)
 class ThisProcess:
-    """As :class:`serving.scheduling.cluster.Cluster`; of this machine's GPUs the first counts. ``root``, once set,
-    is the folder of images in place of that of the workers' specs."""
+    """Like :class:`serving.scheduling.cluster.Cluster`; ``root`` replaces the specs' image folder."""
 
     nodes: Sequence[Node] = ()
     address: str | None = None
@@ -84,12 +80,11 @@ class ThisProcess:
 
     @classmethod
     def of(cls, agents: Mapping[str, Agent[Any]], device: Device) -> ThisProcess:
-        """For these agents, on that device."""
         wanted = device == "auto" and any(agent.device_memory for agent in agents.values())
         return cls(has_use_for_gpu=wanted or device == "cuda")
 
     async def start(self, log_progress: Callable[[str], None] = lambda text: None) -> None:
-        """Measure what there is here; to look for a GPU takes seconds."""
+        """Measure memory and look for a GPU, which takes seconds."""
         if not self.nodes:
             here = machine.host()
             gpu = await asyncio.to_thread(machine.gpu) if self.has_use_for_gpu else None
@@ -97,17 +92,14 @@ class ThisProcess:
             self.nodes = [Node("here", here.name, here.cores, memory, int(gpu is not None), gpu.memory if gpu else 0)]
 
     def worker(self, spec: WorkerSpec, place: Place, resources: Mapping[str, float]) -> LocalWorker:
-        """A worker here, wherever it is placed."""
         return LocalWorker(spec, self)
 
     async def keep_places(self, places: Collection[Place]) -> None:
         """Nothing is reserved here."""
 
     async def watch(self) -> None:
-        """Return never."""
         await asyncio.Event().wait()
 
     async def stop(self) -> None:
-        """Wait for the ends of workers, but not for what they have in hand."""
         await asyncio.gather(*self.ending)
         self.ending.clear()

@@ -1,8 +1,4 @@
-"""The worker hosts an agent and answers batches; it knows nothing of filters, records or Ray.
-
-Threads prepare a batch while another thread answers the batch before. A batch that does not fit in memory is halved,
-and one that raises bisected, so that each request has a reply, whatever happened.
-"""
+"""The worker answers batches. A batch is halved where memory runs out and bisected where it raises: all get a reply."""
 
 from __future__ import annotations
 
@@ -54,7 +50,7 @@ NO_ROOM = "this stimulus alone does not fit into memory"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """``root`` is the folder of images; ``environment`` holds keys that this agent alone gets."""
+    """``environment`` holds keys for this agent alone."""
 
     entry: Entry
     settings: Mapping[str, Any]
@@ -68,7 +64,7 @@ class WorkerSpec:
 
 @dataclass(slots=True)
 class BatchReply:
-    """``size`` is the largest number answered at once, and ``limit`` the largest that fits, once memory ran out."""
+    """``size`` is the largest number answered at once, ``limit`` the largest that fits once memory ran out."""
 
     replies: list[PackedReply]
     responding: float
@@ -86,8 +82,6 @@ class _Prepared:
 
 
 class Worker:
-    """``load`` before ``answer``."""
-
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec
         self.agent: Agent[Any] = spec.entry.make(spec.settings)
@@ -98,7 +92,7 @@ class Worker:
         self._device = ThreadPoolExecutor(1, "device")
 
     def load(self) -> dict[str, Any]:
-        """Open and load the agent; returns its provenance for records."""
+        """Open and load the agent; returns its provenance."""
         missing = self.agent.missing()
         if missing is not None:
             raise AnswerError("unavailable", missing)
@@ -127,18 +121,14 @@ class Worker:
             torch.set_num_threads(self.spec.threads if self.agent.parallel else 1)
 
     def close(self) -> None:
-        """Let go of the agent as soon as it has answered what it has in hand; nothing may follow."""
+        """Let go of the agent after its batch in hand."""
         self._preparers.shutdown(wait=False)
         with contextlib.suppress(RuntimeError):  # it is closed already
             self._device.submit(self.agent.close)
         self._device.shutdown(wait=False)
 
     async def answer(self, batch: Sequence[PackedRequest], listeners: Listeners = NOBODY) -> BatchReply:
-        """Reply to each request of a batch, in order (to a single one, for an engine that batches by itself).
-
-        ``listeners`` are called from other threads. A batch whose pictures would take too much memory is answered in
-        parts; what gets no memory beside others comes again alone, after them. Raises FatalDeviceError.
-        """
+        """Reply to each request, in order; ``listeners`` run in other threads. Raises FatalDeviceError."""
         if self.agent.continuous():
             return await self._answer_one(batch[0], listeners.get(0))
         parts = deque([list(range(len(batch)))])
@@ -171,7 +161,7 @@ class Worker:
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
     def _parts(self, batch: Sequence[PackedRequest]) -> deque[list[int]]:
-        """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes."""
+        """The places of a batch in parts of at most :data:`MOST_DECODED` bytes of decoded pictures."""
         parts: deque[list[int]] = deque([[]])
         left = MOST_DECODED
         for place, (row, files, *_) in enumerate(batch):
@@ -248,11 +238,7 @@ class Worker:
         return BatchReply(packed, seconds, size, self.limit if self.limit < limit else None)
 
     def _respond(self, batch: list[tuple[Any, Draw]]) -> list[Reply | Exception]:
-        """Call the agent; where it raises, call it with each half, down to the stimuli that raise alone.
-
-        A size for which memory did not suffice is remembered, unless a stimulus that does not fit even alone explains
-        it: that must not make every later batch small.
-        """
+        """Call the agent, with halves where it raises; remember a size that does not fit in memory."""
         if len(batch) > self.limit:
             size = self.limit
             parts = [batch[start : start + size] for start in range(0, len(batch), size)]
@@ -286,7 +272,7 @@ def _draw(request: PackedRequest, listener: Listener | None) -> Draw:
 
 
 def _without_traceback(error: Exception) -> Exception:
-    """An agent's error without the traceback that would hold on to the batch's tensors. Raises FatalDeviceError."""
+    """An error without the traceback that holds tensors. Raises FatalDeviceError."""
     if is_fatal(error):
         raise FatalDeviceError(describe(error)) from None
     if is_out_of_memory(error):
@@ -320,7 +306,7 @@ def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what can change an answer and is loaded in this process, by distribution."""
+    """Versions of loaded distributions that can change an answer."""
     loaded = {"python": platform.python_version()}
     for module, package in PACKAGES.items():
         if module in sys.modules:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pickles
 import pytest
 import tiny_captioners
 import torch
@@ -205,19 +206,9 @@ def test_weights_files(form: str, tmp_path: Path) -> None:
             checkpoints.read_torch(saved(path, [torch.ones(1)], form))
 
 
-class Armed:
-    """Unpickled, it makes a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize("form", ["zip", "legacy"])
 def test_code_is_refused_and_not_executed(form: str, tmp_path: Path) -> None:
-    path = saved(tmp_path / "x.bin", {"a": torch.ones(2), "b": Armed(tmp_path / "made")}, form)
+    path = saved(tmp_path / "x.bin", {"a": torch.ones(2), "b": pickles.Armed(tmp_path / "made")}, form)
     with pytest.raises(UnavailableError, match=r"code or objects \(posix\.mkdir\) beside weights; it was not executed"):
         checkpoints.read_weights(path)
     assert not (tmp_path / "made").exists()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import device_cases
+import pickles
 import pytest
 import torch
 
@@ -152,16 +153,6 @@ def is_marked(checkpoint: str | None) -> bool:
     return ((path if path.is_dir() else path.parent) / "RANDOM_WEIGHTS").exists()
 
 
-class Armed:
-    """Unpickled, it makes a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.path,)
-
-
 def copy_of(checkpoint: str, folder: Path) -> Path:
     """The checkpoint, a folder or a file with its neighbours, copied into ``folder``."""
     path = Path(checkpoint)
@@ -193,7 +184,7 @@ def test_code_in_a_checkpoint_is_not_executed(name: str, tiny: Tiny, tmp_path: P
         file.write_text(json.dumps(json.loads(file.read_text()) | {"auto_map": classes | tokenizer}))
     load_anew(ENTRIES[name], settings | {"checkpoint": str(path)})
     assert not executed.exists()
-    bomb = {"weight": torch.zeros(2), "bomb": Armed(executed)}
+    bomb = {"weight": torch.zeros(2), "bomb": pickles.Armed(executed)}
     if path.is_dir():
         for weights in [*folder.glob("*.safetensors"), *folder.glob("*.pth"), *folder.glob("*.pt")]:
             weights.unlink()

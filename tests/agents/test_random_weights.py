@@ -163,7 +163,7 @@ def test_an_architecture_has_as_many_weights_as_was_published(name: str) -> None
     assert described.parameters == pytest.approx(figure, rel=percent / 100, abs=0)
 
 
-@pytest.mark.parametrize("name", [name for name in PRETRAINED if name != "minilm"])
+@pytest.mark.parametrize("name", [name for name in PRETRAINED if name not in ("minilm", "dialogpt")])
 def test_every_agent_with_a_checkpoint_can_have_random_weights(name: str) -> None:
     agent = random_agent(name)
     assert agent.missing() is None
@@ -171,19 +171,19 @@ def test_every_agent_with_a_checkpoint_can_have_random_weights(name: str) -> Non
     count = agent.architecture().parameters
     assert agent.memory == agent.working_memory + 4 * count
     assert agent.checkpoint()[0] == "random"
-    assert agent.checkpoint()[1] in random_weights.names()
+    assert agent.checkpoint()[1] in random_weights.architectures()
 
 
 # tokenizers
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
-def test_a_made_tokenizer_has_the_real_size_and_ids(name: str, tmp_path: Path) -> None:
+def test_a_made_tokenizer_has_the_real_size_and_ids(name: str) -> None:
     described = architecture(name)
     rows, size, special = VOCABULARIES[name]
-    described.write(tmp_path)
-    assert AutoConfig.from_pretrained(tmp_path).get_text_config().vocab_size == rows
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    with random_weights.make_folder(described) as folder:
+        assert AutoConfig.from_pretrained(folder).get_text_config().vocab_size == rows
+        tokenizer = AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer) == size
     assert {token: tokenizer.convert_tokens_to_ids(token) for token in special} == special
     tokens = tokenizer(TEXT, add_special_tokens=False)["input_ids"]

@@ -103,7 +103,7 @@ def test_every_field_comes_back(task: str) -> None:
     assert stimulus.task == task
     assert as_dict(stimulus) == full(task)
     assert set(type(stimulus).model_fields) == set(full(task)), "a field that this test does not know"
-    assert json.loads(canonical(stimulus)) == full(task)
+    assert canonical(stimulus) == compact(full(task))
     assert parse_row(canonical(stimulus)) == stimulus
 
 
@@ -118,27 +118,9 @@ def test_defaults_are_left_out_of_the_canonical_form(task: str) -> None:
     assert canonical(stimulus) == canonical(parse({**defaults, **least(task)})) == compact(least(task))
 
 
-@given(st.sampled_from(ALL_TASKS), st.randoms(use_true_random=False))
-def test_the_order_of_keys_does_not_matter(task: str, random: Any) -> None:
-    def shuffled(value: Any) -> Any:
-        if isinstance(value, dict):
-            items = [(key, shuffled(entry)) for key, entry in value.items()]
-            random.shuffle(items)
-            return dict(items)
-        return [shuffled(entry) for entry in value] if isinstance(value, list) else value
-
-    assert canonical(parse(shuffled(full(task)))) == canonical(parse(full(task)))
-
-
-@pytest.mark.parametrize("task", ALL_TASKS)
-@pytest.mark.parametrize(
-    "field",
-    sorted({name for task in ALL_TASKS for name in full(task)}),
-)
+@pytest.mark.parametrize(("task", "field"), [(task, field) for task in ALL_TASKS for field in full(task)])
 def test_no_field_takes_another_type(task: str, field: str) -> None:
     good = full(task)
-    if field not in good:
-        return
     for value in (True, 7, 7.5, "text", ["text"], {"speaker": 1}, "1", "true"):
         if type(value) is type(good[field]) or (field in ("pixels_per_degree", "frequency") and value == 7):
             continue
@@ -224,9 +206,7 @@ def test_the_hash_is_that_of_the_image_or_of_the_canonical_form(tmp_path: Path) 
         assert sha256(parse(least(task, meta={"a": 1}), root=tmp_path)) == hashed(b"anything")
     assert sha256(parse(least("color_estimation"), files={"i.jpg": b"anything"})) == hashed(b"anything")
     for task in ("word_association", "conversation"):
-        assert sha256(parse(full(task))) == hashed(
-            json.dumps(full(task), sort_keys=True, separators=(",", ":")).encode()
-        )
+        assert sha256(parse(full(task))) == hashed(compact(full(task)))
 
 
 def test_the_hash_of_several_images_has_their_hashes_in_their_places() -> None:

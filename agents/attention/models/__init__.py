@@ -1,1 +1,1 @@
-"""Networks and algorithms behind the attention agents that no library has."""
+"""Networks and algorithms of the attention agents."""

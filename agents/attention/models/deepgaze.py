@@ -1,8 +1,4 @@
-"""DeepGaze III, assembled from its authors' package ``deepgaze_pytorch``, and made to look at each picture once.
-
-The package's licence does not allow its code to be passed on. Its own constructor would fetch and execute the DenseNet
-of another repository; the parts are put together here around torchvision's, whose weights have the same names.
-"""
+"""DeepGaze III from its authors' package ``deepgaze_pytorch``, with torchvision's DenseNet."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ HISTORY = 4  # fixations that the model takes into account
 
 
 def build() -> nn.Module:
-    """The model without its weights. Raises ImportError if the package is not there."""
+    """The model without its weights. Raises ImportError without the authors' package."""
     from deepgaze_pytorch import deepgaze3, modules
     from deepgaze_pytorch.features.normalizer import Normalizer
     from torchvision.models import densenet201
@@ -49,8 +45,7 @@ def build() -> nn.Module:
 
 
 class OnePass:
-    """The ``loaded`` model, which computes the features of each picture once: between two fixations only the history
-    changes. ``begin`` with a batch of pictures, then ask for densities."""
+    """Densities for a batch of pictures, whose features are computed once."""
 
     def __init__(self, loaded: Any) -> None:
         self.model = loaded
@@ -67,11 +62,8 @@ class OnePass:
             part.kept = None
 
     def density(self, items: Tensor, history: Tensor) -> Tensor:
-        """Log density of the next fixation, [n, height, width], for the pictures numbered ``items`` [n].
-
-        ``history`` [n, 2, 4] are x and y of the latest fixations, newest first, in pixels of these pictures, NaN where
-        there was none. The first call after :meth:`begin` must be for all pictures, in order.
-        """
+        """Log density of the next fixation, [n, height, width], for pictures ``items`` [n]; the first call has all, in
+        order. ``history`` [n, 2, 4] is x and y in pixels, newest first, or NaN."""
         for part in (self.features, *self.saliency):
             part.items = items
         bias = self.bias.expand(len(items), -1, -1)
@@ -79,7 +71,7 @@ class OnePass:
 
 
 class _Kept(nn.Module):
-    """A module that computes once, and later gives a ``part`` of what it returned then."""
+    """A module that computes once, and later returns a ``part`` of that."""
 
     def __init__(self, inner: nn.Module, part: Callable[[Any, Tensor | None], Any]) -> None:
         super().__init__()
@@ -95,7 +87,7 @@ class _Kept(nn.Module):
 
 
 def read_bias(path: Path) -> NDArray[np.float64]:
-    """A log density [rows, columns] from a .npy file; nothing in it is executed. Raises UnavailableError."""
+    """A log density [rows, columns] from a .npy file without pickles. Raises UnavailableError."""
     try:
         bias = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -106,7 +98,7 @@ def read_bias(path: Path) -> NDArray[np.float64]:
 
 
 def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:
-    """The centre bias at a picture's size (rows, columns), a log density: nearest cell, normalised again."""
+    """The centre bias as a log density of ``shape``: nearest cell, normalised again."""
     density = torch.zeros(shape, dtype=torch.float64)
     if bias is not None:
         rows, columns = (
@@ -117,11 +109,8 @@ def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:
 
 
 def history(fixated: Sequence[Tensor], frames: Tensor, shape: tuple[int, int]) -> Tensor:
-    """The latest fixations of each path, [n, 2, 4], as :meth:`OnePass.density` takes them.
-
-    ``fixated`` are x and y [n, 2] of each fixation so far in pixels of the ``frames`` (width, height), [n, 2];
-    ``shape`` (rows, columns) is that of the resized picture.
-    """
+    """The latest fixations for :meth:`OnePass.density`: ``fixated`` are x and y [n, 2] in pixels of ``frames`` (width,
+    height), ``shape`` (rows, columns) is the resized picture's."""
     latest = torch.stack([*fixated[: -1 - HISTORY : -1]], 2)
     rows, columns = shape
     sides = ((0, columns), (1, rows))

@@ -1,18 +1,11 @@
-"""Average pooling whose windows grow with the distance from the middle of the map (Gupta et al. 2021, EccNet).
+"""Average pooling with windows that grow with the distance from the middle of the map (Gupta et al. 2021, EccNet).
 
-The outputs of a square map of ``side`` cells lie on a grid of half as many a side, rounded up, and in rings about the
-cell in its middle (index out // 2, in both directions). Radii are in output cells, windows in input cells, ``deg2px``
-is the number of input cells in a degree; all rounding is to the nearest whole number, halves to the even one:
+Outputs lie in rings about cell (out // 2, out // 2) of a grid of half the map's side, rounded up. Radii are in output
+cells, windows and ``deg2px`` in input cells; halves round to even; padding is TensorFlow's "same".
 
-- the fovea: distance below round(fovea deg2px / 2), window ``smallest``;
-- rings, each round(quantum deg2px / 2) wide. With an outer radius r the window is
-  smallest + round(slope (2 r - fovea deg2px));
-- the last ring, whose outer radius reaches half the grid, takes all that is left, corners too. A fovea whose
-  radius is above half the grid takes everything.
-
-A cell belongs to a ring when its distance from the middle is below the outer radius and not below the inner one.
-Windows lie as TensorFlow's "same" padding puts them: of the padding that a window of size k needs,
-max(2 (out - 1) + k - side, 0), the smaller half stands before the map. Padding has no part in an average.
+- The fovea: distance below round(fovea deg2px / 2), window ``smallest``.
+- Rings round(quantum deg2px / 2) wide: with outer radius r, window smallest + round(slope (2 r - fovea deg2px)).
+- The last ring reaches half the grid and takes the rest.
 """
 
 from __future__ import annotations
@@ -34,10 +27,7 @@ CHANNELS_AT_ONCE = 32  # on the CPU: sums are in float64, and the table of a map
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """How windows grow; the names are those of the module's text. ``fovea`` and ``quantum`` are in degrees.
-
-    Raises ValueError where a ring would have no width.
-    """
+    """``fovea`` and ``quantum`` are in degrees. Raises ValueError where a ring has no width."""
 
     slope: float
     deg2px: float
@@ -73,12 +63,12 @@ class Pooling:
         return np.array([window for _, window in rings])[np.searchsorted(inner, squared, side="right")]
 
     def ordinary(self, side: int) -> bool:
-        """Whether windows of two cells stand side by side everywhere."""
+        """Whether all windows are 2 x 2 and side by side."""
         return side % STRIDE == 0 and all(window == STRIDE for _, window in self.rings(side))
 
 
 def pooled(features: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """Square maps [batch, channels, side, side], pooled, in the memory format of convolutions."""
+    """Square maps [batch, channels, side, side], pooled."""
     import torch
     from torch.nn import functional
 
@@ -98,8 +88,7 @@ def pooled(features: torch.Tensor, pooling: Pooling) -> torch.Tensor:
 
 @lru_cache(maxsize=64)
 def _corners(pooling: Pooling, side: int, device: torch.device) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Where in the table of sums the four corners of each window are, [4] of [outputs, outputs], and how many cells
-    each has, [outputs, outputs, 1]."""
+    """Each window's four corners in the table of sums, and its number of cells [outputs, outputs, 1]."""
     import numpy as np
     import torch
 

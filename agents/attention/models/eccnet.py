@@ -1,15 +1,8 @@
-"""EccNet's map of a view: VGG16 whose pools see less and less detail towards the edge (Gupta et al. 2021).
+"""EccNet's map of a view: VGG16 whose pools see less detail towards the edge (Gupta et al. 2021).
 
-A view is a square around a fixation, black outside the image. Its features after relu3_3, relu4_3 and relu5_3, each
-brought to a cell in 16 pixels by ordinary 2 x 2 averages, are compared with those of the target: after the pool of
-the same block, and ordinary averages down to a cell in 32 pixels, they are the kernels of three convolutions without
-bias ("same" padding, the larger half behind). Each of the three maps goes to 0..1, and their mean is sharpened three
-times by map += Gauss3 - Gauss5, where Gauss3 is [1 2 1] / 4 and Gauss5 has standard deviation 1, both mirrored at the
-edge without repeating it.
-
-Most of a view is black. Where the first two pools are ordinary (the published settings), the first three blocks are
-computed around the image alone, and beyond it stands what they make of black. One view is one pass. Where the fixation
-is, only the device has to know: whatever it is, as much is computed.
+1. A view is a square around a fixation. Its relu3_3, relu4_3 and relu5_3 are averaged to a cell in 16 pixels.
+2. The target's features after each block's pool, at a cell in 32 pixels, are the kernels of three convolutions.
+3. The mean of their maps in 0..1 is sharpened three times by map += Gauss3 - Gauss5 ([1 2 1] / 4, and sd 1).
 """
 
 from __future__ import annotations
@@ -39,10 +32,7 @@ Span = tuple[Tensor, int]  # pixels along a side: the first, which only the devi
 
 
 class EccNet:
-    """VGG16's ``features`` with five pools in place of its own, for views of ``side`` pixels (a multiple of 16).
-
-    Images and targets are uint8 [1, 3, height, width] on the device of ``features``.
-    """
+    """VGG16 with five pools, for views of ``side`` pixels (a multiple of 16) of images uint8 [1, 3, height, width]."""
 
     def __init__(
         self, features: nn.Sequential, pooling: Sequence[Pooling], side: int, preprocessing: Preprocessing
@@ -61,7 +51,7 @@ class EccNet:
             self.black = relu3_3.contiguous(memory_format=memory_format(self.device))
 
     def kernels(self, target: Tensor) -> list[Tensor]:
-        """The kernels [1, channels, n, n] that a square target gives; its side is 32 n pixels."""
+        """The kernels [1, channels, n, n] of a square target of side 32 n."""
         levels = []
         with torch.inference_mode():
             features = normalise(target, self.preprocessing)
@@ -72,13 +62,11 @@ class EccNet:
         return levels
 
     def framed(self, image: Tensor) -> Tensor:
-        """An image with black around it: the view around its pixel (x, y) begins at the pixel (x, y) of this."""
+        """An image with black around it: the view around (x, y) begins at pixel (x, y) of the result."""
         return functional.pad(image, (self.side // 2,) * 4)
 
     def features(self, framed: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
-        """Features after relu3_3, relu4_3 and relu5_3 of the view around pixel (x, y) of the image that is
-        :meth:`framed`, each [1, channels, side / 16, side / 16]. The view's middle, side / 2 from its first pixel, is
-        on that pixel; ``x`` and ``y`` are whole numbers on the device."""
+        """Features [1, channels, side / 16, side / 16] of the view around integers (x, y) of a :meth:`framed` image."""
         with torch.inference_mode():
             features = self.black.clone()
             rows, columns = (
@@ -92,14 +80,13 @@ class EccNet:
         return levels
 
     def _near(self, at: Tensor, length: int) -> Span:
-        """The pixels along a side of the view around ``at`` at which an image of ``length`` changes relu3_3."""
+        """The span along a side of the view around ``at`` where an image of ``length`` changes relu3_3."""
         pixels = -(-length // CELL) * CELL + CELL + 2 * REACH  # wherever its cells begin
         if not self.local or pixels >= self.side:
             return torch.zeros_like(at), self.side
         return ((self.side // 2 - at) // CELL * CELL - REACH).clamp(0, self.side - pixels), pixels
 
     def _relu3_3(self, framed: Tensor, rows: Span, columns: Span, x: Tensor, y: Tensor) -> Tensor:
-        """relu3_3 at these pixels of a view, in whole cells."""
         if not self.local:
             return self._first_blocks(self._part(framed, rows, columns, x, y))
         across = self._around(*columns)
@@ -115,12 +102,10 @@ class EccNet:
         return torch.cat(strips, 1).permute(0, 3, 1, 2)
 
     def _around(self, start: Tensor, length: int) -> Span:
-        """As much more of a view on either side as a cell of relu3_3 sees, or up to the view's edge."""
         wider = min(length + 2 * REACH, self.side)
         return (start - REACH).clamp(0, self.side - wider), wider
 
     def _part(self, framed: Tensor, rows: Span, columns: Span, x: Tensor, y: Tensor) -> Tensor:
-        """Pixels of a view."""
         down, across = (
             start + at + torch.arange(length, device=self.device) for (start, length), at in ((rows, y), (columns, x))
         )
@@ -136,7 +121,7 @@ class EccNet:
 
 
 def similarity(features: Sequence[Tensor], kernels: Sequence[Tensor]) -> Tensor:
-    """The sharpened mean of the maps of how features match kernels, float64 [rows, columns]; NaN where any is."""
+    """The sharpened mean of the maps, float64 [rows, columns]; NaN where any is."""
     with torch.inference_mode():
         total = torch.zeros((), dtype=torch.float64, device=features[0].device)
         for feature, kernel in zip(features, kernels, strict=True):
@@ -152,7 +137,6 @@ def similarity(features: Sequence[Tensor], kernels: Sequence[Tensor]) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _sharper(device: torch.device) -> Tensor:
-    """Gauss3 - Gauss5, [1, 1, 5, 5]."""
     wide = torch.exp(-(torch.arange(-2, 3, dtype=torch.float64) ** 2) / 2)
     wide /= wide.sum()
     narrow = torch.tensor([0, 0.25, 0.5, 0.25, 0], dtype=torch.float64)
@@ -160,11 +144,8 @@ def _sharper(device: torch.device) -> Tensor:
 
 
 class Gaze(InhibitedPaths):
-    """The path over a resized image of ``shape`` (rows, columns), whose pixel ``row``, ``column`` is looked at.
-
-    It is shown the map of the view around that pixel, a cell for 16 x 16 pixels. The next fixation is at most
-    ``radius`` of these pixels away along either side; of the pixels with the highest value it is the first.
-    """
+    """The path over a resized image of ``shape``. The next fixation is the first maximum of the view's map at most
+    ``radius`` pixels away along either side."""
 
     def __init__(
         self, plan: Plan, shape: tuple[int, int], radius: int, device: torch.device, window: int | None = None
@@ -174,7 +155,6 @@ class Gaze(InhibitedPaths):
         self.plan, self.shape, self.radius, self.window = plan, shape, radius, window
 
     def answer(self, index: int) -> ScanpathAnswer:
-        """On the frame as it was."""
         answer = super().answer(index)
         if self.window is None:
             return answer
@@ -196,11 +176,8 @@ class Gaze(InhibitedPaths):
 
 
 def search(net: EccNet, image: Tensor, target: Tensor, plan: Plan, radius: int, window: int | None = None) -> Gaze:
-    """The path over an image in search of a target, both resized; ``plan`` is about the frame as it was.
-
-    With ``window`` the target is tested, and places are inhibited, by exact windows of so many pixels of the resized
-    image, as in the authors' program.
-    """
+    """The path over a resized ``image``; ``plan`` is for the original. ``window`` is an exact window in pixels of the
+    resized image for target and inhibition (authors' program)."""
     kernels, framed = net.kernels(target), net.framed(image)
     gaze = Gaze(plan, (image.shape[2], image.shape[3]), radius, image.device, window)
     while gaze.going():
@@ -210,7 +187,7 @@ def search(net: EccNet, image: Tensor, target: Tensor, plan: Plan, radius: int, 
 
 
 def _resized(plan: Plan, frame: Pixel, window: int) -> Plan:
-    """A plan for the resized image: a mask by area, of which more than 125 / 255 counts, as in the authors' program."""
+    """A plan for the resized image; more than 125 / 255 of a mask counts (authors' program)."""
     target = plan.target
     if isinstance(target, tuple):
         across, down = (new / old for new, old in zip(frame, plan.frame, strict=True))
@@ -225,5 +202,5 @@ def _cells(start: Tensor, pixels: int) -> Tensor:
 
 
 def _averages(features: Tensor, size: int) -> Tensor:
-    """Ordinary 2 x 2 averages, again and again until a cell stands for ``size`` x ``size`` of them."""
+    """2 x 2 averages until a cell stands for ``size`` x ``size``."""
     return features if size == 1 else _averages(functional.avg_pool2d(features, 2), size // 2)

@@ -1,9 +1,4 @@
-"""The fixations of a scanpath, and when it ends.
-
-The first fixation is the centre of the frame and is forced. A search ends when the window around a fixation
-overlaps any of its pixels; the forced fixation counts, and only the part of a target inside the frame counts.
-:mod:`agents.attention.models.inhibition` chooses the next fixation.
-"""
+"""The fixations of a scanpath, the first forced at the centre, and when it ends."""
 
 from __future__ import annotations
 
@@ -26,12 +21,10 @@ Pixel = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What a scanpath is to be: ``frame`` (width, height), ``window`` in pixels, ``maximum`` number of fixations.
+    """A scanpath's ``frame`` (width, height), ``window`` in pixels and ``maximum`` number of fixations.
 
-    ``target`` is a box [x, y, width, height], a mask (bool [height, width]) or None where there is nothing to test.
-    ``searching`` says whether not finding it is an answer. A window covers what is at most window // 2 pixels away;
-    with ``exact`` it is as many pixels wide as it says: of 64, x - 32 … x + 31. ``lengths`` are numbers of fixations,
-    one of which is :meth:`drawn` where there are any.
+    ``target`` is a box [x, y, width, height], a mask [height, width] or None; ``searching``: a miss is an answer. A
+    window reaches window // 2 pixels to each side; an ``exact`` window of 64 is x - 32 … x + 31.
     """
 
     frame: Pixel
@@ -43,7 +36,7 @@ class Plan:
     lengths: tuple[int, ...] = ()
 
     def drawn(self, seed: int) -> Plan:
-        """The plan with its own number of fixations, by ``seed`` alone, and never more than ``maximum``."""
+        """The plan with a ``maximum`` drawn from ``lengths``, if any, by ``seed`` alone."""
         if not self.lengths:
             return self
         # Of a stream of its own: no other draw from the seed moves with it.
@@ -52,11 +45,10 @@ class Plan:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How many pixels the window covers before the fixation, and how many behind it, along either side."""
+        """Pixels of the window before and behind the fixation."""
         return self.window // 2, (self.window - self.exact) // 2
 
     def finds(self, x: int, y: int) -> bool:
-        """Whether the window around a fixation overlaps the target."""
         if self.target is None:
             return False
         before, behind = self.reach
@@ -69,11 +61,7 @@ class Plan:
 
 
 class Paths:
-    """The fixations of several plans so far, the forced one first, and why each path has ended.
-
-    ``selection`` is the answers' name for how fixations are chosen; ``stops`` are None while a path goes on;
-    ``errors`` holds what ended a path without an answer, by the plan's index.
-    """
+    """Fixations of several plans so far; ``stops`` are None while a path goes on, ``errors`` by the plan's index."""
 
     def __init__(self, plans: Sequence[Plan], selection: str) -> None:
         self.plans, self.selection = plans, selection
@@ -82,7 +70,7 @@ class Paths:
         self.errors: dict[int, AnswerError] = {}
 
     def going(self) -> list[int]:
-        """The plans whose path goes on after its latest fixation; notes why the others ended."""
+        """The plans whose path goes on; notes why the others ended."""
         going = []
         for index, (plan, path) in enumerate(zip(self.plans, self.fixations, strict=True)):
             if self.stops[index] is not None or index in self.errors:
@@ -96,7 +84,7 @@ class Paths:
         return going
 
     def results(self) -> list[ScanpathAnswer | AnswerError]:
-        """The answer to each plan, or what was wrong with its map; once all paths have ended."""
+        """Each plan's answer or error, once all paths have ended."""
         return [self.errors.get(index) or self.answer(index) for index in range(len(self.plans))]
 
     def answer(self, index: int) -> ScanpathAnswer:
@@ -115,5 +103,5 @@ class Paths:
 
 
 def cell_centre(cell: int, cells: int, side: int) -> int:
-    """The pixel that holds the centre of a cell, where ``cells`` of them lie along a side of ``side`` pixels."""
+    """The pixel with the centre of a cell, of ``cells`` along ``side`` pixels."""
     return (2 * cell + 1) * side // (2 * cells)

@@ -1,28 +1,14 @@
-"""Graph-based visual saliency in torch: Harel, Koch and Perona, NIPS 2006, with the defaults of the authors' program.
+"""Graph-based visual saliency: Harel, Koch and Perona, NIPS 2006, with the defaults of the authors' program.
 
-1. Features: cone-opponent colour (Derrington, Krauskopf and Lennie: 3 planes), intensity max(R, G, B), and the energy
-   of Gabor filters at four orientations of the intensity; each at the pyramid levels 2, 3 and 4 (1/4, 1/8 and 1/16 of
-   the side), then brought to a grid whose longer side is 32: 24 maps.
-2. Activation: a random walk over the cells of a map goes from j to i with probability proportional to
-   ``exp(-distance**2 / (2 sigma**2)) |A_i - A_j|``; its equilibrium is the activation map.
-3. Normalisation: the activation to the power 1.5, or a second walk that gathers at the larger values.
+1. Features: cone-opponent colour (Derrington, Krauskopf and Lennie), intensity max(R, G, B), and its Gabor energy at
+   four orientations; pyramid levels 2, 3 and 4, on a grid whose longer side is 32.
+2. Activation: the equilibrium of a walk from cell j to i by weights exp(-distance**2 / (2 sigma**2)) |A_i - A_j|, which
+   is reversible: pi_i is proportional to the sum of its weights.
+3. Normalisation: the activation to the power 1.5, or a second walk, with pi_i proportional to A_i sum_j F_ij A_j.
 4. The sum over the maps, its border attenuated, blurred and resized to the image.
 
-The equilibria are exact: the first walk's weights are symmetric before each column is divided by its sum, so the chain
-is reversible and pi_i is proportional to sum_j of the weights between i and j; for the second walk pi_i is proportional
-to A_i sum_j F_ij A_j. The authors iterate until a change is below 1e-4.
-
-What the paper leaves open is done so: RGB is linearised as sRGB, and the cones are those of Smith and Pokorny (1975);
-intensity is formed at full size from the stored values; an edge is continued by its last value, so that a uniform image
-has no features; a border is at most half a side; maps are brought to the grid by area where they shrink and bicubically
-(Keys, a = -0.5) where they grow; the last blur ends at three standard deviations. A level is used while both of its
-sides have three pixels; if that leaves none, the deepest one that has stands in.
-
-With ``program`` "harel" these are as in the authors' Matlab program: light is linearised after the pyramid, every
-resize is Matlab's imresize, and the last blur ends at round(2 sd), one cell. Their monitor's table, their kernels at
-the edge and their iteration are not followed.
-
-All arithmetic is float64 and the same whatever the batch, but for the transforms behind the Gabor filters (1e-16).
+Our choices: sRGB light, cones of Smith and Pokorny (1975), edges repeated, resizing by area or Keys' cubic, the last
+blur to 3 sd. ``program`` "harel" has the Matlab program's, but for its monitor's table, edge kernels and iteration.
 """
 
 from __future__ import annotations
@@ -67,10 +53,8 @@ def saliency(
     weights: Weights = (1.0, 1.0, 1.0),
     program: Program = "ours",
 ) -> Tensor:
-    """Saliency maps, float64 [batch, height, width] from 0 to 1 (all 0 where an image is uniform).
-
-    ``images`` is uint8 [batch, height, width, 3] in sRGB. ``weights`` are those of colour, intensity and orientation.
-    """
+    """Maps, float64 [batch, height, width] from 0 to 1 (uniform images: 0), of ``images`` uint8 [batch, height, width,
+    3]. ``weights`` are for colour, intensity and orientation."""
     maps, channels = features(images, program)
     batch, count, rows, columns = maps.shape
     chains = maps.flatten(0, 1)
@@ -88,8 +72,7 @@ def saliency(
 
 
 def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[int]]:
-    """Feature maps on the grid [batch, maps, rows, columns], whose longer side is 32, each in units of its full scale,
-    and the channel of each (0 colour, 1 intensity, 2 orientation)."""
+    """Feature maps [batch, maps, rows, columns], in units of full scale, and each map's channel (0, 1 or 2)."""
     rows, columns = (max(1, round(GRID_SIDE * side / max(images.shape[1:3]))) for side in images.shape[1:3])
     opponent = _opponent(images.device)
     maps: list[Tensor] = []
@@ -107,10 +90,8 @@ def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[in
 
 @lru_cache(maxsize=8)
 def _opponent(device: torch.device) -> Tensor:
-    """From linear RGB to L + M, L/L0 - M/M0 and S (L0 + M0)/S0 - (L + M), each divided by its range over all colours.
-
-    (L0, M0, S0) are the cones' responses to mid grey; constants are left out, a walk does not see them.
-    """
+    """From linear RGB to L + M, L/L0 - M/M0 and S (L0 + M0)/S0 - (L + M), each divided by its range; L0: of mid
+    grey."""
     cones = torch.tensor(_CONES, dtype=torch.float64) @ torch.tensor(_XYZ, dtype=torch.float64)
     long, middle, short = cones
     grey = 0.5 * cones.sum(1)
@@ -122,11 +103,7 @@ def _opponent(device: torch.device) -> Tensor:
 
 
 def _pyramid(images: Tensor, program: Program) -> list[Tensor]:
-    """At each level used: linear light (3 planes; stored values for "harel") and then intensity, [batch, 4, ...] from
-    0 to 1.
-
-    Opponent colours are linear in light, so they can be formed after the pyramid.
-    """
+    """Linear light ("harel": stored values) and intensity at each level used, [batch, 4, ...] in 0..1."""
     height, width = images.shape[1:3]
     deepest = max(k for k in range(LEVELS[-1] + 1) if k == 0 or min(height, width) >> k >= SMALLEST_SIDE)
     if deepest == 0:
@@ -139,8 +116,6 @@ def _pyramid(images: Tensor, program: Program) -> list[Tensor]:
 
 
 def _planes(images: Tensor, program: Program) -> Iterator[Tensor]:
-    """Linear light of each channel ("harel": the stored values), and intensity, max(R, G, B) of the stored values; each
-    [batch, 1, height, width] from 0 to 1."""
     code = torch.arange(256, dtype=torch.float64, device=images.device) / 255
     values = code if program == "harel" else _linear(code)
     for channel in images.unbind(3):
@@ -154,7 +129,7 @@ def _linear(stored: Tensor) -> Tensor:
 
 
 def _halve(planes: Tensor) -> Tensor:
-    """The next pyramid level: half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both."""
+    """Half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both."""
     rows, columns = planes.shape[2] // 2, planes.shape[3] // 2
     padded = functional.pad(planes, (2, 3, 2, 3), mode="replicate")
     halved = _binomial(*(padded[:, :, k : k + 2 * rows - 1 : 2] for k in range(6)))
@@ -166,10 +141,7 @@ def _binomial(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) 
 
 
 def orientations(intensity: Tensor) -> Tensor:
-    """Gabor energy [batch, 4, height, width] of intensity [batch, height, width], in units of the largest possible.
-
-    The sum of the magnitudes of both phases, its border attenuated over the filter's radius.
-    """
+    """Gabor energy [batch, 4, height, width] of intensity [batch, height, width], in units of the largest possible."""
     height, width = intensity.shape[1:]
     radius = GABOR_RADIUS
     kernels = _gabors(intensity.device)
@@ -189,8 +161,7 @@ def orientations(intensity: Tensor) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _gabors(device: torch.device) -> Tensor:
-    """Kernels [4 orientations, 2 phases, 27, 27]: sd 2 across the bars and 4 along them, period pi pixels, phases 0
-    and 90 degrees; zero mean, unit energy."""
+    """Kernels [4 orientations, 2 phases, 27, 27]: sd 2 across, 4 along, period pi pixels; zero mean, unit energy."""
     offset = torch.arange(-GABOR_RADIUS, GABOR_RADIUS + 1, dtype=torch.float64)
     y, x = offset[:, None], offset
     pairs = []
@@ -206,7 +177,7 @@ def _gabors(device: torch.device) -> Tensor:
 
 
 def activation(maps: Tensor) -> Tensor:
-    """The equilibrium of the first walk on each map [chains, rows, columns]; each sums to 1 (all 0 for a flat map)."""
+    """The first walk's equilibrium on each map [chains, rows, columns]; sums to 1 (all 0 for a flat map)."""
     nearness = _nearness(*maps.shape[1:], ACTIVATION_SIGMA, maps.device)
     total = maps.flatten(1).clone()
     pairs = maps.new_empty(min(_at_once(maps.device), len(maps)), *nearness.shape)
@@ -217,8 +188,7 @@ def activation(maps: Tensor) -> Tensor:
 
 
 def concentration(maps: Tensor) -> Tensor:
-    """The equilibrium of the second walk (graph normalisation) on each map [chains, rows, columns] of values from 0:
-    its weight from j to i, j = i included, is nearness times A_i."""
+    """The second walk's equilibrium (graph normalisation) on maps [chains, rows, columns] of values from 0."""
     nearness = _nearness(*maps.shape[1:], NORMALISATION_SIGMA, maps.device)
     total = maps.flatten(1).clone()
     for some in total.split(_at_once(maps.device)):
@@ -227,7 +197,6 @@ def concentration(maps: Tensor) -> Tensor:
 
 
 def _at_once(device: torch.device) -> int:
-    """How many chains are worked on together: one at a time fits in the caches of a CPU."""
     return 1 if device.type == "cpu" else CHAINS_AT_ONCE
 
 
@@ -238,8 +207,7 @@ def _shares(total: Tensor) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Tensor:
-    """exp(-distance**2 / (2 sigma**2)) between all cells [nodes, nodes], without wrapping; ``sigma`` as a share of the
-    mean of both sides."""
+    """exp(-distance**2 / (2 sigma**2)), [nodes, nodes]; ``sigma`` is a share of the sides' mean."""
     spread = sigma * (rows + columns) / 2
     y = torch.arange(rows, dtype=torch.float64).repeat_interleave(columns)
     x = torch.arange(columns, dtype=torch.float64).repeat(rows)
@@ -248,7 +216,6 @@ def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Te
 
 
 def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tensor:
-    """Attenuate the border, blur, resize; to 0..1 after each step."""
     rows, columns = master.shape[1:]
     ramp = _ramp(rows, MAP_BORDER, master.device)[:, None] * _ramp(columns, MAP_BORDER, master.device)
     spread = BLUR_SIGMA * max(rows, columns)
@@ -259,8 +226,7 @@ def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tens
 
 
 def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -> Tensor:
-    """Planes [..., rows, columns] at another size: by area where they shrink and bicubic where they grow, or by
-    Matlab's imresize."""
+    """Planes [..., rows, columns] at another size: by area or bicubically, or by Matlab's imresize."""
     down, across = (
         cubic_weights(source, length, "mirrored", planes.device)
         if program == "harel"
@@ -283,7 +249,7 @@ def _ramp(side: int, border: int, device: torch.device) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _blur_weights(side: int, spread: float, reach: int, device: torch.device) -> Tensor:
-    """Weights [side, side] of a Gaussian of standard deviation ``spread`` that ends after ``reach`` cells."""
+    """Weights [side, side] of a Gaussian of standard deviation ``spread``, cut off after ``reach`` cells."""
     offset = torch.arange(-reach, reach + 1)
     weight = torch.exp(-(offset.double() ** 2) / (2 * spread**2))
     index = (torch.arange(side)[:, None] + offset).clamp(0, side - 1)

@@ -1,12 +1,5 @@
-"""From saliency maps to fixations: the maximum of a map, with inhibition of return.
-
-- A map is first rounded to 2**-20 of its range, so that rounding noise decides nothing; ties go to the lowest index in
-  C order.
-- Inhibition takes the pixels inside the window around a fixation for ever; see
-  :class:`agents.attention.models.fixations.Plan` for how far it reaches.
-- A map may have fewer cells than the frame has pixels. It is not resized here: what can be chosen are the pixels at the
-  centres of its cells, and a cell is inhibited when that pixel is.
-"""
+"""From saliency maps to fixations: the maximum, with inhibition of return for ever. Maps are rounded to 2**-20 of their
+range; ties go to the lowest index."""
 
 from __future__ import annotations
 
@@ -26,13 +19,8 @@ EXHAUSTED, NOT_FINITE = -1, -2  # in the place of a fixation: none is left, or t
 
 
 class DevicePaths(Paths):
-    """Paths that :meth:`add` makes longer together, by one fixation each.
-
-    On a CPU the host knows of a fixation at once. On a GPU it would have to wait for each: there all go on until the
-    largest of their maxima, the host :func:`hears <hear>` of everything in the end, and what lies behind a path's end
-    is dropped. Only where a fixation is ``dear``, because a network makes a map for it, and may find a target, the host
-    waits for it.
-    """
+    """Paths that :meth:`add` extends together. A GPU goes on to the largest maximum before :func:`hear` copies them;
+    ``dear`` fixations are copied at once where they may end at a target."""
 
     def __init__(self, plans: Sequence[Plan], selection: str, device: torch.device, *, dear: bool = False) -> None:
         super().__init__(plans, selection)
@@ -41,7 +29,7 @@ class DevicePaths(Paths):
         self._on_cpu, self._dear = device.type == "cpu", dear
 
     def add(self, fixations: Tensor) -> None:
-        """Note the next fixation of every path: x and y [paths, 2], or EXHAUSTED or NOT_FINITE twice."""
+        """The next fixation of every path: x and y [paths, 2], or EXHAUSTED or NOT_FINITE twice."""
         self.unheard.append(fixations)
         self._left -= 1
 
@@ -58,7 +46,7 @@ class DevicePaths(Paths):
         return going
 
     def note(self, fixations: Sequence[Sequence[int]]) -> None:
-        """Take in what :meth:`add` was given once, as numbers."""
+        """Note what :meth:`add` got in a call, as numbers."""
         for index in super().going():
             x, y = fixations[index]
             if x == EXHAUSTED:
@@ -75,7 +63,7 @@ class DevicePaths(Paths):
 
 
 def hear(paths: Iterable[DevicePaths]) -> None:
-    """Bring all that was added to these paths to the host, in one copy, for which it waits."""
+    """Copy all that was added to the host, in a single wait."""
     waiting = [path for path in paths if path.unheard]
     if not waiting:
         return
@@ -87,18 +75,14 @@ def hear(paths: Iterable[DevicePaths]) -> None:
 
 
 def scanpaths(maps: Tensor, plans: Sequence[Plan]) -> list[ScanpathAnswer | AnswerError]:
-    """One scanpath for each of the ``maps`` [batch, rows, columns], on their device, whatever else is in the batch.
-
-    The plans' frames may differ. A map that is not finite gets an AnswerError ``bad_map`` in its place; a flat map
-    gives a valid path. The arithmetic is on integers once the maps are rounded.
-    """
+    """A scanpath for each of the ``maps`` [batch, rows, columns], or AnswerError ``bad_map`` where it is not finite."""
     portions = walks(maps, plans)
     hear(portions)
     return [path for paths in portions for path in paths.results()]
 
 
 def walks(maps: Tensor, plans: Sequence[Plan]) -> list[DevicePaths]:
-    """The paths of :func:`scanpaths`, in order, of which on a GPU the host has not yet heard."""
+    """The paths of :func:`scanpaths`, in order, before :func:`hear`."""
     # A CPU gains nothing from a batch, and would go on with paths that have ended.
     at_once = 1 if maps.device.type == "cpu" else max(1, len(plans))
     walked: list[DevicePaths] = []
@@ -113,8 +97,7 @@ def walks(maps: Tensor, plans: Sequence[Plan]) -> list[DevicePaths]:
 
 
 def rounded(maps: Tensor) -> tuple[Tensor, Tensor]:
-    """Maps [batch, rows, columns] in steps of 2**-20 of their range, int32 (all 0 if one is flat), and whether each is
-    finite, [batch]."""
+    """Maps [batch, rows, columns] in steps of 2**-20 of their range, int32 (flat: 0), and whether each is finite."""
     values = maps.double()
     low, high = values.amin((1, 2), keepdim=True), values.amax((1, 2), keepdim=True)
     extent = high - low
@@ -123,12 +106,8 @@ def rounded(maps: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class InhibitedPaths(DevicePaths):
-    """Paths whose next fixation is the maximum of a map of ``shape`` (rows, columns), with inhibition of return.
-
-    :meth:`show` all paths their maps, before each choice where they are ``changing``; then :meth:`choose` while any is
-    :meth:`going`. With ``drawn`` nothing is inhibited: the maps are those of draws from a density. ``row`` and
-    ``column`` [paths, 1] are the latest fixation's cell, and ``fixated`` has x and y [paths, 2] of each fixation.
-    """
+    """Paths by the maximum of maps of ``shape``, new before each choice if ``changing``. ``drawn`` maps are not
+    inhibited. ``row`` and ``column`` [paths, 1] are the latest cell, ``fixated`` x and y [paths, 2]."""
 
     def __init__(
         self,
@@ -155,8 +134,7 @@ class InhibitedPaths(DevicePaths):
         self._taken = None if drawn else torch.zeros((len(plans), *shape), dtype=torch.bool, device=device)
 
     def show(self, maps: Tensor, items: Tensor | None = None) -> None:
-        """Give all paths, or later those numbered ``items``, their maps [batch, rows, columns]. One that is not finite
-        ends its path with an AnswerError ``bad_map``."""
+        """The maps [batch, rows, columns] of all paths or of ``items``; not finite, they end as ``bad_map``."""
         levels, finite = rounded(maps)
         levels = self.on_frame(levels)
         if items is None:
@@ -165,11 +143,11 @@ class InhibitedPaths(DevicePaths):
             self._levels[items], self._finite[items] = levels, self._finite[items] & finite
 
     def on_frame(self, levels: Tensor) -> Tensor:
-        """The levels [batch, rows, columns] of whole frames, of what was shown."""
+        """Levels [batch, rows, columns] of the frames."""
         return levels
 
     def choose(self) -> None:
-        """Inhibit around the latest fixation of each path and append the next one."""
+        """Inhibit around the latest fixations and append the next."""
         score = self._inhibited()
         row = score.amax(2).argmax(1, keepdim=True)  # the first of the highest in C order: its row, then its column
         best, column = score.take_along_dim(row[:, :, None], 1)[:, 0].max(1, keepdim=True)
@@ -180,7 +158,6 @@ class InhibitedPaths(DevicePaths):
         self.add(fixated.where(left, EXHAUSTED).where(self._finite[:, None], NOT_FINITE))
 
     def _inhibited(self) -> Tensor:
-        """The levels without what is inhibited, around the latest fixation as well."""
         if self._taken is None:
             return self._levels
         x, y = self.fixated[-1].split(1, 1)
@@ -190,5 +167,4 @@ class InhibitedPaths(DevicePaths):
 
 
 def _centres(cells: int, side: Tensor) -> Tensor:
-    """The pixels that hold the centres of cells [paths, cells], where they lie along a side [paths, 1]."""
     return (2 * torch.arange(cells, device=side.device) + 1) * side // (2 * cells)

@@ -1,8 +1,4 @@
-"""Weights that bring a row of values to another length, to be multiplied with planes from either side.
-
-A plane [rows, columns] becomes ``weights_of_rows @ plane @ weights_of_columns.T``. No operator of torch makes these:
-its area means are over whole cells, and its cubic has a = -0.75.
-"""
+"""Weights that bring a row of values to another length: ``weights_of_rows @ plane @ weights_of_columns.T``."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ CPU = torch.device("cpu")
 
 
 def min_max(maps: Tensor) -> Tensor:
-    """Each map [..., rows, columns] shifted and scaled to 0..1, in its place; 0 where it is flat."""
+    """Each map [..., rows, columns] scaled to 0..1, in place; 0 where it is flat."""
     low, high = maps.amin((-2, -1), keepdim=True), maps.amax((-2, -1), keepdim=True)
     extent = high - low
     return maps.sub_(low).div_(torch.where(extent > 0, extent, 1.0))
@@ -26,7 +22,7 @@ def min_max(maps: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def area_weights(source: int, length: int, device: torch.device = CPU) -> Tensor:
-    """Weights [length, source] in float64: each output is the mean over the stretch of inputs that it covers."""
+    """Weights [length, source] in float64: each output is the mean over the inputs that it covers."""
     ends = torch.arange(length + 1, dtype=torch.float64)[:, None] * (source / length)
     start = torch.arange(source, dtype=torch.float64)
     shares = (torch.minimum(start + 1, ends[1:]) - torch.maximum(start, ends[:-1])).clamp(min=0)
@@ -37,11 +33,7 @@ def area_weights(source: int, length: int, device: torch.device = CPU) -> Tensor
 def cubic_weights(
     source: int, length: int, edge: Literal["repeated", "mirrored"] = "repeated", device: torch.device = CPU
 ) -> Tensor:
-    """Weights [length, source] in float64 of Keys' cubic with a = -0.5, between the centres of pixels.
-
-    The kernel is as much wider as values become fewer (Matlab's imresize). ``edge`` says what lies beyond the ends:
-    the last value ("repeated"), or the values in reverse ("mirrored").
-    """
+    """Weights [length, source] in float64 of Keys' cubic (a = -0.5), wider where it shrinks (Matlab's imresize)."""
     scale = length / source
     narrow = min(scale, 1.0)
     centre = (torch.arange(length, dtype=torch.float64)[:, None] + 0.5) / scale - 0.5

@@ -1,24 +1,16 @@
-"""The return-fixation model in torch: Zhang, Armendariz, Xiao, Rose, Bendtz, Livingstone, Ponce and Kreiman, "Look
-twice: a generalist computational model predicts return fixations across tasks and species", PLoS Computational Biology
-18(11), 2022.
+"""The return-fixation model: Zhang, Armendariz et al., "Look twice: a generalist computational model predicts return
+fixations across tasks and species", PLoS Computational Biology 18(11), 2022.
 
 On a grid of 64 x 64 cells over the frame, the next fixation is the cell with the highest
 
     map + 0.2346 x saccade prior - 0.93 x memory
 
-- The map runs from 0 to 1: saliency in free viewing (:func:`saliency`), similarity to the target in search.
-- The prior says how often people's eyes go so far (:func:`saccade_prior`), in free viewing and in each search; it is
-  shifted so that its centre lies on the current fixation.
-- Memory inhibits return, and fades: the maximum over all past fixations of m exp(-d**2 / (2 s**2)), where
-  m = max(0.92**age, 0.5), age 0 is the current fixation, and d is a distance on axes that run from 0 at the first
-  cell to 1 at the last. No place is taken for ever, so a path can return, and is never exhausted.
+- The map, from 0 to 1, is saliency in free viewing and similarity to the target in search.
+- The prior, centred on the current fixation, is how often people's eyes go so far.
+- Memory is the maximum over past fixations of m exp(-d**2 / (2 s**2)), m = max(0.92**age, 0.5), with age 0 for the
+  current fixation and d on axes from 0 at the first cell to 1 at the last.
 
-The first fixation is cell 2016 (row 31, column 32), forced. A cell stands for the pixel of the frame that holds its
-centre, ((column + 0.5) width / 64, (row + 0.5) height / 64).
-
-The published program stores the three terms in 8 bits, where here a map and the score are rounded to 2**-20 and ties go
-to the lowest index; it measures d from a cell / 64 to others / 63; and on arrays its prior knows where the six objects
-are (here it is that of natural images). On the one image whose maps are published, this gives 14 of its 15 fixations.
+The first fixation is cell 2016. Scores are rounded to 2**-20 (authors: 8 bits); ties go to the lowest index.
 """
 
 from __future__ import annotations
@@ -51,7 +43,7 @@ FRAME = (1280, 1024)  # on which saliency maps are made: the original's
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How long and how widely fixations inhibit: ``spread`` is s above, ``floor`` the least that m falls to."""
+    """``spread`` is s of the module's text, ``floor`` the least value of m."""
 
     spread: float
     floor: float
@@ -62,7 +54,7 @@ MEMORIES = {"natural": Memory(0.02, 0.5), "waldo": Memory(0.017, 0.47), "array":
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of the three terms of the score, and what remains of m after a fixation."""
+    """The weights of the score's three terms, and the decay of m per fixation."""
 
     map: float = 1.0
     prior: float = 0.2346
@@ -71,13 +63,8 @@ class Weights:
 
 
 def saccade_prior(viewing: str) -> NDArray[np.float64]:
-    """How often people's eyes go so far, for one of VIEWINGS: [128, 128] from 0 to 1, with no saccade at (64, 64); it
-    is highest at a ring.
-
-    AMPLITUDES has the grey levels of the authors' pictures, a line for two pixels; the correlation with what their
-    program reads of them is above 0.9999. 16 pixels are a cell, and the pictures' middle lies 7 pixels past the cell
-    that the program takes for it.
-    """
+    """How often people's eyes go so far, by VIEWINGS: [128, 128] from 0 to 1, no saccade at (64, 64). AMPLITUDES has
+    the grey levels of the authors' pictures, a line for two pixels; a cell has 16."""
     levels = np.loadtxt(AMPLITUDES)[:, VIEWINGS.index(viewing)]
     place = 16 * np.arange(-GRID, GRID) - 7
     distance: NDArray[np.float64] = np.hypot(place[:, None], place)
@@ -87,10 +74,7 @@ def saccade_prior(viewing: str) -> NDArray[np.float64]:
 def scanpaths(
     maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
 ) -> list[ScanpathAnswer | AnswerError]:
-    """One scanpath for each of the ``maps`` [batch, 64, 64] from 0 to 1, whatever else is in the batch.
-
-    ``priors`` is [batch, 128, 128]. A map that is not finite gets an AnswerError ``bad_map`` in its place.
-    """
+    """A scanpath or AnswerError ``bad_map`` for each of the ``maps`` [batch, 64, 64]; ``priors`` [batch, 128, 128]."""
     paths = _ReturningPaths(maps, plans, memories, priors, weights)
     while paths.going():
         paths.choose()
@@ -98,12 +82,7 @@ def scanpaths(
 
 
 class _ReturningPaths(DevicePaths):
-    """Paths by the sum of map, saccade prior and fading memory.
-
-    Memory needs no list of fixations. With g_i for the Gaussian around fixation i, the maximum over i of
-    max(decay**age_i, floor) g_i is the larger of floor x (the maximum of g_i) and the maximum of decay**age_i g_i, and
-    both maxima can be carried from step to step.
-    """
+    """Memory is the larger of floor x max g_i and max decay**age_i g_i, g_i the Gaussian around fixation i."""
 
     def __init__(
         self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
@@ -129,7 +108,6 @@ class _ReturningPaths(DevicePaths):
         self.recent = torch.zeros_like(self.maps)
 
     def choose(self) -> None:
-        """Append the next fixation of each path."""
         down, across = self.lines - self.cell // GRID, self.lines - self.cell % GRID
         near_y, near_x = (self.near.gather(1, away.abs()) for away in (down, across))
         near = near_y[:, :, None] * near_x[:, None, :]
@@ -144,7 +122,6 @@ class _ReturningPaths(DevicePaths):
         self.add(torch.cat([x, y], 1).where(self.finite[:, None], NOT_FINITE))
 
     def answer(self, index: int) -> ScanpathAnswer:
-        """Without a target there is no window: it inhibits nothing, and finds nothing."""
         answer = super().answer(index)
         return answer if self.plans[index].target is not None else answer.model_copy(update={"window": None})
 
@@ -156,8 +133,7 @@ def _pixel(cell: int, frame: Pixel) -> Pixel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """What one stimulus shows: in free viewing ``pictures`` (see :func:`squares`), otherwise ``search`` and ``target``
-    (see :mod:`agents.attention.models.similarity`)."""
+    """``pictures`` (see :func:`squares`) in free viewing, otherwise ``search`` and ``target``."""
 
     pictures: Sequence[Tensor] = ()
     search: similarity.Search | None = None
@@ -165,7 +141,7 @@ class Seen:
 
 
 def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Method, border: int) -> Tensor:
-    """The map of each stimulus, float64 [stimuli, 64, 64] from 0 to 1, on the device of ``features`` (VGG16's)."""
+    """The map of each stimulus, float64 [stimuli, 64, 64] from 0 to 1, on the device of VGG16's ``features``."""
     device = next(features.parameters()).device
     result = torch.empty((len(seen), GRID, GRID), dtype=torch.float64, device=device)
     searches = {index: item.search for index, item in enumerate(seen) if item.search is not None}
@@ -182,13 +158,8 @@ def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Metho
 
 
 def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> Tensor:
-    """The bottom-up map of one picture, float64 [64, 64] from 0 to 1 (all 0 where it is flat).
-
-    ``features`` is VGG16's. ``images`` is the picture at several sizes, each uint8 [side, side, 3]. Each size's map is
-    relu4_3 summed over its channels, brought to 0..1 and cubically to 1280 x 1024 pixels. Their mean is brought to
-    0..1, set to 0 where it is less than ``border`` pixels from the edge, brought to 0..1 again, and read at the centres
-    of the cells. One picture goes through the network at a time: its map depends on no batch.
-    """
+    """The bottom-up map of a picture, float64 [64, 64] from 0 to 1, from its ``images`` uint8 [side, side, 3]. The mean
+    of relu4_3's sums over channels, at 1280 x 1024, is 0 less than ``border`` pixels from the edge."""
     layers = features[: vgg.LAYERS["relu4_3"] + 1]
     width, height = FRAME
     total = torch.zeros((height, width), dtype=torch.float64, device=images[0].device)
@@ -204,7 +175,7 @@ def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> 
 
 
 def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
-    """A picture [height, width, 3] as :func:`saliency` takes it, CPU: at the largest size, and from there at each."""
+    """A picture [height, width, 3] as :func:`saliency` takes it."""
 
     def resized(picture: PILImage.Image, side: int) -> PILImage.Image:
         return picture.resize((side, side), PILImage.Resampling.BILINEAR)
@@ -214,12 +185,11 @@ def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
 
 
 def at_cells(saliency: Tensor) -> Tensor:
-    """A map [height, width] of a frame at the pixels that its cells stand for, [64, 64]."""
+    """A map [height, width] at its cells' pixels, [64, 64]."""
     rows, columns = (_centres(side, saliency.device) for side in saliency.shape)
     return saliency[rows[:, None], columns]
 
 
 @lru_cache(maxsize=64)
 def _centres(side: int, device: torch.device) -> Tensor:
-    """The pixels along a side that hold the centres of cells."""
     return uploaded([torch.tensor([cell_centre(cell, GRID, side) for cell in range(GRID)])], device)[0]

@@ -1,21 +1,11 @@
-"""Where a scene looks like a target: the similarity maps of IVSN (Zhang et al. 2018, "Finding any Waldo").
+"""The similarity maps of IVSN (Zhang et al. 2018, "Finding any Waldo"): VGG16's features of the target are the kernel
+of a convolution over those of the search image, as in the authors' programs:
 
-VGG16's features of the target are the kernel of a convolution over its features of the search image. Two programs of
-the authors are public:
+- ``tiled`` (Lua and Matlab, 2018): tiles of 224 x 224, smaller pieces stretched, target at 28 x 28, Caffe's pools. The
+  kernel is the target after a pool, applied to the tile before it. Resizing is Torch7's and, of maps, Matlab's.
+- ``whole`` (PyTorch, 2024): image at 512 x 512, target at 32 x 32, both before the pool, then bilinearly to the frame.
 
-- ``tiled`` (Lua and Matlab, 2018): the search image in tiles of 224 x 224, to which smaller ones at the right and lower
-  edge are stretched; the target at 28 x 28. Pools round their sizes up, as Caffe's do. The kernel is the target after a
-  pool (512 x 1 x 1 after pool5), applied with one cell of padding to the tile before that pool. A tile's map is brought
-  bicubically to the size of its piece of the image; all of them together go to 0..1.
-- ``whole`` (PyTorch, 2024): the search image at 512 x 512 and the target at 32 x 32, both before the pool (a kernel of
-  512 x 2 x 2 at relu5_3), one cell of padding, then bilinearly to the frame.
-
-Resizing is theirs: in ``tiled`` Torch7's ``image.scale`` for images and Matlab's ``imresize`` for maps, in ``whole``
-Pillow and torchvision. Not followed: images first brought to 1280 x 1024, tiles kept as JPEG files, values up to 256,
-and the convolution's random bias (a constant changes no maximum).
-
-On the CPU tiles go through the network one at a time, as the rounding of torch's convolutions may depend on the batch;
-on a GPU in batches of one size.
+Not followed: images at 1280 x 1024 first, tiles as JPEG, values up to 256, the convolution's random bias.
 """
 
 from __future__ import annotations
@@ -47,8 +37,7 @@ TARGETS_AT_ONCE = 8  # likewise
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The settings of the agent ``ivsn``. With ``bottom_up`` there is no target: the map is that layer's sum over
-    channels."""
+    """The settings of ``ivsn``. With ``bottom_up`` the map is that layer's sum over channels, without a target."""
 
     variant: Variant = "tiled"
     target_layer: TargetLayer = "pool5"
@@ -60,8 +49,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """A search image as VGG16 takes it: ``tiles`` [tiles, 3, side, side] of 0..255 in C order, float32 (``whole``: one,
-    uint8), and the ``frame`` (width, height) of the image in pixels."""
+    """``tiles`` [tiles, 3, side, side] in 0..255, float32 (``whole``: uint8), and the ``frame`` (width, height)."""
 
     tiles: Tensor
     frame: tuple[int, int]
@@ -87,10 +75,7 @@ def target_image(pixels: NDArray[np.uint8], method: Method) -> Tensor:
 def responses(
     features: nn.Sequential, search: Sequence[Search], targets: Sequence[Tensor | None], method: Method
 ) -> list[Tensor]:
-    """What the convolution finds in each tile: [tiles, rows, columns] for each item, on the device of ``features``.
-
-    ``features`` is a VGGAgent's. Targets are None, all of them, only with ``method.bottom_up``.
-    """
+    """The convolutions [tiles, rows, columns] for each item; ``targets`` are None only with ``method.bottom_up``."""
     device = next(features.parameters()).device
     layer = LAYERS[method.bottom_up] if method.bottom_up else LAYERS[method.target_layer] - 1
     kernels = target_kernels(features, [target for target in targets if target is not None], method)
@@ -111,10 +96,8 @@ def responses(
 
 
 def paste(parts: Sequence[Tensor], frame: tuple[int, int], method: Method) -> Tensor:
-    """Maps [batch, height, width] in 0..1 from the :func:`responses` to images of one ``frame`` (width, height).
-
-    A flat map is 0 everywhere; one that is not finite is NaN.
-    """
+    """Maps [batch, height, width] in 0..1 of a ``frame`` (width, height) from :func:`responses`; flat: 0, not finite:
+    NaN."""
     width, height = frame
     together = torch.stack(list(parts))
     if method.variant == "whole":
@@ -133,7 +116,7 @@ def paste(parts: Sequence[Tensor], frame: tuple[int, int], method: Method) -> Te
 
 
 def target_kernels(features: nn.Sequential, targets: Sequence[Tensor], method: Method) -> list[Tensor]:
-    """Targets [3, side, side] as kernels [channels, k, k]; on the CPU each alone, as the tiles are."""
+    """Targets [3, side, side] as kernels [channels, k, k]."""
     device = next(features.parameters()).device
     whole = method.variant == "whole"
     portion = 1 if device.type == "cpu" else TARGETS_AT_ONCE
@@ -149,15 +132,13 @@ def target_kernels(features: nn.Sequential, targets: Sequence[Tensor], method: M
 
 
 def _portion(images: Sequence[Tensor], count: int, device: torch.device) -> Tensor:
-    """Images of one size together on the device, and as many black ones as make them ``count``: cuDNN chooses an
-    algorithm by the size of a batch."""
+    """Images of a size, with black images up to ``count``, so that cuDNN keeps its algorithm."""
     together = torch.stack(uploaded(images, device))
     return functional.pad(together, (0, 0) * images[0].ndim + (0, count - len(images)))
 
 
 def _cut(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The tiles of an image, [tiles, TILE, TILE, 3] in C order; narrower pieces at the edges are stretched, and what
-    lies between two grey levels stays there."""
+    """The tiles of an image, [tiles, TILE, TILE, 3]; narrower pieces are stretched."""
     (down, rows), (across, columns) = (_pieces(side) for side in pixels.shape[:2])
     tiles = np.empty((rows, columns, TILE, TILE, 3), np.float32)
     canvas = tiles.swapaxes(1, 2)  # the image, [rows, TILE, columns, TILE, 3]
@@ -171,14 +152,14 @@ def _cut(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _pieces(side: int) -> tuple[list[tuple[int, int, int]], int]:
-    """The whole tiles of a side together, and the rest of it: (start, end, length on the canvas); number of tiles."""
+    """The full tiles of a side and the rest, as (start, end, length on the canvas), and the number of tiles."""
     whole = side - side % TILE
     pieces = [(0, whole, whole)] if whole else []
     return (pieces, side // TILE) if whole == side else ([*pieces, (whole, side, TILE)], side // TILE + 1)
 
 
 def _scale(pixels: NDArray[np.uint8], height: int, width: int) -> Tensor:
-    """Pixels [height, width, channels] of another size, float64, as Torch7's image.scale makes them."""
+    """Pixels [height, width, channels] at another size, float64, as by Torch7's image.scale."""
     planes = torch.tensor(pixels).permute(2, 0, 1).double()
     rows, columns = planes.shape[1:]
     if rows != height:
@@ -189,7 +170,7 @@ def _scale(pixels: NDArray[np.uint8], height: int, width: int) -> Tensor:
 
 
 def _scaling(source: int, length: int) -> Tensor:
-    """Weights [length, source]: means over areas where it shrinks, linear from corner to corner where it grows."""
+    """Weights [length, source]: area means where it shrinks, linear from corner to corner where it grows."""
     if length < source:
         return area_weights(source, length)
     positions = torch.arange(length, dtype=torch.float64)[:, None] * ((source - 1) / max(length - 1, 1))
@@ -202,7 +183,7 @@ def _pillow(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 @lru_cache(maxsize=16)
 def _pasting(side: int, cells: int, device: torch.device) -> Tensor:
-    """Weights [side, tiles * cells] that bring the maps of a row of tiles to the pixels of a side, block by block."""
+    """Weights [side, tiles * cells] from the maps of a row of tiles to the pixels of a side."""
     blocks = [cubic_weights(cells, min(TILE, side - start), "mirrored") for start in range(0, side, TILE)]
     weights: Tensor = torch.block_diag(*blocks)
     return uploaded([weights.float()], device)[0]

@@ -1,8 +1,4 @@
-"""VGG16, whose features are what several attention agents look at (Simonyan and Zisserman 2015, arXiv 1409.1556).
-
-The papers speak of blocks, whose layers torchvision numbers from 0 to 30 in ``vgg16().features``; relu1_2 to relu5_3
-have 64, 128, 256, 512 and 512 channels, and strides of 1, 2, 4, 8 and 16.
-"""
+"""VGG16 (Simonyan and Zisserman 2015, arXiv 1409.1556), with torchvision's layer numbers."""
 
 from __future__ import annotations
 
@@ -21,19 +17,14 @@ Preprocessing = Literal["imagenet", "caffe"]
 
 
 def memory_format(device: torch.device) -> torch.memory_format:
-    """How images, features and weights lie in memory: on the CPU convolutions are 1.1 to 1.4 times as fast with
-    channels last; on a GPU those of fp32 are made for the other way, without the tensor cores' 19 bits."""
+    """Channels last on the CPU, where convolutions are 1.1 to 1.4 times as fast."""
     import torch
 
     return torch.channels_last if device.type == "cpu" else torch.contiguous_format
 
 
 def normalise(pixels: torch.Tensor, way: Preprocessing) -> torch.Tensor:
-    """RGB images [batch, 3, height, width] in 0..255 as VGG16 takes them, float32, in :func:`memory_format`.
-
-    ``caffe``: blue, green, red minus their means, not scaled (the original model). ``imagenet``: divided by 255, minus
-    mean and divided by deviation (torchvision's weights).
-    """
+    """RGB images [batch, 3, height, width] in 0..255 as VGG16's original (``caffe``) or torchvision's weights need."""
     pixels, (mean, deviation) = pixels.float(), _statistics(way, pixels.device)
     pixels = pixels.flip(1) - mean if way == "caffe" else (pixels / 255 - mean) / deviation
     return pixels.contiguous(memory_format=memory_format(pixels.device))
@@ -41,7 +32,6 @@ def normalise(pixels: torch.Tensor, way: Preprocessing) -> torch.Tensor:
 
 @lru_cache(maxsize=8)
 def _statistics(way: Preprocessing, device: torch.device) -> torch.Tensor:
-    """Means and deviations of the channels, [2, 3, 1, 1]."""
     import torch
 
     from agents.transfer import uploaded

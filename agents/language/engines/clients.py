@@ -1,8 +1,4 @@
-"""Engines on servers: what the clients of OpenAI's and Anthropic's packages share; these time out and retry.
-
-Failures are AnswerErrors with a code of :data:`agents.errors.CODES`. The key comes from an environment variable and
-goes into the header of requests only; every text of a server is cleared of it.
-"""
+"""The base of clients of servers. Failures are AnswerErrors; the key goes into request headers only."""
 
 from __future__ import annotations
 
@@ -58,7 +54,7 @@ class ClientSettings(Settings):
     """How often a request is tried again; the waits between tries are those of the client."""
 
     def is_local(self) -> bool:
-        """Whether the server is on this machine; it then need not have a key."""
+        """Whether the server is on this machine."""
         host = urlsplit(self.base_url).hostname or ""
         try:
             return ipaddress.ip_address(host).is_loopback
@@ -68,14 +64,14 @@ class ClientSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ServerText(GeneratedText):
-    """A text with the exact ``model`` and ``fingerprint`` that answered, and the number of ``tries``."""
+    """With the ``model`` and ``fingerprint`` that answered, and the ``tries``."""
 
     model: str | None = None
     fingerprint: str | None = None
     tries: int = 1
 
     def record(self) -> dict[str, Any]:
-        """What a record keeps of it; the raw text only where it differs."""
+        """What a record keeps."""
         fields = asdict(self)
         if fields["raw"] in (None, self.text):
             del fields["raw"]
@@ -83,7 +79,7 @@ class ServerText(GeneratedText):
 
 
 class ServerReply(BaseModel):
-    """The body of a reply: the fields that are used, and their types. Counts and names may be anything."""
+    """The used fields of a reply's body."""
 
     model_config = ConfigDict(strict=True)
 
@@ -101,11 +97,8 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ServerEngine(Engine, Generic[S]):
-    """Base of the engines on servers; each event loop has its own client, of the class ``client`` of the ``package``.
-
-    ``used_up`` is the error code of an account with nothing left. The errors of a ``private`` engine leave out the
-    server's words, which may quote the request.
-    """
+    """Base of the engines on servers. ``used_up`` is the error code of an empty account. Errors of a ``private`` engine
+    quote no server."""
 
     package: ClassVar[str]
     extra: ClassVar[str]
@@ -120,7 +113,7 @@ class ServerEngine(Engine, Generic[S]):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def missing(self) -> str | None:
-        """One sentence on what to install or set, or None. It never holds the key."""
+        """What to install or set, never with the key; or None."""
         if find_spec(self.package) is None:
             return f"the package {self.package} is not installed: pip install 'turinglike[{self.extra}]'"
         name, key = self._settings.key_variable, self._key()
@@ -139,14 +132,13 @@ class ServerEngine(Engine, Generic[S]):
         return {self.package: version(self.package)}
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
+        """Close the running event loop's connections."""
         client, self._client = self._client, None
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
 
     async def _post(self, resource: str, form: type[R], **options: Any) -> tuple[R, int]:
-        """The reply, which has the ``form``, and the number of tries. Raises AnswerError, outside of the handlers: an
-        error of the package holds the request and its headers, and must not be the context of ours."""
+        """(reply, tries). Raises AnswerError, outside of the handlers: the package's error holds the key."""
         library: Any = importlib.import_module(self.package)
         settings = self._settings
         create = attrgetter(resource)(self._connected()).with_raw_response.create
@@ -220,7 +212,7 @@ class ServerEngine(Engine, Generic[S]):
 
 
 class ServerModel(Agent[S]):
-    """Base of the agents whose model is on a server; an ``engine`` class speaks to it."""
+    """Base of the agents on a server."""
 
     engine: ClassVar[type[ServerEngine[Any]]]
     _engine: ServerEngine[Any]
@@ -247,12 +239,11 @@ class ServerModel(Agent[S]):
         return {**super().provenance(), **self._engine.provenance()}
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
         await self._engine.aclose()
 
 
 def reason(body: Any) -> str:
-    """The sentence in the body of an error, whichever of the usual forms it has."""
+    """The sentence in an error's body."""
     if isinstance(body, dict):
         inner = body.get("error", body)
         if isinstance(inner, dict):

@@ -1,4 +1,4 @@
-"""The engine of servers with OpenAI's interface: OpenAI's own, vLLM's, transformers' and others."""
+"""The engine of servers with OpenAI's interface."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ServerSettings(ClientSettings):
 
 
 class SeededSettings(ServerSettings):
-    """For models that draw their texts."""
+    """For models that draw texts."""
 
     seed_bits: int = Field(53, ge=0, le=53)
     """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
@@ -51,14 +51,14 @@ class _Message(_Reply):
 
 
 class Choice(_Reply):
-    """One text: a completion's ``text`` or a chat's ``message``."""
+    """A completion's ``text`` or a chat's ``message``."""
 
     text: str | None = None
     message: _Message | None = None
     finish_reason: str | None = None
 
     def written(self) -> str | None:
-        """The text; "" of an assistant that reasoned up to its limit or used a tool; None if there is none at all."""
+        """The text; "" after mere reasoning or a tool's use; None without any."""
         if self.message is None:
             return self.text
         content = self.message.content
@@ -67,13 +67,11 @@ class Choice(_Reply):
         return content or self.message.refusal or ""
 
     def is_filtered(self) -> bool:
-        """Whether the server's filter or the model itself declined."""
+        """Whether the server or the model declined."""
         return self.finish_reason == "content_filter" or bool(self.message and self.message.refusal)
 
 
 class TextReply(ServerReply):
-    """The body of a completion or a chat."""
-
     choices: Annotated[list[Choice], Field(min_length=1)]
     system_fingerprint: Any = None
 
@@ -84,8 +82,6 @@ class _Vector(_Reply):
 
 
 class VectorReply(_Reply):
-    """The body of a reply with embeddings."""
-
     data: list[_Vector]
 
 
@@ -94,7 +90,7 @@ MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "w
 
 
 class OpenAIEngine(ServerEngine[ServerSettings]):
-    """Completions, chats (with images) and embeddings of a server with OpenAI's interface, vLLM's for example."""
+    """Completions, chats (with images) and embeddings."""
 
     package = extra = "openai"
     client = "AsyncOpenAI"
@@ -127,7 +123,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         )
 
     async def embed(self, texts: Sequence[str], batch: int = 1024) -> list[list[float]]:
-        """One vector per text, in their order, ``batch`` texts a request. Raises AnswerError."""
+        """A vector per text, ``batch`` texts a request. Raises AnswerError."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), batch):
             part = list(texts[start : start + batch])
@@ -142,8 +138,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         return vectors
 
     def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
-        """The options of both kinds of request. Defaults are not sent: many servers know fewer options. No agent on a
-        server has top-p, top-k or a least number of tokens."""
+        """Defaults are not sent: many servers know fewer options."""
         settings, sampling = self._settings, request.sampling
         limit = settings.length_field if isinstance(settings, ChatSettings) and request.prompt is None else "max_tokens"
         options: dict[str, Any] = {
@@ -166,7 +161,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
 
 
 def openai_message(message: ChatMessage) -> dict[str, Any]:
-    """A message as OpenAI's interface takes it. Raises AnswerError for an image of another kind."""
+    """A message for OpenAI's interface. Raises AnswerError for other kinds of image."""
     if message.image is None:
         return {"role": message.role, "content": message.text}
     kind = next((kind for begin, kind in MEDIA.items() if message.image.startswith(begin)), None)

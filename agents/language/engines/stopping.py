@@ -1,4 +1,4 @@
-"""Rules on the rows of a batch: what none repeats, when it ends, its text while it is generated."""
+"""Rules on a batch's rows: repetition, ends, the text while it is generated."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from agents.transfer import Download, uploaded
 
 
 class NoRepeats(NoRepeatNGramLogitsProcessor):
-    """No ``size`` tokens stand twice in a text, or in its prompt and the text.
-
-    ``prompts`` int64 [rows, longest]; the beams of a row stand together. transformers' own rule on prompts has the host
-    wait for each row of each token.
-    """
+    """No ``size`` tokens repeat in a text or from ``prompts``, int64 [rows, longest]; a row's beams stand together."""
 
     def __init__(self, size: int, prompts: Tensor) -> None:
         super().__init__(size)
@@ -31,11 +27,8 @@ class NoRepeats(NoRepeatNGramLogitsProcessor):
 
 
 class RowEnds(StoppingCriteria):
-    """Which rows have ended. Who listens to a row hears its text, as far as it will not change any more.
-
-    For a stop or a listener the host reads the text. On a GPU it reads each token while the next is computed, so that
-    such a row ends a token late; :meth:`kept` drops that token. Generated tokens begin at ``start``.
-    """
+    """Which rows have ended; listeners hear what will not change. With stops or listeners on a GPU a row ends a token
+    late, which :meth:`kept` drops. Generated tokens begin at ``start``."""
 
     def __init__(
         self,
@@ -70,7 +63,7 @@ class RowEnds(StoppingCriteria):
         return done | uploaded([stopped], done.device)[0]
 
     def kept(self, row: int, tokens: list[int]) -> list[int]:
-        """A row's ``tokens`` up to its stop or limit; what follows an end token may still be there."""
+        """A row's ``tokens`` up to its stop or limit."""
         self._read_newest()
         return tokens[: self._lengths.get(row, self._requests[row].sampling.max_tokens)]
 

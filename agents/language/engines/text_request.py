@@ -1,4 +1,4 @@
-"""The interface of every engine: a request for a text, and the text that comes back. Engines know nothing of tasks."""
+"""The interface of every engine: a request, and the text that comes back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNLIMITED = 1 << 31  # tokens
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a chat, with the bytes of the picture that it shows and the detail to see it in."""
+    """A message, with its picture's bytes and the detail to see it in."""
 
     role: Role
     text: str
@@ -27,12 +27,8 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a text is drawn, in the words of OpenAI and vLLM.
-
-    ``temperature`` 0 takes the likeliest token; ``top_k`` 0 and ``top_p`` 1 leave all. Penalties are taken from the
-    logits of tokens that the text already has: ``presence`` once, ``frequency`` each time. A text ends before the first
-    of its ``stops``. ``label`` is the stop with which the text may begin: there it ends nothing.
-    """
+    """``temperature`` 0 takes the likeliest token; ``top_k`` 0 and ``top_p`` 1 leave all. ``label`` is a stop that ends
+    nothing at a text's beginning."""
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -45,7 +41,7 @@ class Sampling:
     label: str = ""
 
     def unconditional_stops(self) -> list[str]:
-        """The stops that end a text wherever they stand: a server can be sent no others."""
+        """The stops that end a text wherever they stand."""
         return [stop for stop in self.stops if stop and stop != self.label]
 
     def stop_in(self, text: str) -> int | None:
@@ -60,12 +56,8 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class TextRequest:
-    """A ``prompt`` to be continued, or the ``messages`` of a chat to be answered, never both.
-
-    ``schema`` is the JSON schema of the text, for engines that can enforce it. Engines that stream call ``say`` with
-    the text so far. So that it fits the model, a prompt is without the ``left_out`` oldest messages, and without the
-    ``cut`` first tokens where even the newest message alone is too long.
-    """
+    """A ``prompt`` to be continued, or the ``messages`` of a chat. ``say`` gets the text so far; the prompt lacks
+    ``left_out`` oldest messages and ``cut`` first tokens."""
 
     prompt: str | None = None
     messages: tuple[ChatMessage, ...] = ()
@@ -77,7 +69,7 @@ class TextRequest:
 
 
 def settled(text: str, stops: Sequence[str]) -> str:
-    """``text`` without what may be the beginning of a stop or of a character."""
+    """``text`` without a possible beginning of a stop or a character."""
     text = text.rstrip("\ufffd")
     begun = [size for stop in stops for size in range(1, len(stop)) if text.endswith(stop[:size])]
     return text[: len(text) - max(begun, default=0)]
@@ -85,7 +77,7 @@ def settled(text: str, stops: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """``text`` is without the stop and special tokens, ``raw`` with them. Unknown counts of tokens are None."""
+    """``text`` is without the stop and special tokens, ``raw`` with them."""
 
     text: str
     finish: Finish
@@ -95,7 +87,7 @@ class GeneratedText:
 
 
 class Engine(ABC):
-    """Generates texts with a model, singly or in batches."""
+    """Generates texts with a model."""
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
         """The text for a request. Raises AnswerError."""
@@ -106,9 +98,9 @@ class Engine(ABC):
         """What ran."""
 
     def excess(self, request: TextRequest) -> int:
-        """How many tokens the prompt has beyond the model's positions; 0 where a server knows that best."""
+        """Tokens of the prompt beyond the model's positions."""
         return 0
 
     def half_of_positions(self) -> int:
-        """The most tokens of a reply that leaves as many for its prompt."""
+        """The most tokens that leave as many for a prompt."""
         return UNLIMITED // 2

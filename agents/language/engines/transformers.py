@@ -1,8 +1,4 @@
-"""Engines of models in a local folder: what they share, and transformers' own, in batches whose rows are independent.
-
-Each row has its own seed, temperature, penalties, stops and limits; beam search is transformers'. In float32 all that
-is left of the batch is rounding: about 1e-6 of a logit, which turns a draw about as often.
-"""
+"""Engines of models in a local folder. In float32 a batch changes a row's logits by about 1e-6."""
 
 from __future__ import annotations
 
@@ -24,8 +20,7 @@ TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt i
 
 
 class LocalEngine(Engine):
-    """One model of a local ``folder``. ``template`` (Jinja) replaces the tokenizer's for chats, ``positions`` limits
-    the tokens of a prompt and its reply together."""
+    """A local model. ``template`` (Jinja) is for chats; ``positions`` limits prompt and reply together."""
 
     _size: int  # of the vocabulary that has embeddings
 
@@ -35,7 +30,7 @@ class LocalEngine(Engine):
         self._limit = positions
 
     def open(self, *, chat: bool = False) -> None:
-        """Load the tokenizer. Raises UnavailableError; for ``chat`` also where there is no chat template."""
+        """Load the tokenizer. Raises UnavailableError, for ``chat`` without a chat template."""
         from transformers import AutoConfig, AutoTokenizer
 
         self._config = load_part(AutoConfig, self.folder, "configuration")
@@ -68,7 +63,7 @@ class LocalEngine(Engine):
         return max(0, len(self.tokens(request)) - self._room(request.sampling))
 
     def fitted_tokens(self, request: TextRequest) -> list[int]:
-        """The prompt's newest tokens for which the model has positions. Raises AnswerError."""
+        """The prompt's newest tokens that fit the model. Raises AnswerError."""
         tokens = self.tokens(request)
         if max(tokens) >= self._size:
             raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
@@ -78,10 +73,7 @@ class LocalEngine(Engine):
         return tokens[max(0, len(tokens) - room) :]
 
     def tokens(self, request: TextRequest) -> list[int]:
-        """The prompt's tokens, at least a single token. Raises AnswerError.
-
-        What looks like a special token in a text is removed: it could end a message or begin another speaker's.
-        """
+        """The prompt's tokens, without special tokens in texts. Raises AnswerError."""
         is_chat = request.prompt is None
         text = self._chat_text(request) if is_chat else self._plain(request.prompt or "")
         with_special = not is_chat and not self._encodes
@@ -153,7 +145,7 @@ class LocalEngine(Engine):
 
 
 class PromptRow(NamedTuple):
-    """A text to generate: its place in the batch, and the tokens of its prompt, which fit the model."""
+    """A text's place in the batch, and its prompt's tokens."""
 
     place: int
     seed: int
@@ -162,12 +154,8 @@ class PromptRow(NamedTuple):
 
 
 class TransformersEngine(LocalEngine):
-    """One model of transformers, its layers in turn on ``devices`` GPUs.
-
-    ``beams`` are transformers' options of a beam search. With it a row's temperature, top-k, top-p and penalties have
-    no effect, its stops only cut the text; ``no_repeat_ngram_size`` counts the prompt, too, and with
-    ``forced_eos_token_id`` (True) a text that reaches its limit has an end token there.
-    """
+    """A model in turn on ``devices`` GPUs. ``beams`` are options of a beam search, without temperature, top-k, top-p
+    and penalties; its stops only cut the text."""
 
     def __init__(
         self,
@@ -206,7 +194,7 @@ class TransformersEngine(LocalEngine):
         self._model = model
 
     def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
-        """A text for each request, or the AnswerError why there is none."""
+        """A text, or the AnswerError, for each request."""
         import torch
 
         texts: dict[int, GeneratedText | Exception] = {}
@@ -237,8 +225,7 @@ class TransformersEngine(LocalEngine):
     # batches
 
     def _grouped(self, rows: Iterable[PromptRow]) -> list[list[PromptRow]]:
-        """At most :data:`CHUNK` rows a group, with the same least number of tokens: on the CPU of similar length, in
-        beam search with the same limit."""
+        """At most :data:`CHUNK` rows a group, with equal least tokens."""
         groups: dict[tuple[int, ...], list[PromptRow]] = {}
         for row in sorted(rows, key=lambda row: (len(row.prompt), row.place)):
             sampling = row.request.sampling
@@ -301,7 +288,7 @@ class TransformersEngine(LocalEngine):
 
     @contextmanager
     def _shared_sources(self) -> Iterator[dict[str, Any]]:
-        """Arguments of ``generate`` by which a row's beams share a source, where the model has an encoder."""
+        """Arguments by which beams share a source."""
         from agents.padding import shared_cache, shared_sources
 
         width = (self._beams or {}).get("num_beams", 1)

@@ -1,8 +1,4 @@
-"""The engine of vLLM, which batches by itself. Its model gets the tokens that the transformers engine would give it.
-
-Each text is drawn with its own seed; in bfloat16 and float16 rounding depends on the rest of the batch, and so may a
-draw. vLLM runs the model in a process of its own, which ends with this one (``vllm_processes``).
-"""
+"""The engine of vLLM. In bfloat16 and float16 a draw may depend on the rest of the batch."""
 
 from __future__ import annotations
 
@@ -61,7 +57,7 @@ class VLLMSettings(Settings):
 
 
 def sampling_params(request: TextRequest, seed: int, ends: Sequence[int]) -> SamplingParams:
-    """All that can change a text, where vLLM's default is not meant; ``ends`` are the tokens that end it."""
+    """vLLM's parameters; ``ends`` are the tokens that end a text."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
@@ -83,8 +79,7 @@ def sampling_params(request: TextRequest, seed: int, ends: Sequence[int]) -> Sam
 
 
 class VLLMEngine(LocalEngine):
-    """One model, run by vLLM's asynchronous engine. It takes ``device_memory`` bytes of a GPU, or on the CPU the
-    settings' cache beside the weights."""
+    """A model in ``device_memory`` bytes of a GPU, or on the CPU beside the settings' cache."""
 
     def __init__(self, folder: Path, settings: VLLMSettings, *, device_memory: int, precision: str = "auto") -> None:
         super().__init__(folder, positions=settings.positions)
@@ -136,7 +131,7 @@ class VLLMEngine(LocalEngine):
                 raise UnavailableError(f"vLLM cannot load {self.folder}: {text[:300]}") from None
 
     def engine_arguments(self, device: str) -> dict[str, Any]:
-        """vLLM's arguments, with every choice that can change a text."""
+        """Every choice that can change a text."""
         import torch
         from vllm.platforms import current_platform
 
@@ -173,7 +168,7 @@ class VLLMEngine(LocalEngine):
         }
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
-        """As for every engine; raises vLLM's EngineDeadError once its process has died."""
+        """Raises AnswerError, and EngineDeadError once vLLM's process has died."""
         from vllm.exceptions import VLLMClientError
         from vllm.v1.engine.exceptions import EngineDeadError
 
@@ -238,7 +233,6 @@ class VLLMEngine(LocalEngine):
 
 @contextmanager
 def _environment(owner: str) -> Iterator[None]:
-    """The environment in which vLLM starts its processes; afterwards it is as before."""
     before = dict(os.environ)
     os.environ.update({**ENVIRONMENT, vllm_processes.OWNER: owner})
     os.environ["VLLM_LOGGING_LEVEL"] = before.get("VLLM_LOGGING_LEVEL", ENVIRONMENT["VLLM_LOGGING_LEVEL"])

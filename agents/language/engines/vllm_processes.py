@@ -1,10 +1,5 @@
-"""vLLM's processes: they end with the process that started them, and none is left when the next engine begins.
-
-vLLM's processes do not notice that their owner was killed, and would keep the device's memory. In each vLLM calls
-:func:`register`, a plugin (entry-point group ``vllm.general_plugins``): the process asks the kernel to be killed with
-its owner, and leaves an empty file ``OWNER_SELF``. A name is a process id and a start time in the kernel's ticks, as
-ids are used again. :func:`end_orphans` ends processes whose owner is gone. Linux only.
-"""
+"""vLLM's processes end with the process that started them (Linux). Each calls :func:`register`, a plugin, and leaves an
+empty file ``OWNER_SELF`` of two names: process ids with start times in ticks."""
 
 from __future__ import annotations
 
@@ -24,7 +19,7 @@ INTERVAL = 0.02  # seconds between two checks
 
 
 def identity(pid: int) -> str | None:
-    """The name of the process ``pid``; None if it has ended, even where its parent has not waited for it."""
+    """The name of a process; None if it has ended, also as a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -56,12 +51,12 @@ def owned(owner: str) -> list[str]:
 
 
 def end_orphans(timeout: float) -> list[str]:
-    """End the processes whose owner is gone; those that still run after ``timeout`` seconds are returned."""
+    """End the processes without a living owner; returns those left after ``timeout`` seconds."""
     return end([name for owner, name in _running() if not lives(owner)], timeout)
 
 
 def end(names: Collection[str], timeout: float) -> list[str]:
-    """Kill processes and wait for them; those that still run after ``timeout`` seconds are returned."""
+    """Kill processes; returns those left after ``timeout`` seconds."""
     for name in names:
         if lives(name):
             with contextlib.suppress(ProcessLookupError):
@@ -73,7 +68,7 @@ def end(names: Collection[str], timeout: float) -> list[str]:
 
 
 def _running() -> Iterator[tuple[str, str]]:
-    """(owner, process); names of processes that are gone are removed."""
+    """(owner, process), all alive."""
     folder = _folder()
     with contextlib.suppress(FileNotFoundError):
         if folder.stat().st_uid != os.getuid():  # another user's

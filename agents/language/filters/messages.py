@@ -1,7 +1,4 @@
-"""The filters: thresholds, and what each filter finds in messages.
-
-A filter is a pure function of texts and thresholds, linear in the length of the text and blind to who speaks.
-"""
+"""The filters: pure functions of texts and thresholds, linear in the text's length."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from agents.language.sent_messages import leading_label, short_names
 
 
 class FilterSettings(Settings):
-    """The filters' thresholds: a filter has a finding at its threshold, and none below it."""
+    """A filter has a finding at its threshold, and none below."""
 
     repeated_sentence: int = Field(3, ge=2)  # messages of a speaker with the same sentence
     sentence_words: int = Field(4, ge=1)  # of a sentence that may not be repeated
@@ -58,7 +55,7 @@ class Judged:
     total: int
 
     def findings(self, name: str) -> dict[int, Finding]:
-        """One filter's findings by the index of the message."""
+        """A filter's findings by message index."""
         if name in _OF_CONVERSATIONS:
             return _OF_CONVERSATIONS[name](self)
         findings = {}
@@ -111,7 +108,6 @@ def _too_long(judged: Judged, _: str, text: str) -> str | None:
 
 
 def _word_loop(judged: Judged, _: str, text: str) -> str | None:
-    """The same words, up to 20, several times in a row."""
     spoken, times = words(text), judged.settings.word_loop
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(word, len(numbers)) for word in spoken]
@@ -127,8 +123,6 @@ def _word_loop(judged: Judged, _: str, text: str) -> str | None:
 
 
 def _list(judged: Judged, _: str, text: str) -> str | None:
-    """Lines with bullets or numbers, or after a line that ends in a colon; numbers 1, 2, 3 ... within the text; or
-    things between commas."""
     lines, items = judged.settings.list_lines, judged.settings.list_items
     marked = sum(1 for line in text.splitlines() if _MARKED.match(line))
     if marked >= lines:
@@ -146,7 +140,6 @@ def _list(judged: Judged, _: str, text: str) -> str | None:
 
 
 def _lines_after_colon(text: str) -> int:
-    """The most lines in a row after a line that ends in a colon and have no end of a sentence themselves."""
     most = count = 0
     within = False
     for line in text.splitlines():
@@ -164,7 +157,7 @@ def _lines_after_colon(text: str) -> int:
 
 
 def _items(sentence: str) -> int:
-    """The most things in a row of one to three words between commas; the last may be "a, b and c"."""
+    """The most comma-separated things in a row."""
     most = count = 0
     for piece in _BETWEEN_ITEMS.split(sentence):
         count = count + 1 if 1 <= len(words(piece)) <= _ITEM_WORDS else 0
@@ -196,7 +189,6 @@ def _prompt_echo(judged: Judged, speaker: str, text: str) -> str | None:
 
 
 def _short_label(judged: Judged, speaker: str, text: str, whose: Collection[str]) -> str | None:
-    """A letter, a number or nothing before a colon at the beginning of a message, as the label of ``whose``."""
     names = list(judged.names) if isinstance(judged.names, Sequence) else []
     label = leading_label(text, *short_names(names, speaker))
     return f"the label {quoted(label.written)}" if label is not None and label.whose in whose else None
@@ -239,7 +231,6 @@ def _repeated_sentence(judged: Judged) -> dict[int, Finding]:
 
 
 def _repeated_block(judged: Judged) -> dict[int, Finding]:
-    """Messages in a row that all repeat, in their order and by the same speakers, messages before the first of them."""
     length = judged.settings.repeated_block
     numbers: dict[tuple[str, str], int] = {}
     codes = [numbers.setdefault((speaker, key(text)), len(numbers)) for speaker, text in judged.messages]
@@ -259,7 +250,6 @@ def _repeated_block(judged: Judged) -> dict[int, Finding]:
 
 
 def _span(end: int, length: int) -> str:
-    """Messages by their numbers from 1: the ``length`` that end at index ``end``."""
     return f"message {end + 1}" if length == 1 else f"messages {end + 2 - length} to {end + 1}"
 
 
@@ -275,7 +265,6 @@ def _same_message(judged: Judged) -> dict[int, Finding]:
 
 
 def _early_exit(judged: Judged) -> dict[int, Finding]:
-    """Farewells before the last messages of the planned total."""
     last = min(len(judged.messages), judged.total - judged.settings.early_exit)
     return {
         index: Finding(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")

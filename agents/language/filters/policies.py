@@ -1,4 +1,4 @@
-"""Judge a turn or a conversation: every filter that a policy has on, and the action that follows from its finding."""
+"""Judge a turn or a conversation by a policy's filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Action = Literal["resample_turn", "resample_conversation", "flag", "off"]
 
 
 class Policy(Settings):
-    """What follows from each filter's finding: resample_turn, resample_conversation, flag or off."""
+    """Each filter's action: resample_turn, resample_conversation, flag or off."""
 
     repeated_sentence: Action = "flag"
     repeated_block: Action = "flag"
@@ -42,8 +42,7 @@ CHAT = Policy(empty="resample_conversation")
 
 
 def papers_policy(kind: ConversationType, first: Family = "other", second: Family = "other") -> Policy:
-    """The policy of the 2025 paper (Methods, "Conversations") for a conversation of two machines ("MM") of one family;
-    what is not in the paper is only measured."""
+    """The 2025 paper's policy (Methods, "Conversations") for two machines of a family."""
     policies = {"completion": COMPLETION, "chat": CHAT}
     return policies.get(first, MEASURE) if kind == "MM" and first == second else MEASURE
 
@@ -53,8 +52,7 @@ THRESHOLDS = FilterSettings()
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A filter's finding and the policy's action. ``turns`` are the indices of its messages, history included;
-    ``found`` describes the last with the most of it."""
+    """A finding and its action; ``turns`` are message indices, ``found`` describes the last of the largest."""
 
     filter: str
     action: Action
@@ -79,12 +77,8 @@ def judge_conversation(
     total: int | None = None,
     last_only: bool = False,
 ) -> list[Judgement]:
-    """The findings in a conversation of (speaker, text), a judgement a filter, in the order of the policy's fields.
-
-    ``names`` are further labels of the speakers; ``prompts``, by speaker, are what a model should not repeat. ``total``
-    is the planned number of messages; without it the conversation is taken to be complete. ``last_only``: what is in
-    the last message, which is new, and none that is missing yet.
-    """
+    """The findings in (speaker, text) messages, in the policy's order. ``names`` are further labels, ``prompts`` by
+    speaker what a model should not repeat, ``total`` the planned messages. ``last_only`` judges the last message."""
     last = max(len(messages) - 1, 0)
     planned = len(messages) if total is None else total
     judged = Judged(messages, last if last_only else 0, settings, names, prompts or {}, planned)

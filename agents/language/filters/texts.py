@@ -1,7 +1,4 @@
-"""Words, sentences and labels of messages as people type them, in any script; farewells and disclosures, in English.
-
-All of it is linear in the length of the text and takes any string, lone surrogates included.
-"""
+"""Words, sentences and labels in any script; farewells and disclosures in English."""
 
 from __future__ import annotations
 
@@ -142,22 +139,17 @@ _WITHIN = [
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, so that they compare whatever the case and the form of their characters."""
+    """A text's words, without case and variants of characters."""
     return WORD.findall(unicodedata.normalize("NFKC", text).casefold().replace("’", "'"))
 
 
 def key(text: str) -> str:
-    """What equal texts have in common: their words, or where there is none, their other characters."""
+    """What equal texts share: their words, or else their other characters."""
     return " ".join(words(text)) or " ".join(text.split())
 
 
 def sentence_ends(text: str) -> Iterator[int]:
-    """The index after each full stop, exclamation or question mark that ends a sentence, and the quotation marks and
-    brackets that it closes.
-
-    Not after an abbreviation or an initial ("Dr.", "e.g.", "J.D. Salinger"), within a number or an address ("3.14"),
-    nor after dots that a small letter follows ("Well... my son").
-    """
+    """The index after each sentence, its quotation marks and brackets included; abbreviations end none."""
     for stop in _STOP.finditer(text):
         after = text[stop.end() : stop.end() + 1]
         marks = stop.group().rstrip("\"'”’»)]」』）")
@@ -172,7 +164,7 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without the spaces around them; a new line ends a sentence too."""
+    """The stripped sentences; a new line ends a sentence too."""
     parts: list[str] = []
     for line in text.splitlines():
         start = 0
@@ -184,8 +176,7 @@ def sentences(text: str) -> list[str]:
 
 
 def labels(text: str, names: Collection[str]) -> list[str]:
-    """The ``names`` that stand as a speaker's label ("Alice:", "**alice**:") at the start of a line or of a sentence,
-    in their order in the text."""
+    """The ``names`` that label a line or a sentence ("**alice**:"), in order."""
     spelt = {name.casefold().strip(): name for name in names if name.strip()}
     if not spelt:
         return []
@@ -199,20 +190,19 @@ def labels(text: str, names: Collection[str]) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """The beginning of a text, on a line, in quotation marks."""
+    """A text's beginning, on a line, in quotation marks."""
     line = " ".join(text[: 4 * _QUOTED].split())
     return f"“{line}”" if len(line) <= _QUOTED and len(text) <= 4 * _QUOTED else f"“{line[:_QUOTED].rstrip()}…”"
 
 
 def disclosures(text: str) -> list[str]:
-    """The words in which a speaker discloses to be a machine, by sentence. Questions ("am I a bot?") and
-    suppositions are left out."""
+    """A machine's disclosures of itself, by sentence."""
     pieces = (_disclosure(_plain(sentence)) for sentence in sentences(text))
     return [piece for piece in pieces if piece is not None]
 
 
 def farewell(text: str) -> str | None:
-    """The words with which a speaker takes leave in a message, or None."""
+    """The words of a farewell, or None."""
     for sentence in sentences(text):
         plain = _plain(sentence)
         for clause in _CLAUSE.finditer(plain):
@@ -238,7 +228,6 @@ def _disclosure(plain: str) -> str | None:
 
 
 def _is_abbreviation(text: str, stop: int) -> bool:
-    """Whether the full stop at ``stop`` belongs to the word before it."""
     start = stop
     while start > 0 and stop - start < 12 and (text[start - 1].isalpha() or text[start - 1] == "."):
         start -= 1

@@ -1,1 +1,1 @@
-"""What a word is and which words are near: vocabulary, rules of word association, vectors."""
+"""Vocabulary, rules of word association, vectors."""

@@ -1,8 +1,4 @@
-"""How the reply of a language model to a cue word is read: which word it gives, and which it may not give.
-
-How the papers read replies is not published. Models answer with a bare word, a sentence around it ("I'd say butter"), a
-word in quotation marks or Markdown, or the prompt once more.
-"""
+"""How a reply to a cue word is read; the papers' way is not published."""
 
 from __future__ import annotations
 
@@ -83,21 +79,17 @@ _PAUSE = re.compile(r"[,;:.!?…()\[\]/|—–]|\s-+\s|\b(?:because|since|as|whi
 
 
 def is_apology(text: str) -> bool:
-    """Whether a reply begins as models begin that do not answer: "I'm sorry, …". A mere "Sorrow" is no apology."""
+    """Whether a reply begins as "I'm sorry, …"."""
     return _APOLOGY.match(text.replace("*", "")) is not None
 
 
 def unmarked(text: str) -> str:
-    """The text without quotation marks and the marks of Markdown."""
+    """The text without quotation marks and Markdown."""
     return _MARKS.sub("", text)
 
 
 def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: bool = False) -> WordAnswer:
-    """The first word of a reply that is not the cue and keeps the rules, or ""; with the words skipped before it and
-    the acceptable ones after it. ``cut``: the reply ended at its limit.
-
-    Words of the question ("word", "associate", "answer") are skipped, unless such a word is the entire reply.
-    """
+    """A reply's first acceptable word, or "", with the words before and after; ``cut``: it ended at its limit."""
     candidates: list[str] = []
     skipped: list[Skipped] = []
     for reading in _readings(text, stimulus.cue, cut):
@@ -118,7 +110,7 @@ def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: 
 
 
 def no_word(answer: WordAnswer, text: str) -> Verdict | None:
-    """The filter of replies without an acceptable word; it names the words that were skipped."""
+    """The filter of replies without an acceptable word; it names the skipped words."""
     if answer.word:
         return None
     skipped = ", ".join(f"{entry.word} ({entry.rule})" for entry in answer.skipped)
@@ -126,7 +118,6 @@ def no_word(answer: WordAnswer, text: str) -> Verdict | None:
 
 
 def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
-    """The words of each sentence that holds an answer or is hardly more than one, likeliest first."""
     text = text[:LONGEST].replace("’", "'").replace("ʼ", "'")
     if is_apology(text) or _NO_ANSWER.match(text):
         return
@@ -151,8 +142,6 @@ def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
 
 
 def _guesses(text: str, cue: str) -> list[str]:
-    """The parts that may hold the guess in the prompt's form ("Cue: …; Guess: …"): after this cue, or else before any
-    other."""
     spelt = r"\s+".join(map(re.escape, cue.split()))
     around = r"[\s\"'“”*\[\]]*"
     again = list(re.finditer(rf"\bcue\s*:{around}{spelt}\b{around}[;,.]?\s*(?:guess\s*:)?", text, re.IGNORECASE))
@@ -185,7 +174,6 @@ def _in_sentence(sentence: str, cues: set[str], is_cut: bool) -> Iterator[list[s
 
 
 def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
-    """The words after "is", "I'd say", before "comes to mind", "is a word"; or all, if they are few."""
     if (mind := _COMES_TO_MIND.search(text)) is not None:
         before = _words(text[: mind.start()])
         if 1 <= len(before) <= 2 and not _is_question(before, cues):
@@ -227,12 +215,10 @@ def _words(text: str) -> list[str]:
 
 
 def _is_about(words: Sequence[str]) -> bool:
-    """Whether a sentence of these words is about the speaker, the partner or the task."""
     begins, mark, _ = words[0].partition("'")
     return begins in _ABOUT or (mark != "" and is_stop_word(words[0]))
 
 
 def _is_question(words: Sequence[str], cues: set[str]) -> bool:
-    """Whether the words are of the question or the cue, or say nothing."""
     none = _FORM if len(words) == 1 else _PHRASES
     return bool(none & set(words)) or all(letters(word) in cues or is_stop_word(word) for word in words)

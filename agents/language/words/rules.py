@@ -1,19 +1,14 @@
-"""What may be an answer in word association: for machines' and people's words alike.
+"""What may be an answer in word association, by the papers' rules.
 
-The papers' rules, each with a name. The first two change a word, the others drop it:
-
-- ``letters``: all but the letters a to z goes, accents first, capitals become small; nothing left drops the word
-- ``lemma``: plural nouns become singular, forms of verbs the verb (:func:`agents.language.words.vocabulary.lemma`)
+- ``letters``: only a to z, small, without accents
+- ``lemma``: nouns in the singular, verbs' base forms
 - ``stop_word``: none of NLTK's 179 stop words
 - ``short``: at least three letters
-- ``unknown``: in the English vocabulary, so that typos go: WordNet has it, or it is among wordfreq's most frequent
-- ``overlap``: not too similar to the cue
+- ``unknown``: in WordNet, or among wordfreq's most frequent
+- ``overlap``: neither too similar to the cue nor a form of it
 
-For the last the papers say ">60 % of one word in the pair contains the other word", and grand/grandiose must go. Read
-as ``shorter``, the longest run of letters that both share, if it has at least three, is more than that of the shorter
-word; grandiose goes, and so does synapse for synaptic. Read as ``containment``, one word stands whole in the other and
-is more than that of it: bright goes for brighton, grandiose (5 of 9) does not. In both readings a form of the cue goes
-too, even where it is a word of its own: fell for fall, sang for sing.
+The papers say ">60 % of one word in the pair contains the other word". By ``shorter`` the longest shared run of three
+letters or more exceeds this share of the shorter word; by ``containment`` the contained word does of the other.
 """
 
 from __future__ import annotations
@@ -57,14 +52,14 @@ class RuleSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A word after the rules. ``rule`` is the rule that dropped it, None if it stands."""
+    """A word after the rules, and the ``rule`` that dropped it."""
 
     word: str
     rule: Rule | None = None
 
 
 def judge(text: str, cue: str, settings: RuleSettings) -> Judged:
-    """What the rules make of the answer ``text`` to ``cue``."""
+    """What the rules make of an answer to ``cue``."""
     rules = settings.rules
     word = letters(text) if "letters" in rules else text
     if not word:
@@ -88,19 +83,19 @@ def judge(text: str, cue: str, settings: RuleSettings) -> Judged:
 
 
 def letters(text: str) -> str:
-    """The letters a to z of a text, small and joined; é counts as e. "Ice-cream" becomes "icecream"."""
+    """A text's letters a to z, small and joined; é counts as e."""
     return _OTHERS.sub("", unicodedata.normalize("NFKD", text).casefold())
 
 
 def is_stop_word(word: str) -> bool:
-    """Whether the word is among NLTK's English stop words, or a contraction of such a word ("that's", "I've")."""
+    """Whether NLTK has the English stop word, or it is a contraction of such a word."""
     contracted = _CONTRACTION.fullmatch(word.strip())
     stem = "" if contracted is None else letters(contracted[1])
     return stem == "let" or not _stop_words().isdisjoint((letters(word), stem, f"{stem}n"))
 
 
 def is_known(word: str, most_frequent: int) -> bool:
-    """Whether the word, in small letters, is in WordNet or among the ``most_frequent`` of wordfreq."""
+    """Whether WordNet or wordfreq's ``most_frequent`` have the word, in small letters."""
     if vocabulary.in_wordnet(word):
         return True
     rank = vocabulary.rank(word)
@@ -108,7 +103,7 @@ def is_known(word: str, most_frequent: int) -> bool:
 
 
 def overlap(word: str, cue: str, reading: Reading) -> float:
-    """How like the cue a word is by its letters, from 0 to 1, in one of the two readings above."""
+    """The overlap by a reading, from 0 to 1."""
     short, long = sorted((letters(word), letters(cue)), key=len)
     if not short:
         return 0.0

@@ -1,11 +1,8 @@
-"""Vectors of words: read from local files, kept in the user's cache, and searched for the nearest.
+"""Vectors of words: read from local files, cached, and searched for the nearest.
 
-Files are of these forms, none of which executes anything:
-
-- text (``.txt``, ``.vec``) of GloVe or word2vec: a line is a word and its numbers; word2vec's begins with a line
-  "words dimensions"
-- word2vec's binary form (``.bin``): that line, then for each word the word, a space and its float32 numbers
-- either compressed by gzip (``.gz`` after it)
+- text (``.txt``, ``.vec``) of GloVe or word2vec: a word and its numbers a line, after word2vec's "words dimensions"
+- word2vec's binary form (``.bin``): that line, then each word, a space and float32 numbers
+- either with gzip (``.gz``)
 """
 
 from __future__ import annotations
@@ -44,19 +41,19 @@ log = logging.getLogger("turinglike.embeddings")
 
 @dataclass(slots=True)
 class WordVectors:
-    """``matrix`` float32 [words, dimensions]; ``rows`` has the row of each word as it stands in the file."""
+    """``matrix`` float32 [words, dimensions]; ``rows`` by word as in the file."""
 
     rows: dict[str, int]
     matrix: NDArray[np.float32]
     case: Case
 
     def row(self, word: str) -> int | None:
-        """The row of a word in small letters; with case "any", where the file lacks it, that of Word or WORD."""
+        """The row of a word in small letters, for case "any" also of Word or WORD."""
         return next((self.rows[form] for form in forms(word, self.case) if form in self.rows), None)
 
 
 def forms(word: str, case: Case) -> tuple[str, ...]:
-    """How a word may be written, best first: small, and for "any" as a name and all in capitals."""
+    """A word's forms, best first, for "any" with capitals."""
     small = word.casefold()
     return (small,) if case == "lower" else (small, small.title(), small.upper())
 
@@ -95,7 +92,6 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """(words, dimensions) if the line is word2vec's first."""
     match = re.fullmatch(rb"(\d{1,9}) (\d{1,5})", line.strip())
     return (int(match[1]), int(match[2])) if match else None
 
@@ -147,8 +143,7 @@ def _binary_entries(file: BinaryIO, is_wanted: Callable[[str], bool]) -> Entries
 def embedded(
     words: Sequence[str], about: Mapping[str, Any], embed: Callable[[Sequence[str]], NDArray[np.float32]]
 ) -> NDArray[np.float32]:
-    """``embed(words)``, float32 [words, dimensions], from the user's cache if it is there; ``about`` (JSON) names all
-    else that the vectors depend on."""
+    """``embed(words)``, float32 [words, dimensions], cached by ``about`` (JSON)."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save
 
@@ -173,7 +168,7 @@ def embedded(
 
 
 class NearestWords:
-    """Words in the order of their frequency, with their vectors [words, dimensions] (finite, of any float type)."""
+    """Words by frequency, with finite vectors [words, dimensions]."""
 
     def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], metric: Metric, device: str) -> None:
         import torch
@@ -186,8 +181,7 @@ class NearestWords:
         self._longest = self._squares.max().sqrt()
 
     def around(self, vectors: NDArray[np.floating]) -> list[Iterator[tuple[str, float]]]:
-        """For each of ``vectors`` [batch, dimensions] (finite) the nearest :data:`MOST` words with their distances, the
-        nearest first. A cosine distance is 1 minus the cosine."""
+        """The nearest :data:`MOST` words and their distances to finite ``vectors`` [batch, dimensions]."""
         import torch
 
         from agents.transfer import downloaded, uploaded

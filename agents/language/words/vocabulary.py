@@ -1,21 +1,12 @@
-"""English words: how frequent they are, by the package wordfreq, and their base forms, by WordNet 3.0.
+"""English words of the letters a to z, by wordfreq and WordNet 3.0 (licence: header of ``data/wordnet.txt``).
 
-Only words of the letters a to z count. Their order is wordfreq's: by frequency, rounded to steps of 2.3 %.
+The papers' WordNetLemmatizer must know noun or verb, which an answer does not say. So :func:`lemma` decides:
 
-The header of ``data/wordnet.txt`` names the source and the licence. The papers
-used NLTK's WordNetLemmatizer, which must know whether a word is a noun or a verb. An answer of one word does not say
-it, and NLTK's shortest base makes of "species" specie and of "boss" bos. So :func:`lemma` decides:
-
-- A word that WordNet does not have is a plural noun if WordNet has its singular (bullets, feet), else a verb's form if
-  WordNet has the verb (took), else it stays.
-- A word that WordNet has stays: rose, saw, left, building, forbidden, evening.
-- But a plural with a sense of its own (words, glasses, arms) becomes singular if the singular is at least a tenth as
-  frequent. Physics, species, pants, graffiti stay, and so do names (Mars, Wales). A plural never used in a sense of
-  its own (windows, which is a name too), in the texts that WordNet's authors marked, becomes singular if that is used.
-- And a verb's form that is no adjective and never used there in a sense of its own becomes the verb if that is (sang,
-  which WordNet has as a root of ginseng; getting).
-
-Nothing is done to adjectives (better, biggest).
+- A word that WordNet lacks is a plural if WordNet has its singular (bullets), else a verb's form (took).
+- A word that WordNet has stays: rose, saw, left.
+- But a plural with a sense of its own (words) becomes singular if that is at least a tenth as frequent. A plural never
+  so used in WordNet's marked texts (windows) does if the singular is.
+- A verb's form that is no adjective, and never used there as its own word, becomes the verb if that is (sang).
 """
 
 from __future__ import annotations
@@ -54,36 +45,36 @@ _NO_PLURALS = ("cola", "stamina")
 
 
 def most_frequent(count: int) -> tuple[str, ...]:
-    """The ``count`` most frequent words, or all, the most frequent first."""
+    """The ``count`` most frequent words, in order."""
     return tuple(_frequencies())[:count]
 
 
 def known() -> frozenset[str]:
-    """All words that wordfreq has."""
+    """All words of wordfreq."""
     return frozenset(_frequencies())
 
 
 def rank(word: str) -> int | None:
-    """The word's place, 0 for the most frequent; None if wordfreq lacks it."""
+    """The word's place from 0; None if unknown."""
     entry = _frequencies().get(word)
     return None if entry is None else entry[0]
 
 
 def zipf(word: str) -> float:
-    """The decimal logarithm of the word's count in a thousand million words; 0 if wordfreq lacks it."""
+    """The decimal logarithm of a word's count in a thousand million; 0 if unknown."""
     entry = _frequencies().get(word)
     return 0.0 if entry is None else entry[1]
 
 
 def describe(words: Iterable[str]) -> str:
-    """Which list this is: the package's version, and the hash of the words in their order."""
+    """The package's version and the words' hash."""
     digest = hashlib.sha256("\n".join(words).encode()).hexdigest()
     return f"{PACKAGE} {metadata.version(PACKAGE)} sha256:{digest}"
 
 
 @cache
 def _frequencies() -> Mapping[str, tuple[int, float]]:
-    """(rank, zipf frequency) by word, in the order of the ranks."""
+    """(rank, zipf frequency) by word."""
     try:
         from wordfreq import get_frequency_list
     except ImportError as error:
@@ -107,14 +98,14 @@ def in_wordnet(word: str) -> bool:
 
 @lru_cache(1 << 16)
 def lemma(word: str) -> str:
-    """The base form of a word in small letters; the word itself if it is one, or unknown."""
+    """The base form of a word in small letters, or the word itself."""
     base = _listed_base(word) if in_wordnet(word) else _unlisted_base(word)
     return word if base is None else lemma(base)
 
 
 @lru_cache(1 << 16)
 def bases(word: str) -> frozenset[str]:
-    """All nouns and verbs of WordNet that the word may be a form of, without itself: of "fell" fall, of "saw" see."""
+    """WordNet's nouns and verbs that the word may be a form of."""
     return frozenset([*_singulars(word), *_verbs(word)]) - {word}
 
 
@@ -151,7 +142,6 @@ def _is_plural(word: str, base: str, base_alone_used: bool) -> bool:
 
 
 def _singulars(word: str) -> list[str]:
-    """Nouns that the word may be the plural of, the likeliest first."""
     tables = _tables()
     if word in _NO_PLURALS:
         return []
@@ -165,7 +155,6 @@ def _singulars(word: str) -> list[str]:
 
 
 def _verbs(word: str) -> list[str]:
-    """Verbs that the word may be a form of, the likeliest first."""
     tables = _tables()
     candidates = [*tables.verbs.get(word, ()), *_detached(word, _VERBS)]
     return [base for base in candidates if "v" in tables.kinds.get(base, "")]

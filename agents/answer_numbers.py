@@ -1,4 +1,4 @@
-"""Numbers that describe an answer, and how two answers or two groups of answers compare."""
+"""Numbers of an answer, and how two answers or two groups compare."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ def texts(answer: Answer, speaker: str | None = None) -> list[str]:
 
 
 def numbers(task: str, answer: Answer, speaker: str | None = None) -> Iterator[tuple[str, float]]:
-    """Each number's name and value; of a conversation once for each message.
-
-    The frequency of words is on Zipf's scale, of the package wordfreq; without it, it is left out. Distances in
-    scanpaths are in widths of the frame.
-    """
+    """Names and values, of a conversation per message; Zipf's scale for words, widths of the frame for scanpaths."""
     match task:
         case "image_captioning" | "conversation":
             for text in texts(answer, speaker):
@@ -88,12 +84,8 @@ def _of_a_path(answer: Answer) -> Iterator[tuple[str, float]]:
 
 
 def return_fixations(fixations: Sequence[Sequence[float]] | Values, radius: float) -> tuple[int, int]:
-    """(how many fixations return, how many the rate is taken of), as Zhang et al. 2022 count them in their program.
-
-    ``fixations`` [n, 2] and ``radius`` are in pixels. A fixation returns when its distance to an earlier fixation,
-    except the fixation just before it, is at most ``radius``. The forced first fixation neither returns nor is returned
-    to; the rate is taken of the third fixation and all after it.
-    """
+    """(returns, fixations counted, from the third) by the program of Zhang et al. 2022; ``fixations`` [n, 2] and
+    ``radius`` in pixels. The forced first fixation and the fixation just before never count as returned to."""
     points = np.asarray(fixations, dtype=np.float64)[1:]
     returns = 0
     for index in range(2, len(points)):
@@ -103,31 +95,26 @@ def return_fixations(fixations: Sequence[Sequence[float]] | Values, radius: floa
 
 
 def path_length(answer: Answer) -> tuple[float, float]:
-    """A scanpath's length and its mean saccade, in widths of the frame."""
+    """Length and mean saccade of a scanpath, in widths of the frame."""
     steps = np.hypot(*np.diff(in_widths(answer), axis=0).T)
     return float(steps.sum()), float(steps.mean()) if len(steps) else 0.0
 
 
 def center(answer: Answer) -> tuple[float, float]:
-    """The mean and the deviation of the fixations' distances to the centre, in widths of the frame."""
+    """Mean and deviation of distances to the centre, in widths of the frame."""
     width, height = answer["frame"]
     distances = np.hypot(*(in_widths(answer) - [0.5, height / width / 2]).T)
     return float(distances.mean()), float(distances.std())
 
 
 def in_widths(answer: Answer) -> Values:
-    """The fixations [n, 2] of a scanpath, in widths of its frame."""
     points: Values = np.array(answer["fixations"], dtype=np.float64).reshape(-1, 2)
     points /= answer["frame"][0]
     return points
 
 
 def likeness(task: str, first: Answer, second: Answer) -> float | None:
-    """How alike two answers to the same stimulus are, from 0 to 1; None where such answers are not compared.
-
-    Single words: 1 if they are the same. Labels and the words of captions: the shared ones, of all in either.
-    Scanpaths: the share of fixations within a tenth of the diagonal of a fixation of the other path.
-    """
+    """0 to 1, or None for tasks that are not compared: shared words, or fixations within a tenth of the diagonal."""
     match task:
         case "color_estimation" | "word_association" | "judgement":
             name = WORD_OF[task]
@@ -142,7 +129,7 @@ def likeness(task: str, first: Answer, second: Answer) -> float | None:
 
 
 def words_of(text: str) -> set[str]:
-    """The distinct words of a text, without case and punctuation."""
+    """Distinct words, without case and punctuation."""
     return {word for part in text.casefold().split() if (word := part.strip(string.punctuation))}
 
 
@@ -161,13 +148,12 @@ def _near(first: Answer, second: Answer) -> float | None:
 
 
 def rounding(*samples: Values) -> float:
-    """By how much values may differ by rounding alone: 1e-9 of the largest."""
+    """1e-9 of the largest value."""
     return 1e-9 * max(float(np.abs(values).max(initial=0)) for values in samples)
 
 
 def cohens_d(first: Values, second: Values) -> float | None:
-    """The difference of the means in pooled standard deviations; None where a sample has fewer than two values, or
-    nothing varies but by rounding."""
+    """None for fewer than two values, or none that vary."""
     degrees = len(first) + len(second) - 2
     if min(len(first), len(second)) < 2:
         return None
@@ -177,7 +163,7 @@ def cohens_d(first: Values, second: Values) -> float | None:
 
 
 def cliffs_delta(first: Values, second: Values) -> float:
-    """P(a value of ``first`` is larger) less P(it is smaller), over all pairs; a difference by rounding is none."""
+    """P(a value of ``first`` is larger) less P(it is smaller)."""
     ordered, step = np.sort(second), rounding(first, second)
     below = np.searchsorted(ordered, first - step, "left")
     above = len(second) - np.searchsorted(ordered, first + step, "right")

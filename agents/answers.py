@@ -1,4 +1,4 @@
-"""Answers, typed by task, exactly as they stand in a record."""
+"""Answers by task, as they stand in a record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ RGB = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(min_length=3, m
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text is empty, or spaces and invisible characters alone."""
     return not any(character.isprintable() and not character.isspace() for character in text)
 
 
@@ -30,14 +29,14 @@ class _Answer(BaseModel):
 
 
 class Swatch(_Answer):
-    """One palette entry and how many of the counted pixels it stands for."""
+    """A palette entry and its number of counted pixels."""
 
     rgb: RGB
     population: int
 
 
 class ColorAnswer(_Answer):
-    """``color`` is one of the eleven words for our agents; people's answers are kept as given."""
+    """``color`` is of the eleven words for our agents; people's answers are kept as they are."""
 
     color: Text
     css_name: Text | None = None
@@ -64,11 +63,9 @@ class CaptionAnswer(_Answer):
 
 
 class ScanpathAnswer(_Answer):
-    """``fixations`` are [x, y] in pixels of ``frame`` = [width, height], origin top left.
-
-    ``window`` is the side in pixels of the inhibition window that was applied. ``stop`` says why the path ended:
-    the target was found, the maximum number was reached, the map was exhausted, or the model ended it.
-    """
+    """``fixations`` are [x, y] in pixels of ``frame`` = [width, height], origin top left. ``window`` is the side of the
+    inhibition window in pixels. ``stop``: the target, the maximum number, an exhausted map, or the model ended the
+    path."""
 
     fixations: list[Annotated[list[float | int], Field(min_length=2, max_length=2)]]
     frame: Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -82,7 +79,7 @@ class ScanpathAnswer(_Answer):
 
 
 class Skipped(_Answer):
-    """A candidate word that was passed over, and the rule that said so."""
+    """A candidate that was passed over, and the rule."""
 
     word: Text
     rule: Text
@@ -97,7 +94,7 @@ class WordAnswer(_Answer):
 
 
 class Message(_Answer):
-    """One message of a conversation. ``at``: seconds from the start, ``delay_s``: pause before it; null if not
+    """A message of a conversation. ``at``: seconds from the start, ``delay_s``: pause before it; null if not
     modelled."""
 
     turn: int
@@ -111,8 +108,8 @@ class Message(_Answer):
 
 
 class Withdrawn(_Answer):
-    """A message of a burst that was not sent: the other speaker's came first (``interrupted``), or the conversation
-    ended. ``turn`` messages had been sent then, ``at`` seconds from the start."""
+    """A message of a burst that was not sent, after ``turn`` messages, ``at`` seconds from the start: the other
+    speaker's came first (``interrupted``), or the conversation ended."""
 
     turn: int
     speaker: Text
@@ -123,7 +120,7 @@ class Withdrawn(_Answer):
 
 
 class PseudoMessage(_Answer):
-    """A message that nobody sent: ``agent`` wrote it as ``speaker``'s in a pseudo-dialogue about ``topic``."""
+    """A message of a pseudo-dialogue, which ``agent`` wrote as ``speaker``'s."""
 
     agent: Text
     topic: Text
@@ -135,8 +132,7 @@ LATER = frozenset({"withdrawn", "pseudo"})  # keys of a conversation that older 
 
 
 class ConversationAnswer(_Answer):
-    """``messages`` are those that were sent. ``pseudo`` is what an agent wrote itself beforehand, as if it had been
-    said."""
+    """``messages`` are those that were sent; ``pseudo`` is what an agent wrote beforehand."""
 
     messages: list[Message]
     ended_early: bool = False
@@ -145,8 +141,8 @@ class ConversationAnswer(_Answer):
 
 
 class VerdictAnswer(_Answer):
-    """A judge's verdict on a trial: ``human`` or ``machine``, or why there is none: the judge ``refused``, or what it
-    said is ``unparsed``. ``confidence`` from 0 (the other one just as well) to 1; ``reason`` in the judge's words."""
+    """``human`` or ``machine``; or the judge ``refused``, or its text is ``unparsed``. ``confidence`` from 0 (the other
+    verdict is as likely) to 1; ``reason`` in the judge's words."""
 
     verdict: Literal["human", "machine", "refused", "unparsed"]
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -154,8 +150,7 @@ class VerdictAnswer(_Answer):
 
 
 class TurnAnswer(_Answer):
-    """What an agent replies when it is asked for one turn of a conversation. In a burst each line of ``text`` is a
-    message."""
+    """A turn of a conversation; in a burst each line of ``text`` is a message."""
 
     text: Annotated[Text, Field(max_length=100_000)]
     raw: Text | None = None
@@ -177,5 +172,4 @@ BY_TASK: dict[Task, type[_Answer]] = {
 
 
 def plain(answer: BaseModel) -> dict[str, Any]:
-    """An answer as plain JSON values, all keys present."""
     return answer.model_dump(mode="json")

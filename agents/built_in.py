@@ -1,4 +1,4 @@
-"""Our agents: the lines of the catalogue. A new checkpoint of a known family is a line of :data:`BUILT_IN`."""
+"""Our agents. A new checkpoint of a known family is a line of :data:`BUILT_IN`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIT, BSD, PROPRIETARY = "MIT", "BSD-3-Clause", "proprietary"
 def family(
     agent: str, tasks: tuple[Task, ...], source: str, licence: str = "Apache-2.0", *, ran: bool = False, **shared: Any
 ) -> Callable[..., Entry]:
-    """Makes the entries of a class, each with a name, a summary, and settings beside the ``shared`` ones."""
+    """Makes the entries of a class, with the ``shared`` settings."""
 
     def make(name: str, summary: str, in_paper: InPaper = NOT_IN_PAPER, **settings: Any) -> Entry:
         return Entry(
@@ -32,7 +32,6 @@ def family(
 
 
 def online(make: Callable[..., Entry], name: str, title: str, **settings: Any) -> tuple[Entry, Entry]:
-    """The two roles of a model in the papers' online test."""
     person = f"{title} as in the papers' online test: it plays a person, in fewer than 15 words"
     machine = "the same model, to persuade the judge that it is the AI"
     return (

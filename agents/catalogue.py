@@ -1,12 +1,4 @@
-"""The catalogue: every agent by name, without importing any that is not needed.
-
-Ours stand in :mod:`agents.built_in`, a line each. Other packages add agents through the entry-point group
-``turinglike.agents``: the entry's name is the agent's, its value an :class:`agents.contract.Agent` subclass or an
-:class:`Entry` ::
-
-    [project.entry-points."turinglike.agents"]
-    echo = "echo_agent:Echo"
-"""
+"""Every agent by name: ours, and those of the entry-point group ``turinglike.agents``."""
 
 from __future__ import annotations
 
@@ -32,7 +24,6 @@ _OURS = {entry.name: entry for entry in BUILT_IN}
 
 @cache
 def _installed() -> dict[str, metadata.EntryPoint]:
-    """The agents of installed packages by name, of which nothing is imported."""
     points: dict[str, metadata.EntryPoint] = {}
     for point in metadata.entry_points(group=GROUP):
         if not NAME.fullmatch(point.name):
@@ -45,13 +36,13 @@ def _installed() -> dict[str, metadata.EntryPoint]:
 
 
 def names() -> list[str]:
-    """The names of all agents: ours, then those of installed packages. Nothing is imported."""
+    """Ours, then those of installed packages; imports none."""
     return [*_OURS, *_installed()]
 
 
 @cache
 def entries() -> dict[str, Entry]:
-    """Every agent on this machine by name; imports all packages of agents. The log names those that fail."""
+    """Every agent by name; imports all, and logs those that fail."""
     known = dict(_OURS)
     for name in _installed():
         try:
@@ -63,7 +54,7 @@ def entries() -> dict[str, Entry]:
 
 @cache
 def get(name: str) -> Entry:
-    """The entry called ``name``. Raises InputError, with the nearest names where there is none."""
+    """Raises InputError, with the nearest names."""
     if name in _OURS:
         return _OURS[name]
     if point := _installed().get(name):
@@ -95,7 +86,7 @@ def _package(point: metadata.EntryPoint) -> str:
 
 
 def pair(name: str) -> tuple[str, ...]:
-    """The agents that ``name`` stands for: ("a",), or ("a", "b") for the pair ``a~b``. Raises InputError."""
+    """("a",), or ("a", "b") for ``a~b``. Raises InputError."""
     parts = tuple(name.split("~"))
     if len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts):
         raise InputError(f"bad agent name {name!r}: [a-z0-9][a-z0-9._-]*, or a pair a~b")

@@ -1,9 +1,4 @@
-"""Checkpoints: where a model's files are, what they are, and how they are read.
-
-A checkpoint is an id on the Hugging Face hub ("microsoft/git-base-coco"), or a local folder or file. Nothing here uses
-the network, and nothing executes what a file holds: weights are safetensors, or a torch file read with
-``weights_only=True``.
-"""
+"""Checkpoints: hub ids, local folders and files. Nothing uses the network or executes what a file holds."""
 
 from __future__ import annotations
 
@@ -68,7 +63,7 @@ class NotFetchedError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What ``turinglike fetch`` brought or already had: ``size`` in bytes, ``path`` of the folder or file."""
+    """``size`` in bytes."""
 
     name: str
     path: Path
@@ -81,8 +76,8 @@ class Download:
 
 
 def find(checkpoint: str, revision: str | None = None) -> Path:
-    """The local folder or file of ``checkpoint``: a path, or else the hub's cache at ``revision`` or the pinned commit.
-    Raises UnavailableError; NotFetchedError if it may be on the hub."""
+    """A local path, or the hub's cache at ``revision`` or the pinned commit. Raises UnavailableError,
+    NotFetchedError."""
     path = local_path(checkpoint)
     if path is not None:
         return path
@@ -100,7 +95,7 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
 
 
 def local_path(checkpoint: str) -> Path | None:
-    """The path that ``checkpoint`` names; None for a hub's model. Raises UnavailableError if it can be neither."""
+    """None for a hub's model. Raises UnavailableError if it can be neither."""
     if "://" in checkpoint:
         raise UnavailableError(
             f"{checkpoint}: web addresses are not fetched; name a model of the hub (owner/name) or a local folder"
@@ -117,8 +112,7 @@ def local_path(checkpoint: str) -> Path | None:
 
 
 def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | None]:
-    """(name, resolved revision): the hub's commit, or for local files "sha256:" and a hash, of a folder's names and
-    contents that an agent may read; of what is not here the revision of the settings. Raises UnavailableError."""
+    """(name, revision): the hub's commit, or a hash of local names and contents. Raises UnavailableError."""
     try:
         path = local_path(checkpoint)
         if path is None:
@@ -137,8 +131,7 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
 
 
 def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -> str | None:
-    """What the folder ``path`` lacks or is wrong about; None if it can be loaded. ``needs`` lists names, alternatives
-    parted by "|", of which the first that is there is read; ``model_types`` is what its config.json may say."""
+    """What the folder lacks, or None. ``needs``: names, alternatives parted by "|"; ``model_types``: of config.json."""
     try:
         if not path.is_dir():
             return "is not a folder"
@@ -162,12 +155,11 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -
 
 
 def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:
-    """Of ``needs`` those of which no alternative is among ``files``."""
     return [" or ".join(names.split("|")) for names in needs if not any(name in files for name in names.split("|"))]
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """The object in a file. Raises ValueError: the file's name and, in brackets, what is wrong with it."""
+    """Raises ValueError."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -178,12 +170,12 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def random_weights(path: Path) -> bool:
-    """Whether a file RANDOM_WEIGHTS beside the weights marks them as random."""
+    """Whether a file marks the weights as random."""
     return ((path if path.is_dir() else path.parent) / MARKER).exists()
 
 
 def weights_file(path: Path) -> Path:
-    """The file ``path``, or the only file of weights in the folder ``path``. Raises UnavailableError."""
+    """The only file of weights. Raises UnavailableError."""
     if not path.is_dir():
         return path
     files = sorted(file for file in path.iterdir() if file.suffix in FILES)
@@ -193,7 +185,7 @@ def weights_file(path: Path) -> Path:
 
 
 def model_files(path: Path) -> list[Path]:
-    """The file, or the files of a folder that an agent may read, in order; without a second form of the weights."""
+    """The files that an agent may read, sorted; a single form of the weights."""
     if path.is_file():
         return [path]
 
@@ -210,8 +202,7 @@ def model_files(path: Path) -> list[Path]:
 
 
 def count_weights(path: Path) -> int:
-    """The number of weights in a file, or in a folder's files, by their headers; a torch file counts a weight for two
-    bytes, so rather too many. What cannot be read counts 0."""
+    """By the files' headers; a torch file counts two bytes as a weight, an unreadable file 0."""
     if path.is_dir():
         return sum(map(count_weights, sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))))
     try:
@@ -226,7 +217,7 @@ def count_weights(path: Path) -> int:
 
 
 def largest_file(path: Path) -> int:
-    """The size of a file, or of the largest of a folder's files of weights, in bytes."""
+    """Bytes of the largest file of weights."""
     files = [path] if path.is_file() else [file for file in path.glob("*") if file.suffix in FILES and file.is_file()]
     return max((file.stat().st_size for file in files), default=0)
 
@@ -238,7 +229,6 @@ def _file_hash(path: Path) -> str:
 
 @cache
 def _hash_once(path: str, *state: int) -> str:
-    """``state`` is there for the cache: a file that changed since is read again."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -247,8 +237,7 @@ def _hash_once(path: str, *state: int) -> str:
 
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a safetensors or torch file by name, on the CPU; mapped from the file where its format allows it.
-    Raises UnavailableError if the file is damaged, holds no tensors by name, or would have to execute code."""
+    """Tensors by name, on the CPU, mapped if possible. Raises UnavailableError for damage or code."""
     if path.suffix != ".safetensors":
         content = read_torch(path)
     else:
@@ -265,7 +254,7 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
 
 
 def read_torch(path: Path) -> dict[str, Any]:
-    """The mapping in a torch file, read with ``weights_only=True``. Raises UnavailableError."""
+    """The mapping in a torch file (``weights_only=True``). Raises UnavailableError."""
     import pickle
 
     import torch
@@ -284,7 +273,6 @@ def read_torch(path: Path) -> dict[str, Any]:
 
 
 def not_executed(path: Path, error: Exception) -> UnavailableError:
-    """The sentence for a torch file that ``weights_only=True`` refused, whose ``error`` advises to execute it."""
     named = re.search(r"GLOBAL ([\w.]+)", str(error))
     what = f" ({named.group(1)})" if named else ""
     return UnavailableError(
@@ -296,7 +284,7 @@ def not_executed(path: Path, error: Exception) -> UnavailableError:
 def check_names(
     path: Path | str, missing: Sequence[str], unexpected: Sequence[str] = (), reshaped: Sequence[str] = ()
 ) -> None:
-    """Raises UnavailableError if weights are missing from a checkpoint (or are none of the model's), naming three."""
+    """Raises UnavailableError if any weights are listed, naming three."""
     kinds = ((missing, "are missing"), (unexpected, "are none of the model's"), (reshaped, "are of another shape"))
     parts = [f"{len(names)} weights {what} ({_some(sorted(names))})" for names, what in kinds if names]
     if parts:
@@ -304,7 +292,6 @@ def check_names(
 
 
 def short_text(error: BaseException) -> str:
-    """An error's text, as a line of a message."""
     text = " ".join(str(error).split())
     kind = type(error).__name__
     return text[:200] if " " in text else f"{kind} {text[:200]}".strip()  # a KeyError holds no more than its key

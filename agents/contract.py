@@ -1,14 +1,6 @@
-"""What an agent is: the contract between agents and whatever runs them.
-
-An agent is a plain object. In a notebook::
-
-    agent = MedianCutAgent(MedianCutAgent.Settings(), "mmcq")
-    agent.open(); agent.load("cpu")
-    prepared = agent.prepare(stimulus)
-    [reply] = agent.respond([prepared], [Draw(seed=1)])
-
-The runner promises: ``open`` once, then ``load`` once; ``prepare`` from any number of threads; ``respond`` from a
-single thread at a time; a stimulus is only ever of the agent's ``tasks`` and ``modes``.
+"""The contract between agents and whatever runs them.
+``open`` comes once, then ``load`` once; ``prepare`` from any thread; ``respond`` from a single thread at a time. A
+stimulus is only ever of the agent's ``tasks`` and ``modes``.
 """
 
 from __future__ import annotations
@@ -51,17 +43,14 @@ Address = Annotated[str, AfterValidator(_check_address)]  # of a server
 
 
 class Settings(BaseModel):
-    """Base of every agent's ``Settings``: all choices that can change an answer, checked before anything loads.
-
-    A choice of speed or patience is a field with ``json_schema_extra=NO_ANSWER``.
-    """
+    """All choices that can change an answer; a choice of speed is a field with ``json_schema_extra=NO_ANSWER``."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), use_attribute_docstrings=True
     )
 
     def identity(self) -> dict[str, Any]:
-        """What answers follow from: the settings without those of speed, and for a file the hash of its content."""
+        """The settings without those of speed; files by the hash of their content."""
         values = self.model_dump(mode="json")
         for name, about in type(self).model_fields.items():
             value = getattr(self, name)
@@ -79,23 +68,17 @@ S = TypeVar("S", bound=Settings)
 
 
 def derive_seed(run_seed: int, agent: str, stimulus: str, sample: int, turn: int | None, attempt: int) -> int:
-    """The seed of an attempt at an answer: an integer in [0, 2**53), which JavaScript's doubles keep.
-
-    It is the first 53 bits of SHA-256 over the compact JSON of [1, run seed, agent, stimulus id, sample, turn,
-    attempt].
-    """
+    """The first 53 bits of SHA-256 over the compact JSON of [1, run seed, agent, stimulus id, sample, turn,
+    attempt]."""
     text = orjson.dumps([1, run_seed, agent, stimulus, sample, turn, attempt])
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 11
 
 
 @dataclass(slots=True)  # not frozen: that makes each of many slower to make
 class Draw:
-    """The randomness and the options of an attempt.
-
-    ``seed`` (53 bits) is all the randomness an agent may use: the same stimulus, seed and settings give the same
-    reply in any batch. ``options`` holds what a request may choose, and for a turn of a conversation ``speaker`` ("A"
-    or "B") and ``turn``. An agent may call ``say``, from any thread, with the text of its answer as far as it is final.
-    """
+    """Options and randomness: the same stimulus, settings and ``seed`` (53 bits) give the same reply in any batch.
+    ``options`` are the request's, and ``speaker`` ("A" or "B") and ``turn`` of a conversation. ``say`` takes the
+    answer's text as far as it is final, from any thread."""
 
     seed: int
     sample: int = 0
@@ -106,7 +89,7 @@ class Draw:
 
 @dataclass(slots=True)
 class Reply:
-    """The typed ``answer`` (of ``agents.answers``) and what the model wrote before it was cleaned."""
+    """The typed ``answer``, and what the model wrote before cleaning."""
 
     answer: BaseModel
     raw: Any = None
@@ -114,7 +97,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a filter noticed. ``rejected`` asks for another attempt."""
+    """What a filter noticed; ``rejected`` asks for another attempt."""
 
     filter: str
     rejected: bool
@@ -125,10 +108,8 @@ Filter = Callable[[Stimulus, Reply], Verdict | None]
 
 
 class Agent(ABC, Generic[S]):
-    """Base class. A subclass sets the class variables and overrides the verbs that it needs.
-
-    An agent whose engine batches by itself overrides ``respond_one`` instead of ``respond``.
-    """
+    """A subclass sets the class variables and overrides what it needs: ``respond``, or ``respond_one`` if its engine
+    batches by itself."""
 
     tasks: ClassVar[tuple[Task, ...]]
     modes: ClassVar[tuple[Mode, ...]] = MODES  # of attention prediction
@@ -158,32 +139,28 @@ class Agent(ABC, Generic[S]):
         self.name = name
 
     def takes_random_weights(self) -> bool:
-        """Whether ``checkpoint=random``, with which this agent was made, gives it weights."""
         return False
 
     def environment(self) -> tuple[str, ...]:
-        """The environment variables with keys that the agent reads: workers get no others that look like a secret."""
+        """Variables with keys; workers get no other secrets."""
         return ()
 
     def continuous(self) -> bool:
-        """Whether the agent's engine batches by itself."""
         return type(self).respond_one is not Agent.respond_one
 
     def is_elsewhere(self) -> bool:
-        """Whether a server answers, so that the agent needs no process here."""
         return self.continuous() and not self.device_memory
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
-        """What a model reads before a conversation and should not repeat. Needs no ``open``; of ``draw`` it uses the
-        sample and the options."""
+        """What a model reads before a conversation and should not repeat."""
         return None
 
     def checkpoint(self) -> tuple[str | None, str | None]:
-        """(checkpoint, revision) that the settings name, without loading anything; (None, None) if there is none."""
+        """(checkpoint, revision) that the settings name, or (None, None)."""
         return None, None
 
     def missing(self) -> str | None:
-        """One sentence on what this machine lacks to run the agent and how to get it, or None."""
+        """A sentence on what this machine lacks and how to get it, or None."""
         return self.missing_packages()
 
     def missing_packages(self) -> str | None:
@@ -193,15 +170,14 @@ class Agent(ABC, Generic[S]):
         return None
 
     def device_bytes(self, batch_size: int) -> int:
-        """Bytes on each GPU for batches of this size."""
         return self.device_memory
 
     def use_devices(self, count: int) -> None:
-        """Spread the model over so many GPUs; before ``open``."""
+        """Before ``open``."""
         raise TypeError(f"{type(self).__name__} runs on one GPU")
 
     def fetch(self) -> Sequence[Download]:
-        """Download what the settings name; no other verb uses the network for it."""
+        """Download what the settings name; no other verb does."""
         return ()
 
     def open(self) -> None:
@@ -211,32 +187,30 @@ class Agent(ABC, Generic[S]):
         """Load the model onto ``device`` ("cpu", "cuda:0")."""
 
     def prepare(self, stimulus: Stimulus) -> Any:
-        """CPU work for a stimulus. Thread-safe; may use only what ``open`` made. Raises AnswerError if this
-        stimulus cannot be answered."""
+        """CPU work, thread-safe, after ``open``. Raises AnswerError if the stimulus cannot be answered."""
         return stimulus
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        """A reply per item, in order. An exception in an item's place fails that item alone; if it is raised, the
-        runner tries the halves of the batch."""
+        """A reply per item, in order. An exception in an item's place fails that item; a raised one halves the
+        batch."""
         raise TypeError(f"{type(self).__name__} answers one at a time; call respond_one")
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
-        """The reply to a prepared stimulus, for engines that batch by themselves."""
+        """The reply to a prepared stimulus."""
         raise TypeError(f"{type(self).__name__} answers in batches; call respond")
 
     def provenance(self) -> dict[str, Any]:
-        """What else a reader needs to repeat the answers (processor class, versions); read once, after ``load``."""
+        """What else a reader needs to repeat the answers; after ``load``."""
         return {name: importlib.import_module(name).__version__ for name in self.reports}
 
     async def aclose(self) -> None:
-        """Close the connections of :meth:`respond_one`, in its event loop, before :meth:`close`."""
+        """Close connections, in the loop of :meth:`respond_one`, before :meth:`close`."""
 
     def close(self) -> None:
         """Release what was loaded."""
 
 
 def is_installed(module: str) -> bool:
-    """Whether ``module`` could be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # its parent is missing, too
@@ -265,13 +239,8 @@ MOVED = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the catalogue knows of an agent without importing it.
-
-    ``agent`` is "module:Class", ``settings`` are this entry's defaults. ``in_paper``: "compared" (the papers' agent,
-    checked as docs/fidelity.md describes), "variant" (another size, other weights, or reconstructed parts), "no".
-    ``ran``: whether it ever ran with the weights or the service that it names. ``published`` is the checkpoint whose
-    architecture "random" means. ``hidden`` entries test the machinery.
-    """
+    """``agent``: "module:Class"; ``ran``: with the weights or service that it names; ``in_paper``: docs/fidelity.md;
+    ``published``: the checkpoint whose architecture "random" means; ``hidden``: tests the machinery."""
 
     name: str
     agent: str
@@ -292,11 +261,11 @@ class Entry:
 
     @property
     def identity(self) -> str:
-        """The name of the agent's class in the digest of a run."""
+        """The class's name in the digest of a run."""
         return MOVED.get(self.agent, self.agent)
 
     def load_class(self) -> type[Agent[Any]]:
-        """Import the agent's class. Raises ImportError, InputError."""
+        """Raises ImportError, InputError."""
         module, _, name = self.agent.partition(":")
         try:
             loaded = getattr(importlib.import_module(module), name)
@@ -307,7 +276,7 @@ class Entry:
         return loaded
 
     def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
-        """The agent with its settings checked, nothing loaded. Raises InputError with every bad setting."""
+        """The agent, nothing loaded. Raises InputError with every bad setting."""
         cls = self.load_class()
         chosen = {**self.settings, **(overrides or {})}
         if chosen.get("checkpoint") == "random" and self.published:
@@ -320,7 +289,6 @@ class Entry:
         return cls(settings, self.name)
 
     def takes_random_weights(self) -> bool:
-        """Whether ``checkpoint=random`` gives the agent its architecture without a checkpoint."""
         if "checkpoint" not in self.load_class().Settings.model_fields:
             return False
         return self.make({"checkpoint": "random"}).takes_random_weights()

@@ -1,18 +1,4 @@
-"""Every error that Turinglike raises on purpose, and what goes wrong with servers.
-
-Each message is a sentence for a person and names what to do. ``AnswerError`` alone never ends a command.
-
-    TuringlikeError                 exit code 2
-      InputError                    wrong usage or input, with its problems
-        IdentityError               a run was made from another set, seed or agent
-      UnavailableError              an agent cannot run on this machine
-      StorageError                  4: a run folder cannot be written
-        LockedError                 another process writes to it
-      ClusterError                  5: Ray could not be started or was lost
-      AgentStoppedError             3: stimuli stay unanswered
-      AnswerError                   an answer failed
-        ImageError                  by its image
-"""
+"""Every error that Turinglike raises on purpose; ``AnswerError`` alone never ends a command."""
 
 from __future__ import annotations
 
@@ -29,7 +15,7 @@ OF_STIMULUS = frozenset({
 
 
 def printable(text: str) -> str:
-    """Text of a file, a model or a library on a line, with what a terminal would obey as escapes."""
+    """Text with escapes for what a terminal would obey."""
     if text.isprintable():
         return text
     return "".join(
@@ -38,7 +24,7 @@ def printable(text: str) -> str:
 
 
 class TuringlikeError(Exception):
-    """Base of all errors raised on purpose. ``exit_code`` is what the command line ends with."""
+    """``exit_code`` is the command line's."""
 
     exit_code = 2
 
@@ -48,7 +34,7 @@ class TuringlikeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A fault of an input: ``where`` (file), ``line`` (from 1, or None), ``field``, ``message``."""
+    """A fault of an input: ``where`` is its file, ``line`` from 1."""
 
     where: str
     line: int | None
@@ -61,7 +47,7 @@ class Problem:
 
 
 def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
-    """The problems of the settings of ``name``, an agent or a pair, from pydantic's errors."""
+    """From pydantic's errors."""
     problems = []
     for error in errors:
         message = str(error["msg"]).removeprefix("Value error, ")
@@ -72,7 +58,7 @@ def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, 
 
 
 class InputError(TuringlikeError):
-    """Wrong usage or input. ``problems`` lists everything that is wrong."""
+    """Wrong usage or input; ``problems`` lists all."""
 
     def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
         super().__init__(message)
@@ -80,21 +66,21 @@ class InputError(TuringlikeError):
 
 
 class IdentityError(InputError):
-    """The run was made from another set, seed or agent digest."""
+    """A run was made from another set, seed or agent."""
 
 
 class UnavailableError(TuringlikeError):
-    """An agent cannot run on this machine; the message names what is missing and how to get it."""
+    """An agent cannot run here; the message says how to get what is missing."""
 
 
 class StorageError(TuringlikeError):
-    """The run folder cannot be written (full, read-only, gone)."""
+    """The run folder cannot be written."""
 
     exit_code = 4
 
 
 class LockedError(StorageError):
-    """Another live process is writing to the same run folder."""
+    """Another process writes to the run folder."""
 
 
 class ClusterError(TuringlikeError):
@@ -104,13 +90,13 @@ class ClusterError(TuringlikeError):
 
 
 class AgentStoppedError(TuringlikeError):
-    """An agent stopped before its work was done; its remaining stimuli stay unanswered."""
+    """An agent stopped; stimuli stay unanswered."""
 
     exit_code = 3
 
 
 class AnswerError(TuringlikeError):
-    """An answer failed. ``code`` is a short machine-readable word, the message a sentence."""
+    """An answer failed; ``code`` is a short word."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -121,7 +107,7 @@ class AnswerError(TuringlikeError):
 
 
 class ImageError(AnswerError):
-    """An image cannot be read or decoded; ``code`` is ``missing_image``, ``bad_image`` or ``image_too_large``."""
+    """``code`` is ``missing_image``, ``bad_image`` or ``image_too_large``."""
 
 
 # servers
@@ -144,14 +130,13 @@ QUOTED = 300  # characters of a server's text in an error
 
 
 def code_of(status: int) -> Code:
-    """The code of an HTTP status other than 200, once no further try helps."""
+    """The code of an HTTP status other than 200."""
     if status in (401, 403):
         return "server_auth"
     return "server_busy" if status in (408, 429) or status >= 500 else "server_refused"
 
 
 def cleared(text: str, keys: Iterable[str]) -> str:
-    """The text without the keys."""
     for key in keys:
         if len(key) >= SHORTEST_SECRET:
             text = text.replace(key, "[key]")
@@ -159,6 +144,6 @@ def cleared(text: str, keys: Iterable[str]) -> str:
 
 
 def quoted(text: str, keys: Iterable[str]) -> str:
-    """A server's or a library's text without the keys, on a line of at most :data:`QUOTED` characters."""
+    """Without the keys, on a line of at most :data:`QUOTED` characters."""
     line = " ".join(cleared(text, keys).split())
     return line if len(line) <= QUOTED else line[:QUOTED] + "…"

@@ -1,4 +1,4 @@
-"""Downloads from the Hugging Face hub, into the cache of its library."""
+"""Downloads from the Hugging Face hub into its library's cache."""
 
 from __future__ import annotations
 
@@ -21,16 +21,11 @@ log = logging.getLogger("turinglike.fetch")
 
 
 class NoNetworkError(UnavailableError):
-    """The hub cannot be reached from this machine."""
+    """The hub cannot be reached."""
 
 
 def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = ()) -> Download:
-    """Download a hub checkpoint at ``revision`` or the pinned commit: safetensors if there are any, else torch files.
-
-    A repository without what ``needs`` lists (see :func:`agents.checkpoints.problem`) is refused before the download.
-    The log "turinglike.fetch" tells its size. A local path is only measured. Raises UnavailableError; NoNetworkError
-    if the hub cannot be reached.
-    """
+    """``revision`` or the pinned commit. Raises UnavailableError, also if ``needs`` are missing; NoNetworkError."""
     local = checkpoints.local_path(checkpoint)
     if local is not None:
         size = sum(file.stat().st_size for file in checkpoints.model_files(local))
@@ -61,7 +56,6 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
-    """Which of a repository's files to take: the texts, and a single form of the weights."""
     weights, spare = [name for name in OPEN_CLIP if name in names][:1], SPARE
     if not weights and any(name.endswith(".safetensors") for name in names):
         weights = ["*.safetensors"]
@@ -84,7 +78,6 @@ def _licence(card: Mapping[str, Any]) -> str | None:
 
 @contextlib.contextmanager
 def _one_sentence(checkpoint: str, revision: str | None) -> Iterator[None]:
-    """Within the block whatever the hub's client raises becomes an UnavailableError."""
     import httpx
     from huggingface_hub import constants, errors
 
@@ -109,7 +102,7 @@ def _one_sentence(checkpoint: str, revision: str | None) -> Iterator[None]:
 
 
 def readable(size: int) -> str:
-    """A size in bytes for people: "1.6 GB", in powers of ten, as on the hub's pages."""
+    """Bytes as "1.6 GB", in powers of ten."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"

@@ -1,12 +1,8 @@
-"""An image is a value: bytes that can be read and decoded, wherever they came from.
-
-One set of rules for every agent and for what a person sees:
-
-- formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content; the first frame or picture of a file;
-- at most :data:`MAX_PIXELS` pixels and :data:`MAX_BYTES`, checked before anything is decoded;
-- the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; that of XMP is not;
-- 8-bit RGB: transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. The alpha of a
-  BMP that is 0 everywhere is none. Values are taken as sRGB, whatever a colour profile says.
+"""An image is bytes that can be read and decoded, wherever they came from.
+- JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content; the first frame of a file;
+- at most :data:`MAX_PIXELS` and :data:`MAX_BYTES`, checked before decoding;
+- EXIF orientation applied (in a PNG of an eXIf chunk before the pixels), XMP's not;
+- 8-bit RGB: transparency on white, 16 bits and floats scaled, palettes and CMYK converted; taken as sRGB.
 """
 
 from __future__ import annotations
@@ -58,7 +54,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """``format``, ``width`` and ``height`` in pixels after EXIF orientation, and whether it is grey."""
+    """``format``, size in pixels after EXIF orientation, and whether it is grey."""
 
     format: str
     width: int
@@ -67,14 +63,9 @@ class Header:
 
 
 class Image:
-    """The image of a stimulus.
-
-    ``name`` is a path relative to the set's file and all that is written to JSON; the bytes come from ``data``, or from
-    the file ``root / name``, the ``path``. A set's author is trusted with ``..`` and absolute paths.
-
-    In a pydantic model a field ``Image`` accepts a string. The validation context may have ``root`` and ``files``
-    (name -> bytes, which take precedence). With ``files`` and without ``root`` no path is ever opened.
-    """
+    """The bytes are ``data``, or of the file ``root / name``; ``name`` alone is written to JSON. A pydantic field
+    accepts a string; the context may have ``root`` and ``files`` (name -> bytes). With ``files`` alone no path is
+    opened."""
 
     __slots__ = ("_data", "_sha256", "name", "path")
 
@@ -92,11 +83,11 @@ class Image:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the bytes, in hex; reads them if they were not read yet."""
+        """Hex; reads the bytes if need be."""
         return self._sha256 or hashlib.sha256(self.read()).hexdigest()
 
     def read(self) -> bytes:
-        """The bytes. Raises ImageError (``missing_image``, ``bad_image``, ``image_too_large``)."""
+        """Raises ImageError (``missing_image``, ``bad_image``, ``image_too_large``)."""
         with self._open_source() as source:
             try:
                 data = source.read()
@@ -107,7 +98,7 @@ class Image:
         return data
 
     def header(self) -> Header:
-        """Format and size, from the header alone. Raises ImageError as :meth:`decode` would for those."""
+        """Without decoding. Raises ImageError."""
         with self._open_source() as source:
             image = _open(source, self.name)
             width, height = image.size
@@ -119,7 +110,7 @@ class Image:
             return Header(form, width, height, is_grey)
 
     def _open_source(self) -> BinaryIO:
-        """The bytes, of a regular file: a FIFO would block, and to open a device can make it do something."""
+        """Regular files only: a FIFO would block, a device may act."""
         if self._data is not None:
             return io.BytesIO(self._data)
         if self.path is None:
@@ -141,7 +132,7 @@ class Image:
             raise ImageError("image_too_large", f"{self.name}: larger than {MAX_BYTES >> 20} MiB")
 
     def decode(self) -> NDArray[np.uint8]:
-        """Pixels as uint8 [height, width, 3], sRGB, writable. Raises ImageError, and MemoryError."""
+        """uint8 [height, width, 3], sRGB, writable. Raises ImageError, and MemoryError."""
         import numpy as np
 
         image = _open(io.BytesIO(self.read()), self.name)
@@ -158,11 +149,8 @@ class Image:
             raise ImageError("bad_image", f"{self.name}: cannot be decoded: {_reason(error)}") from error
 
     def sendable(self, formats: Container[str]) -> tuple[bytes, str, tuple[int, int]]:
-        """(bytes for a server that takes these ``formats``, "original" or "png", (width, height)). Raises ImageError.
-
-        They are the image's if a plain decoder sees in them what :meth:`decode` does; otherwise (an EXIF orientation,
-        transparency, CMYK, 16 bits, an animation), and for other formats, a PNG of the decoded pixels.
-        """
+        """(bytes, "original" or "png", (width, height)); the original if a plain decoder reads it alike. Raises
+        ImageError."""
         from PIL import Image as PILImage
 
         pixels = self.decode()
@@ -202,7 +190,6 @@ class Image:
 
 
 def _is_plain(data: bytes, form: str, pixels: NDArray[np.uint8]) -> bool:
-    """Whether a plain decoder sees these ``pixels``, and no animation."""
     import numpy as np
     from PIL import Image as PILImage
 
@@ -215,7 +202,7 @@ def _is_plain(data: bytes, form: str, pixels: NDArray[np.uint8]) -> bool:
 
 
 def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
-    """Parse the header. Raises ImageError for what is no image of :data:`FORMATS`, or too large."""
+    """Raises ImageError for no image of :data:`FORMATS`, or too large."""
     from PIL import Image as PILImage
     from PIL import PngImagePlugin, UnidentifiedImageError
 
@@ -242,10 +229,7 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
 
 
 def _orientation(image: PILImage.Image) -> int:
-    """The EXIF orientation that is still to be applied, 1 to 8; Pillow turns a TIFF by itself.
-
-    Not by ``image.getexif``, which decodes a PNG to look behind its pixels, and reads XMP.
-    """
+    """The EXIF orientation still to be applied, 1 to 8. ``getexif`` would decode a PNG, and read XMP."""
     from PIL import Image as PILImage
 
     exif = PILImage.Exif()
@@ -285,8 +269,7 @@ def _to_rgb(image: PILImage.Image) -> PILImage.Image:
 
 
 def _scaled_to_8_bits(image: PILImage.Image, transparent: object) -> PILImage.Image:
-    """16-bit data (modes I;16*, and I from 0 to 65535) by 1/257; floats within 0 to 1 by 255; what is within 0 to 255
-    as it is; anything else by its range. ``transparent`` is the 16-bit grey value that stands for none, if any."""
+    """16 bits by 1/257; floats within 0 to 1 by 255, within 0 to 255 as they are, others by their range."""
     import numpy as np
     from PIL import Image as PILImage
 

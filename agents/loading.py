@@ -1,4 +1,4 @@
-"""Loading models from local files, executing nothing that a file holds; and how a GPU computes with them."""
+"""Models from local files, executing nothing that a file holds; how a GPU computes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 
 def use_full_float32(kind: str) -> None:
-    """On devices of the ``kind`` "cuda" keep float32 in products and convolutions, where torch itself would round
-    factors to TF32's 10 bits. bfloat16 and float16 are as fast as before."""
+    """On a GPU no TF32: products and convolutions keep float32."""
     import torch
 
     if kind == "cuda":
@@ -27,8 +26,6 @@ def use_full_float32(kind: str) -> None:
 
 
 def gpu_provenance() -> dict[str, Any]:
-    """The device's name, torch's version of CUDA, float32's precision, and the kernels of attention that torch chooses
-    from by the shape of each batch."""
     import torch
 
     kernels = {
@@ -47,8 +44,7 @@ def gpu_provenance() -> dict[str, Any]:
 
 
 def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype:
-    """The type in which the model in ``folder`` computes. ``precision``: "fp32", "bf16", "fp16", or "auto": fp32 on a
-    CPU; on a GPU fp16 where config.json says that weights are stored so, else bf16."""
+    """``precision`` "auto" is fp32 on a CPU; on a GPU fp16 where config.json says so, else bf16."""
     import torch
 
     if precision != "auto":
@@ -63,12 +59,8 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
 
 
 def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
-    """A model of transformers from a local folder, in evaluation mode on ``device``; with several ``devices`` its
-    layers are spread over all visible GPUs, and inputs go to the first.
-
-    Raises UnavailableError if the folder cannot be read, needs code to be executed, or lacks weights, which
-    transformers would draw at random. They are drawn only for folders of :mod:`agents.random_weights`.
-    """
+    """In evaluation mode; several ``devices``: over all visible GPUs. Raises UnavailableError if the folder cannot be
+    read, needs code, or lacks weights."""
     import pickle
 
     from safetensors import SafetensorError
@@ -110,7 +102,7 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
 
 
 def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
-    """A tokenizer or processor of transformers (``what`` names it) from a local folder. Raises UnavailableError."""
+    """A tokenizer or processor, named ``what``. Raises UnavailableError."""
     try:
         with _silence():
             return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
@@ -121,10 +113,7 @@ def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
 def load_weights(
     model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
 ) -> None:
-    """Give ``model`` all its weights; ``path`` may have more whose names begin as in ``unused``.
-
-    Raises UnavailableError, naming three, if weights are missing, superfluous, or of another shape.
-    """
+    """All weights of ``model``; names in ``unused`` may be left over. Raises UnavailableError."""
     kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
     try:
         wrong = model.load_state_dict(kept, strict=False)
@@ -135,7 +124,6 @@ def load_weights(
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Without transformers' progress bars and reports: what matters of them becomes an error here."""
     from transformers.utils import logging
 
     has_bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()

@@ -1,10 +1,5 @@
-"""Texts of several lengths in a batch, masks of attention that make no GPU wait, and sources that beams share.
-
-Before it makes its masks, transformers looks at every step whether a mask of ones and zeros hides anything, and the
-host waits for the device (masking_utils: ``_ignore_causal_mask_sdpa``). Here the answer is known beforehand: where
-nothing is padded there is no mask, and otherwise it has the form [rows, heads, queries, keys], which transformers takes
-as it is.
-"""
+"""Padding, masks of attention that make no GPU wait, and sources that beams share. transformers looks into masks of
+ones and zeros at every step (masking_utils: ``_ignore_causal_mask_sdpa``), into others not."""
 
 from __future__ import annotations
 
@@ -25,7 +20,7 @@ MAKES_ONES = ("opt",)  # models that make a mask of ones, and look into it, wher
 def padded(
     texts: Sequence[Sequence[int]], pad: int, device: torch.device, *, side: Literal["left", "right"] = "left"
 ) -> tuple[Tensor, Tensor, bool]:
-    """Tokens [rows, longest] on ``device``, the mask of ones and zeros over them, and whether it has any zeros."""
+    """Tokens [rows, longest], their mask of ones and zeros, and whether it has zeros."""
     rows = [torch.tensor(text, dtype=torch.long) for text in texts]
     mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
     tokens = pad_sequence(rows, batch_first=True, padding_value=pad, padding_side=side)
@@ -34,28 +29,25 @@ def padded(
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
-    """bool [1, 1, queries, keys]: the last ``queries`` of ``keys`` tokens see what is not behind them."""
+    """bool [1, 1, queries, keys], for the last ``queries`` of ``keys`` tokens."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)[None, None]
 
 
 def additive_mask(queries: int, keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The same for models that add their mask to the scores: 0, or the lowest number."""
+    """The same as 0, or the lowest number."""
     lowest = torch.full((queries, keys), torch.finfo(dtype).min, dtype=dtype, device=device)
     return lowest.triu(keys - queries + 1)[None, None]
 
 
 def key_mask(mask: Tensor) -> Tensor:
-    """bool [rows, 1, 1, keys] of a mask of ones and zeros [rows, keys]."""
+    """Ones and zeros [rows, keys] to bool [rows, 1, 1, keys]."""
     return mask[:, None, None, :].bool()
 
 
 @contextmanager
 def ready_masks(model: Any, *, padded: bool) -> Iterator[None]:
-    """Within the block a generating model of transformers gets such masks for its ``attention_mask`` of ones and
-    zeros; ``padded``: whether this has zeros.
-
-    Models whose attention sees a window, or has another implementation than SDPA, make theirs themselves.
-    """
+    """Within the block a model gets such masks, or none, for its ``attention_mask``; ``padded``: whether that has
+    zeros."""
     with ExitStack() as hooks:
 
         def replace(module: Any, change: Any) -> None:
@@ -93,7 +85,6 @@ def _over_keys(kwargs: dict[str, Any], name: str, padded: bool) -> dict[str, Any
 
 
 def _across(kwargs: dict[str, Any], padded: bool) -> dict[str, Any]:
-    """Arguments of a decoder beside an encoder: none of the decoder's tokens is padding."""
     past = kwargs["past_key_values"].get_seq_length()
     queries, device = _queries(kwargs), kwargs["encoder_hidden_states"].device
     causal = causal_mask(queries, past + queries, device)
@@ -106,7 +97,7 @@ def _queries(kwargs: dict[str, Any]) -> int:
 
 
 class _Sources(DynamicCache):
-    """Keys and values of the sources, a row for each item: beams change places, their item stays."""
+    """A row per item: beams change places within it."""
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         pass
@@ -119,12 +110,8 @@ def shared_cache(config: Any) -> EncoderDecoderCache:
 
 @contextmanager
 def shared_sources(attentions: Iterable[Any], source: str, beams: int) -> Iterator[None]:
-    """Within the block, modules of cross-attention let every ``beams`` neighbouring rows attend to the first of their
-    sources, as more queries to its row.
-
-    transformers would project and reorder keys and values of every beam's copy, which changes nothing. ``source`` is
-    the argument's name. Masks over the sources are [rows, 1, 1, keys], or None.
-    """
+    """Within the block every ``beams`` rows attend to the first of their ``source``. Masks over the sources are [rows,
+    1, 1, keys], or None."""
 
     def gather(module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         mask, (states, *others) = kwargs.get("attention_mask"), args or (kwargs.pop("hidden_states"),)

@@ -1,7 +1,4 @@
-"""Agents with a published checkpoint: where it is, what is missing, how it is fetched, how much memory it takes.
-
-:class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` a file of weights.
-"""
+"""Agents with a published checkpoint."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures b
 
 
 class PretrainedSettings(BaseSettings):
-    """Which checkpoint. A subclass gives ``checkpoint`` its default, or the catalogue does."""
+    """``checkpoint`` has its default in a subclass or the catalogue."""
 
     checkpoint: str = Field(min_length=1)
     """An id on the Hugging Face hub, a local folder, or "random": the architecture without its weights."""
@@ -46,12 +43,10 @@ S = TypeVar("S", bound=BaseSettings)
 
 
 class CheckpointAgent(Agent[S]):
-    """An agent with a checkpoint, or with random weights."""
-
     random: bool
 
     def weight_paths(self) -> Sequence[Path]:
-        """The files or folders that hold the weights. Raises UnavailableError."""
+        """Raises UnavailableError."""
         raise NotImplementedError
 
     def provenance(self) -> dict[str, Any]:
@@ -63,13 +58,8 @@ P = TypeVar("P", bound=PretrainedSettings)
 
 
 class PretrainedAgent(CheckpointAgent[P]):
-    """An agent with a folder of transformers' form, which must have the files ``needs`` (alternatives parted by "|")
-    and a config.json that names a type of ``model_types``.
-
-    Once the checkpoint is here, ``memory`` and ``device_memory`` follow from its number of weights, with
-    ``working_memory`` beside them; before, they are the class's, for its largest published checkpoint. With random
-    weights the folder is temporary: a subclass's ``load`` ends by :meth:`drop_folder`.
-    """
+    """A folder with the files ``needs`` (alternatives parted by "|") and a type of ``model_types``. Memory follows from
+    the weights that are here and ``working_memory``, else from the class."""
 
     working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
     weights = 0  # bytes on a device, where it is known
@@ -109,12 +99,10 @@ class PretrainedAgent(CheckpointAgent[P]):
         return [self.folder()]
 
     def bytes_per_weight(self) -> int:
-        """On a device."""
         return 4
 
     def item_memory(self) -> int | None:
-        """Bytes on a device for each stimulus of a batch, from the architecture; None where it is not known. Imports
-        transformers."""
+        """Bytes on a device per stimulus; None if unknown."""
         from transformers import AutoConfig
 
         chosen: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
@@ -135,11 +123,11 @@ class PretrainedAgent(CheckpointAgent[P]):
         return item_bytes(config, min(longest, positions), chosen["max_tokens"], beams, self.bytes_per_weight())
 
     def architecture(self) -> random_weights.Architecture:
-        """What is made for random weights. Raises UnavailableError."""
+        """For random weights. Raises UnavailableError."""
         return random_weights.architecture(self.settings.checkpoint, self.model_types)
 
     def checkpoint(self) -> tuple[str | None, str | None]:
-        """With random weights the published checkpoint of the architecture stands for the revision."""
+        """With random weights the revision is the published checkpoint."""
         if self.random:
             return random_weights.RANDOM, random_weights.published_name(self.settings.checkpoint) or None
         return checkpoints.identity(self.settings.checkpoint, self.settings.revision)
@@ -176,7 +164,7 @@ class PretrainedAgent(CheckpointAgent[P]):
         return [brought]
 
     def folder(self) -> Path:
-        """The checkpoint's folder (or file). Raises UnavailableError."""
+        """The folder or file. Raises UnavailableError."""
         if not self.random:
             return checkpoints.find(self.settings.checkpoint, self.settings.revision)
         if self._made is None:
@@ -184,7 +172,7 @@ class PretrainedAgent(CheckpointAgent[P]):
         return Path(self._made.name)
 
     def drop_folder(self) -> None:
-        """Remove the temporary folder of random weights, if there is any."""
+        """Remove the temporary folder of random weights."""
         if self._made is not None:
             self._made.cleanup()
             self._made = None
@@ -195,8 +183,6 @@ class PretrainedAgent(CheckpointAgent[P]):
 
 
 class WeightsFileSettings(BaseSettings):
-    """Which file of weights."""
-
     checkpoint: str = Field("published", min_length=1)
     """The weights that were published for the model ("published"), a local .safetensors or .pth file, or "random"."""
 
@@ -205,7 +191,7 @@ F = TypeVar("F", bound=WeightsFileSettings)
 
 
 class WeightsFileAgent(CheckpointAgent[F]):
-    """An agent with a file of weights: published and in a cache, or local; with ``random`` weights none."""
+    """A file of weights: published, local, or ``random``."""
 
     licence: ClassVar[str]  # of the published weights
 
@@ -218,14 +204,14 @@ class WeightsFileAgent(CheckpointAgent[F]):
 
     @abstractmethod
     def published(self) -> Path:
-        """Where the published weights are, or would be if they were fetched."""
+        """The cached file's path, there or not."""
 
     @abstractmethod
     def download(self, path: Path) -> None:
-        """Bring the published weights to ``path``, complete or not at all. Raises UnavailableError."""
+        """Complete or not at all. Raises UnavailableError."""
 
     def weights_path(self) -> Path:
-        """The file that the settings name, there or not."""
+        """There or not."""
         checkpoint = self.settings.checkpoint
         return self.published() if checkpoint == "published" else Path(checkpoint).expanduser().absolute()
 
@@ -265,8 +251,7 @@ class WeightsFileAgent(CheckpointAgent[F]):
     def give_weights(
         self, model: torch.nn.Module, read: Callable[[Path], Mapping[str, torch.Tensor]], unused: Sequence[str] = ()
     ) -> None:
-        """Give ``model``, on the CPU, the weights that ``read`` returns for the file, or random ones; the file may
-        have more whose names begin as in ``unused``. Raises UnavailableError."""
+        """Onto the CPU; names in ``unused`` may be left over. Raises UnavailableError."""
         if self.random:
             random_weights.fill(model)
         else:
@@ -278,19 +263,19 @@ class WeightsFileAgent(CheckpointAgent[F]):
 
 
 def torch_hub_path(name: str) -> Path:
-    """Where torch.hub keeps the file ``name`` of weights, there or not."""
+    """Where torch.hub keeps the file ``name``, there or not."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("TORCH_HOME") or os.path.join(cache, "torch")
     return Path(home).expanduser() / "hub" / "checkpoints" / name
 
 
 def download_torchvision(path: Path) -> None:
-    """Bring a file of torchvision's to ``path``, checked against the hash in its name. Raises UnavailableError."""
+    """Checked against the hash in its name. Raises UnavailableError."""
     download(TORCHVISION + path.name, path, path.stem.rpartition("-")[2])
 
 
 def download(url: str, path: Path, sha256: str | None = None) -> None:
-    """Bring a file to ``path``, complete or not at all; ``sha256`` is how its hash begins. Raises UnavailableError."""
+    """Complete or not at all; the hash begins with ``sha256``. Raises UnavailableError."""
     import torch
 
     try:
@@ -310,8 +295,7 @@ CROSSING = ("blip",)  # read the image beside the text; others read it before th
 
 
 def item_bytes(config: PreTrainedConfig, prompt: int, new: int, beams: int, number: int) -> int:
-    """Bytes for the largest stimulus: at most so many tokens of a ``prompt``, ``new`` ones, ``beams``; ``number`` is
-    the bytes of a number."""
+    """Bytes for at most ``prompt`` and ``new`` tokens of ``beams``, at ``number`` bytes a value."""
     text: Any = config.get_text_config(decoder=True)
     vision = getattr(config, "vision_config", None)
     is_pair, is_crossing = config.is_encoder_decoder, config.model_type in CROSSING

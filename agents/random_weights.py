@@ -1,8 +1,5 @@
-"""Random weights: the architecture of a published checkpoint at its real size, without the checkpoint.
-
-``agents/random`` has a JSON file for each. Weights are drawn where the model runs, the same every time on the same kind
-of device. All texts have the largest length that the settings allow: no token that ends a text is drawn.
-"""
+"""Random weights: a published architecture at its real size, from a JSON file in ``agents/random``. No token that ends
+a text is drawn."""
 
 from __future__ import annotations
 
@@ -31,8 +28,7 @@ NORMS = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}  #
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A published model without its weights: its model_type, its number of weights, the contents of JSON files by
-    name, and the name of an entry of ``tokenizers.json``."""
+    """``kind``: model_type; ``parameters``: number of weights; ``files``: JSON by name."""
 
     kind: str
     parameters: int
@@ -41,18 +37,18 @@ class Architecture:
 
 
 def published_name(checkpoint: str) -> str:
-    """The published checkpoint in a setting for random weights; "" if there is none."""
+    """The published checkpoint after "random:", or ""."""
     return checkpoint.removeprefix(RANDOM).removeprefix(":").removeprefix("./")
 
 
 def architectures() -> dict[str, Architecture]:
-    """Those that are known, by the name of the published checkpoint."""
+    """By the name of the published checkpoint."""
     files = [file for file in sorted(DESCRIBED.glob("*.json")) if file.stem != "tokenizers"]
     return {file.stem.replace("--", "/"): Architecture(**json.loads(file.read_text("utf-8"))) for file in files}
 
 
 def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
-    """The architecture for a setting ``checkpoint``. Raises UnavailableError, also if it is none of the ``kinds``."""
+    """For a setting ``checkpoint``. Raises UnavailableError, also if it is none of the ``kinds``."""
     name = published_name(checkpoint)
     fitting = {known: made for known, made in architectures().items() if not kinds or made.kind in kinds}
     if name in fitting:
@@ -63,8 +59,7 @@ def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
 
 
 def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
-    """A new temporary folder with what a checkpoint has beside its weights, and the mark of random ones; it goes with
-    the object, or with the process."""
+    """A temporary folder; it goes with the object, or the process."""
     temporary = tempfile.TemporaryDirectory(prefix="turinglike-random-", ignore_cleanup_errors=True)
     folder = Path(temporary.name)
     for name, content in made.files.items():
@@ -77,13 +72,13 @@ def make_folder(made: Architecture) -> tempfile.TemporaryDirectory[str]:
 
 
 def is_made(folder: Path) -> bool:
-    """Whether the folder comes from :func:`make_folder`: marked as random, without weights."""
+    """Whether it comes from :func:`make_folder`."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     return checkpoints.MARKER in files and not any(name.endswith(checkpoints.FILES) for name in files)
 
 
 def load(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
-    """The model ``cls`` of transformers that a made folder describes, in evaluation mode on ``device``."""
+    """In evaluation mode."""
     import torch
     from transformers import AutoConfig, GenerationConfig
     from transformers.initialization import no_init_weights
@@ -105,10 +100,7 @@ def load(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> An
 
 
 def fill(module: torch.nn.Module) -> None:
-    """Draw the weights of ``module`` where they are, in their type.
-
-    Matrices are normal, with the deviation that makes outputs as large as inputs; scales of norms are 1, biases 0.
-    """
+    """Draw weights in place: matrices normal, outputs as large as inputs; norms 1, biases 0."""
     import torch
 
     generators: dict[torch.device, torch.Generator] = {}
@@ -130,11 +122,7 @@ def fill(module: torch.nn.Module) -> None:
 
 
 def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
-    """The tokenizer of an entry of ``random/tokenizers.json``: the published size and special tokens.
-
-    Beside the 256 bytes it knows wordfreq's most frequent English words and their beginnings, so that a text has about
-    as many tokens as with the published tokenizer.
-    """
+    """The published size and special tokens; else bytes, and wordfreq's English words and their beginnings."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
@@ -147,8 +135,7 @@ def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
 
 
 def _make_bpe(about: Mapping[str, Any]) -> Tokenizer:
-    """The byte-level BPE alone. ``size`` is the number of tokens; ``special`` has special ones by id, ``pieces``
-    ordinary ones, ``reserved`` a range of ids without use. ``begins``: a text begins with ``bos``."""
+    """``size`` in tokens; ``special`` by id, ordinary ``pieces``, ``reserved`` ids; ``begins``: with ``bos``."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
     special = {number: f"<|reserved_{number}|>" for number in range(*about.get("reserved", (0,)))}
@@ -174,10 +161,7 @@ def _make_bpe(about: Mapping[str, Any]) -> Tokenizer:
 
 
 def _merges() -> Iterator[tuple[str, str]]:
-    """The beginnings of words, each as its predecessor and its last letter.
-
-    All begin with the space, so that no two of them can be joined in two orders.
-    """
+    """All begin with the space, so that merges are unambiguous."""
     from wordfreq import top_n_list
 
     known = {SPACE}

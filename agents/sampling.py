@@ -1,10 +1,5 @@
-"""Draws of tokens that depend on a row's seed alone, whatever else is in the batch.
-
-The argmax of warped logits plus Gumbel noise is an exact draw from their softmax (Gumbel 1954; Maddison, Tarlow and
-Minka 2014, "A* sampling", section 2). The noise of a token is a hash of (seed, step, token) in integer operations, the
-same on every device. transformers applies its temperature, top-k and top-p after custom processors;
-:class:`Sampler` therefore does all of them, per row, and is used with ``do_sample=False`` and a single beam.
-"""
+"""Draws of tokens that depend on a row's seed alone: the argmax of logits plus Gumbel noise, an exact draw from their
+softmax (Gumbel 1954; Maddison, Tarlow and Minka 2014, "A* sampling", section 2)."""
 
 from __future__ import annotations
 
@@ -30,11 +25,8 @@ _MIX_2 = _signed(0x94D049BB133111EB)
 
 
 def uniform(seeds: Tensor, step: int, tokens: Tensor) -> Tensor:
-    """Uniform noise in the open interval (0, 1), float64, a value for each of (seed, step, token).
-
-    ``seeds`` and ``tokens`` are int64 and broadcast. The value is the upper 52 bits of output ``token + 1`` of the
-    splitmix64 stream whose state is a hash of seed and step.
-    """
+    """Noise in (0, 1), float64: the upper 52 bits of output ``token + 1`` of splitmix64 from a hash of seed and
+    step."""
     key = _mix(_mix(seeds * _GAMMA) + _signed(step * 0x9E3779B97F4A7C15 % (1 << 64)))
     bits = _mix(key + (tokens + 1) * _GAMMA)
     return (_shift_right(bits, 12).double() + 0.5) * 2.0**-52
@@ -57,11 +49,8 @@ def _shift_right(bits: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """How a row's logits become a distribution.
-
-    ``top_k`` 0 and ``top_p`` 1 leave all tokens; temperature 0 is greedy. A token that was generated n > 0 times loses
-    n * ``frequency`` + ``presence`` of its logit, as OpenAI and vLLM mean these penalties.
-    """
+    """``top_k`` 0, ``top_p`` 1 keep all, temperature 0 is greedy; a token generated n > 0 times loses n * ``frequency``
+    + ``presence`` of its logit."""
 
     temperature: float = 1.0
     top_k: int = 0
@@ -71,11 +60,8 @@ class Warp:
 
 
 class Sampler(LogitsProcessor):
-    """The chain for a batch: penalties, temperature, top-k, top-p, Gumbel noise; in float32.
-
-    ``seeds`` and ``warps`` have an entry per row. It returns noisy logits, of which generation takes the argmax. Ties
-    at the edge of top-k are all kept, as transformers does; of equal logits at the edge of top-p the lowest token.
-    """
+    """Penalties, temperature, top-k, top-p, Gumbel noise in float32; for ``do_sample=False`` and a single beam. Ties at
+    the edge of top-k are kept; at that of top-p the lowest token."""
 
     def __init__(self, seeds: Sequence[int], warps: Sequence[Warp]) -> None:
         self._seeds = torch.tensor(list(seeds), dtype=torch.int64)
@@ -83,7 +69,7 @@ class Sampler(LogitsProcessor):
         self._start: int | None = None
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """``input_ids`` int64 [rows, length], at the first call the prompt; ``scores`` [rows, vocabulary]."""
+        """``input_ids`` int64 [rows, length], at first the prompt; ``scores`` [rows, vocabulary]."""
         if self._start is None:
             self._start = input_ids.shape[1]
             self._to(scores.device)
@@ -121,7 +107,7 @@ class Sampler(LogitsProcessor):
         return scores - counts * self._frequency - (counts > 0) * self._presence
 
     def _kept(self, scores: Tensor) -> Tensor:
-        """Which tokens top-k and then top-p leave: bool [rows, vocabulary]."""
+        """bool [rows, vocabulary] after top-k, then top-p."""
         kept = torch.ones_like(scores, dtype=torch.bool)
         if self._most_k:
             best = scores.topk(min(self._most_k, scores.shape[1]), dim=1).values
@@ -145,12 +131,8 @@ class Sampler(LogitsProcessor):
 
 
 class Finite(LogitsProcessor):
-    """Notes the rows whose logits are no numbers, and changes nothing: generation goes on, rows do not mix.
-
-    First in the chain. ``bad`` marks each of ``items`` groups of rows (the beams of an item stand together) with logits
-    that were ever NaN or +inf, or all -inf. ``normalised``: the chain gets log-probabilities, as in beam search, where
-    such a logit has made its row NaN.
-    """
+    """Notes in ``bad`` the items with logits NaN, +inf, or all -inf; first in the chain. ``normalised``: of beam
+    search."""
 
     def __init__(self, items: int, *, normalised: bool) -> None:
         self.bad: Tensor = torch.zeros(items, dtype=torch.bool)

@@ -1,16 +1,5 @@
-"""Agents and their settings from the command line and from a TOML file.
-
-``--set agent.field=value`` sets a field (``agent.part.field`` inside a group, ``a~b.field`` of a pair); the value
-is JSON where it parses as such, text otherwise. A ``--config`` file has a table per agent or pair; a table with the
-key ``agent`` makes a named variant of that agent, which ``--agents`` can name::
-
-    [mmcq]
-    quality = 2
-
-    [mmcq-ten]
-    agent = "mmcq"
-    colors = 10
-"""
+"""Agents and settings from ``--set agent.field=value`` and from a TOML file with tables of agents, pairs and
+variants."""
 
 from __future__ import annotations
 
@@ -31,10 +20,7 @@ NOT_USABLE = "the agents cannot be used as asked"
 
 
 def read_names(where: str, text: str, verb: str) -> list[str]:
-    """The agents in ``text``, parted by commas, for a command that takes each once and no pairs.
-
-    Raises InputError, which names the option ``where`` and the ``verb`` ("served").
-    """
+    """Agents parted by commas, once each, no pairs. Raises InputError, naming the option ``where`` and the ``verb``."""
     names = [name for name in text.split(",") if name]
     pairs = [Problem(where, None, name, f"a pair is not {verb}; name its agents") for name in names if "~" in name]
     if not names or len(set(names)) != len(names):
@@ -47,10 +33,7 @@ def read_names(where: str, text: str, verb: str) -> list[str]:
 def resolve(
     names: Sequence[str], assignments: Sequence[str], config: Path | None, where: str = "--agents"
 ) -> tuple[dict[str, Entry], dict[str, dict[str, Any]]]:
-    """The entries of all agents in ``names``, variants included, and their settings.
-
-    Raises InputError with everything that is wrong; ``where`` is the option with the names.
-    """
+    """Entries with variants, and settings. Raises InputError with everything that is wrong."""
     variants, settings, problems = _read_config(config)
     entries: dict[str, Entry] = {}
     for name in names:
@@ -70,7 +53,7 @@ def resolve(
 
 
 def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
-    """Every agent with its settings checked. Raises InputError with all that is wrong."""
+    """Raises InputError with all that is wrong."""
     agents: dict[str, Agent[Any]] = {}
     problems: list[Problem] = []
     for name, entry in entries.items():
@@ -84,7 +67,7 @@ def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[
 
 
 def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
-    """Variants, settings, and what is wrong with the tables. Raises InputError for a file that cannot be read."""
+    """Variants, settings and problems. Raises InputError for a file that cannot be read."""
     variants: dict[str, Entry] = {}
     settings: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []
@@ -116,7 +99,6 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
 
 
 def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[str, Any]]) -> str | None:
-    """Put an ``agent.field=value`` into ``settings``; what is wrong with it, or None."""
     target, equals, text = assignment.partition("=")
     # Names may contain dots: the longest agent that fits is meant.
     name = max((member for member in members if target.startswith(member + ".")), key=len, default=None)

@@ -1,7 +1,4 @@
-"""Stimuli, which are shown to agents, for each of the six tasks, and trials, which are shown to judges.
-
-``parse_row`` reads a JSON object; ``canonical`` is the form that is stored, hashed and sent to workers.
-"""
+"""Stimuli, shown to agents, for each of the six tasks, and trials, shown to judges."""
 
 from __future__ import annotations
 
@@ -65,13 +62,11 @@ Pixels = Annotated[int, Field(ge=1, le=1_000_000), WHOLE]
 
 
 class _Part(BaseModel):
-    """Strict about types and unknown fields; NaN is no number."""
-
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class _Stimulus(_Part):
-    """What every stimulus has. ``meta`` is a flat map that is passed through to every export."""
+    """``meta`` is a flat map for every export."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     benchmark_id: str | None = None
@@ -111,7 +106,6 @@ class _Stimulus(_Part):
         return value
 
     def images(self) -> list[Image]:
-        """The images that this stimulus shows, in a fixed order."""
         return list(self.images_by_field().values())
 
     def images_by_field(self) -> dict[str, Image]:
@@ -126,7 +120,7 @@ class _Picture(_Stimulus):
 
 
 class ColorStimulus(_Picture):
-    """Colour estimation: the dominant colour of an image, as one of eleven words."""
+    """Colour estimation: the dominant colour of an image, of eleven words."""
 
     task: Literal["color_estimation"]
 
@@ -138,17 +132,15 @@ class ObjectStimulus(_Picture):
 
 
 class CaptionStimulus(_Picture):
-    """Image captioning: one sentence about an image."""
+    """Image captioning: a sentence about an image."""
 
     task: Literal["image_captioning"]
     domain: Literal["in", "near", "out", "coco"] | None = None
 
 
 class AttentionStimulus(_Picture):
-    """Attention prediction: where a person looks, in free viewing or in search of a target.
-
-    ``target_box`` is [x, y, width, height] and ``window`` the side of the inhibition window, in pixels of the image.
-    """
+    """Where a person looks, in free viewing or in search of a target. ``target_box`` is [x, y, width, height] and
+    ``window`` the side of the inhibition window, in pixels of the image."""
 
     task: Literal["attention_prediction"]
     mode: Mode = "free"
@@ -196,7 +188,7 @@ class WordStimulus(_Stimulus):
 
 
 class Utterance(_Part):
-    """One earlier message: who said it, what, and when (seconds from the start, or null)."""
+    """An earlier message; ``at`` in seconds from the start, or null."""
 
     speaker: Word
     text: Annotated[str, StringConstraints(max_length=100_000)]
@@ -204,21 +196,16 @@ class Utterance(_Part):
 
 
 class PseudoDialogue(_Part):
-    """How much one agent writes itself before a conversation, for both speakers: ``turns`` about each of so many
-    ``topics``, which it chooses. A turn is what one speaker says before the other does: a message, in a burst one or
-    several."""
+    """What an agent writes itself before a conversation, for both speakers: ``turns`` about each of ``topics``."""
 
     topics: Annotated[int, Field(ge=1, le=100), WHOLE]
     turns: Annotated[int, Field(ge=1, le=100), WHOLE]
 
 
 class ConversationStimulus(_Stimulus):
-    """Conversation: two speakers, a topic, and how they exchange messages: by turns (``ping-pong``), or whenever they
-    like and several in a row (``burst``).
-
-    ``exchanges`` counts messages (the papers' 24 exchanges are 12 from each speaker). ``who_starts`` is drawn from the
-    seed where it is not given. The speakers in ``history`` are the ``names``, or "A" and "B".
-    """
+    """Two speakers and a topic, by turns (``ping-pong``) or several messages in a row (``burst``). ``exchanges`` counts
+    messages. The seed draws ``who_starts`` where it is null. Speakers in ``history`` are the ``names``, or "A" and
+    "B"."""
 
     task: Literal["conversation"]
     type: ConversationType = "MM"
@@ -247,17 +234,15 @@ class ConversationStimulus(_Stimulus):
 
 
 class Said(_Part):
-    """One message of an excerpt: A speaks first."""
+    """A message of an excerpt: A speaks first."""
 
     speaker: Literal["A", "B"]
     text: Annotated[str, StringConstraints(max_length=100_000)]
 
 
 class ShownAnswer(_Part):
-    """What a judge sees of an answer: the part that people's answers have as well, by task (``SHOWN``).
-
-    ``fixations`` are [x, y] in pixels of ``frame`` = [width, height]; ``messages`` an excerpt from its beginning.
-    """
+    """What a judge sees of an answer, by task (``SHOWN``); ``fixations`` are [x, y] in pixels of ``frame`` = [width,
+    height]."""
 
     color: str | None = None
     labels: list[str] | None = None
@@ -280,17 +265,9 @@ SHOWN: Mapping[Asked, tuple[str, ...]] = {
 
 
 class JudgementStimulus(_Stimulus):
-    """A trial: one answer, or one speaker of an excerpt of a conversation, of whom a judge says whether it is a
-    person's or a machine's.
-
-    ``asked`` is the task that was answered, ``question`` what the judge is asked. Trials with the same ``shown`` show
-    the same stimulus: ``image``, or ``cue`` with its ``examples``. ``clip`` is the GIF of a scanpath. Nothing in a
-    trial says whose the answer is, its id least of all.
-
-    Where another conversation stands ``beside`` the answer, the judge says in which of the two a machine speaks: the
-    verdict ``machine`` is that it speaks in the answer, ``human`` that it speaks in the one beside. It needs no
-    ``speaker``.
-    """
+    """A judge says whether an answer, or a speaker of a conversation, is a person's or a machine's. ``asked`` is the
+    task that was answered, ``question`` what the judge reads. With a conversation ``beside`` it says in which a machine
+    speaks: ``machine`` for the answer, ``human`` for the other."""
 
     task: Literal["judgement"]
     asked: Asked
@@ -344,24 +321,21 @@ ADAPTER: TypeAdapter[Stimulus] = TypeAdapter(Stimulus)
 def parse_row(
     row: bytes | str, *, root: Path | str | None = None, files: Mapping[str, bytes] | None = None
 ) -> Stimulus:
-    """One stimulus from its JSON. Image paths are relative to ``root``; ``files`` has images by name. Raises
-    ``pydantic.ValidationError``."""
+    """Images relative to ``root``, or by name in ``files``. Raises ``pydantic.ValidationError``."""
     return ADAPTER.validator.validate_json(row, context={"root": root, "files": files})  # type: ignore[no-any-return]
 
 
 def canonical(stimulus: Stimulus) -> bytes:
-    """The canonical JSON of a stimulus: sorted keys, defaults left out, so that a set means the same in any format."""
+    """JSON with sorted keys, defaults left out."""
     return orjson.dumps(as_dict(stimulus), option=orjson.OPT_SORT_KEYS)
 
 
 def as_dict(stimulus: Stimulus) -> dict[str, Any]:
-    """The canonical JSON as plain Python values."""
     return stimulus.__pydantic_serializer__.to_python(stimulus, mode="json", exclude_defaults=True)  # type: ignore[no-any-return]
 
 
 def sha256(stimulus: Stimulus) -> str:
-    """A record's ``stimulus_sha256``: of the bytes of a stimulus's only image; otherwise, and for a trial, of the
-    canonical JSON with each image replaced by its hash. Reads the images; raises ImageError."""
+    """Of the only image's bytes, else of the canonical JSON with images' hashes. Raises ImageError."""
     images = stimulus.images_by_field()
     if len(images) == 1 and "image" in images and not isinstance(stimulus, JudgementStimulus):
         return images["image"].sha256

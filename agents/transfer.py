@@ -1,7 +1,4 @@
-"""Tensors to a GPU and back: many in a copy for which the host does not stand still.
-
-A host that waits for a GPU leaves it without work afterwards.
-"""
+"""Tensors to a GPU and back, in a copy for which the host does not wait."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ from torch import Tensor
 
 
 def uploaded(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """The CPU's ``tensors`` on ``device``: on a GPU by a single copy of pinned memory, for which the host does not
-    wait."""
+    """By a single copy of pinned memory, for which the host does not wait."""
     if not tensors or device.type == "cpu":
         return list(tensors)
     size = sum(tensor.nbytes for tensor in tensors)
@@ -22,7 +18,7 @@ def uploaded(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
 
 
 class Download:
-    """The ``tensors`` of a device on their way to the CPU, which may do other things before it needs them."""
+    """A device's ``tensors`` on their way to the CPU."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         self._tensors, self._done = list(tensors), None
@@ -34,19 +30,18 @@ class Download:
                 self._done.record()
 
     def arrived(self) -> list[Tensor]:
-        """The tensors, once they are there."""
+        """Waits for them."""
         if self._done is not None:
             self._done.synchronize()
         return self._tensors
 
 
 def downloaded(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The ``tensors`` of a device on the CPU: of a GPU by a single copy, for which the host waits."""
+    """A device's ``tensors`` on the CPU, in a single copy."""
     return Download(tensors).arrived()
 
 
 def _order(tensors: Sequence[Tensor]) -> list[int]:
-    """By the size of their values, the largest first, so that each begins where values of its type may."""
     return sorted(range(len(tensors)), key=lambda index: -tensors[index].itemsize)
 
 
@@ -56,7 +51,6 @@ def _bytes(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _split(content: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Bytes in that order as the tensors that they are."""
     order = _order(like)
     parts = dict(zip(order, content.split([like[index].nbytes for index in order]), strict=True))
     return [parts[index].view(tensor.dtype).view(tensor.shape) for index, tensor in enumerate(like)]

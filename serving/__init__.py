@@ -1,7 +1,4 @@
-"""What runs the agents: stimulus sets, scheduler, workers, record store, reports, the command line.
-
-For programs and notebooks: ``answer`` asks agents at once, ``load`` keeps them, ``open_run`` reads a run's records.
-"""
+"""Runs the agents. For programs: ``answer``, ``load`` (keeps agents loaded) and ``open_run`` (reads records)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ _HOME = {"answer": "serving.asking", "load": "serving.asking", "open_run": "serv
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when it is used: the command line needs none of it."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -1,4 +1,4 @@
-"""``turinglike agents``: the agents, and everything about one of them. ``turinglike doctor``: what runs here."""
+"""``turinglike agents`` and ``turinglike doctor``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w
 
 
 def listed(task: str | None) -> list[dict[str, Any]]:
-    """Each agent, or each that answers ``task``, and the bytes it needs; agents for tests are left out."""
+    """Each agent (of ``task``) with its bytes, without those for tests."""
     free, gpu = machine.available() or machine.host().memory, machine.gpu()
     rows = []
     for entry in catalogue.entries().values():
@@ -57,7 +57,7 @@ def _needs(entry: Entry) -> dict[str, Any]:
 def print_agents(
     name: str | None, *, task: str | None, here: bool, sort: Literal["name", "size"] | None, json: bool
 ) -> int:
-    """Print the agent ``name`` in full, or a line for each that answers ``task`` and can run ``here``; returns 0."""
+    """Print the agent ``name``, or a line for each of ``task`` that can run ``here``; returns 0."""
     if name is not None:
         return _print_agent(name, json=json)
     rows = [row for row in listed(task) if not here or row["runs_here"]]
@@ -95,7 +95,7 @@ def _gib(size: int) -> str:
 
 
 def about(entry: Entry) -> dict[str, Any]:
-    """Everything that the catalogue and the agent's class hold, as plain JSON values."""
+    """An agent's catalogue entry and class as JSON values."""
     agent = entry.make()
     checkpoint, revision = agent.checkpoint()
     return {
@@ -150,7 +150,7 @@ def _print_agent(name: str, *, json: bool) -> int:
 
 
 def doctor(task: str | None, *, json: bool) -> int:
-    """Print this machine, and what all agents need, or those that answer ``task``; returns 0."""
+    """Print this machine and what the agents (of ``task``) need; returns 0."""
     here, gpu = machine.host(), machine.gpu()
     free, disk = machine.available() or here.memory, shutil.disk_usage(Path.home()).free
     agents, absent, python = listed(task), dict(_absent_extras()), platform.python_version()

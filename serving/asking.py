@@ -1,14 +1,10 @@
-"""Agents asked from a program: answers at once, in this process, without Ray.
-
-    from serving import answer, load
+"""Agents in this process, without Ray. ::
 
     records = answer("mmcq", images=["a.jpg", "b.jpg"])
     with load(["gbvs", "center"]) as agents:
         agents.answer("stimuli.jsonl", samples=3)
 
-They are the records that ``turinglike generate`` writes of the same stimuli, seed and settings, from the same
-scheduler. It runs in a thread of its own, so that a notebook, whose event loop is running, may ask as well.
-"""
+The scheduler has a thread, because a notebook's event loop is already running."""
 
 from __future__ import annotations
 
@@ -53,11 +49,7 @@ SHOWN = 50  # problems in a traceback
 
 
 class Material(TypedDict, total=False):
-    """What agents are asked, and how.
-
-    ``images`` are pictures (paths, bytes, Pillow images, arrays), asked about what the agents answer, or the ``task``;
-    ``cues`` are words, ``topics`` what pairs talk about, ``messages`` what one is to reply to, each by itself.
-    """
+    """What agents answer: ``images`` (paths, bytes, Pillow images, arrays), ``cues``, ``topics`` or ``messages``."""
 
     images: Any
     cues: str | Iterable[str] | None
@@ -78,16 +70,13 @@ def answer(
     device: Device = "auto",
     **material: Unpack[Material],
 ) -> Records:
-    """The records of one or several agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
+    """The records of agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
 
-    ``stimuli`` is the path of a set, or rows of one as mappings; in its place stand ``images``, ``cues``, ``topics`` or
-    ``messages`` of :class:`Material`, which also has ``task``, ``samples`` (1) and ``seed`` (0).
-    ``settings`` are by agent, ``config`` is a TOML file of them.
+    ``stimuli`` is a set's path, or rows as mappings; :class:`Material` may replace it and has ``samples`` (1) and
+    ``seed`` (0). ``settings`` are by agent, ``config`` is a TOML file of them.
 
-    Raises InputError with everything that is wrong with stimuli or settings before anything is loaded, UnavailableError
-    for an agent that lacks something here, and AgentStoppedError for one that cannot be loaded or keeps failing. A
-    stimulus that fails alone has a record that says so.
-    """
+    Raises InputError before anything is loaded, UnavailableError and AgentStoppedError; a failing stimulus has a
+    failed record."""
     with _explained():
         loaded = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
         checked = loaded.check(stimuli, **material)
@@ -103,14 +92,14 @@ def load(
     batch_size: int | None = None,
     device: Device = "auto",
 ) -> Agents:
-    """The agents, loaded, to be asked again and again. Arguments and errors as for ``answer``."""
+    """The loaded agents. Arguments and errors as for ``answer``."""
     with _explained():
         return Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device).start()
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Checked stimuli, and how often and with which seed they are to be answered."""
+    """Checked stimuli, their samples and seed."""
 
     stimuli: CheckedStimuli
     samples: int
@@ -118,10 +107,7 @@ class Query:
 
 
 class Agents:
-    """Agents of this process; made by ``load``. ``close`` them, or use them as a context manager.
-
-    ``assignments`` are settings as the command line has them ("agent.field=value").
-    """
+    """Agents of this process, a context manager. ``assignments`` are settings as "agent.field=value"."""
 
     def __init__(
         self,
@@ -170,7 +156,7 @@ class Agents:
         return self
 
     def close(self) -> None:
-        """Let go of the agents; they cannot be asked any more."""
+        """Unload the agents."""
         if (ended := self._end()) is not None:
             ended.result()
 
@@ -197,7 +183,7 @@ class Agents:
         self.close()
 
     def answer(self, stimuli: str | Path | Iterable[Any] | None = None, **material: Unpack[Material]) -> Records:
-        """As ``answer``. Calls from several threads are answered one after the other."""
+        """As ``answer``; calls from several threads take turns."""
         with _explained():
             return self.answer_checked(self.check(stimuli, **material))
 
@@ -212,7 +198,7 @@ class Agents:
         samples: int = 1,
         seed: int = 0,
     ) -> Query:
-        """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
+        """The checked stimuli. Raises InputError."""
         if not 0 <= seed < 2**53 or samples < 1:
             raise InputError(f"a seed is from 0 to 2**53 - 1, not {seed}, and samples are from 1, not {samples}")
         check_usage(self.names, self.entries, self._made, samples)
@@ -229,7 +215,7 @@ class Agents:
         return Query(checked, samples, seed)
 
     def answer_checked(self, query: Query) -> Records:
-        """The answers to what ``check`` gave."""
+        """The answers to a checked query."""
         with self._answering:
             self._process.root = query.stimuli.root
             return self._wait_for(self._answer(query))
@@ -284,7 +270,6 @@ class Agents:
         return typed(line, partial(checked.parsed, request.row))
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """What ``work`` returns; an interrupt of this thread ends it."""
         if self._loop is None:
             work.close()
             raise InputError("these agents were closed; load them again")
@@ -304,7 +289,6 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Errors with all that is wrong in their text, as the command line tells it."""
     try:
         yield
     except InputError as error:
@@ -316,7 +300,7 @@ def _explained() -> Iterator[None]:
 
 
 def ask(options: argparse.Namespace) -> int:
-    """Run the command; returns its exit code: 1 if an answer failed. Raises TuringlikeError."""
+    """Run the command; returns 1 if an answer failed, else 0. Raises TuringlikeError."""
     names = [name for name in options.agents.split(",") if name]
     files = options.material
     is_set = len(files) == 1 and (os.path.splitext(files[0])[1].lower() in SET_SUFFIXES or os.path.isdir(files[0]))

@@ -1,4 +1,4 @@
-"""The agents and pairs of a run: the options of ``generate``, what each has to answer, a pair's conversations."""
+"""The options of ``generate``, and the work of each agent and pair."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class GenerateOptions:
 
 @dataclass(slots=True)
 class Assignment:
-    """What an agent or a pair has to answer in a run: ``total`` answers, of which ``resume`` knows those that exist."""
+    """The ``total`` answers of an agent or a pair; ``resume`` knows those on disk."""
 
     name: str
     members: tuple[str, ...]
@@ -74,12 +74,12 @@ class Assignment:
         return is_asked(self.about, kind)
 
     def left(self, limit: int | None) -> int:
-        """The number of answers still to be made to the first ``limit`` stimuli."""
+        """The number of missing answers to the first ``limit`` stimuli."""
         return self.total - self.resume.counts(limit).total() + self.retried
 
 
 async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What all of them return; the first error ends the others and is raised."""
+    """All results; the first error cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work) for work in works]
@@ -91,7 +91,7 @@ async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 def check_usage(
     names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int
 ) -> None:
-    """Raises InputError for members that do not converse and too many samples; UnavailableError for what is missing."""
+    """Raises InputError for unfit members or too many samples, UnavailableError for missing needs."""
     problems = [
         Problem("--agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
         for name in names
@@ -117,7 +117,7 @@ def describe(
     made: Mapping[str, Agent[Any]],
     settings: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, dict[str, Any]]:
-    """The entry of ``run.json`` of each agent and pair."""
+    """The agents' and pairs' entries in ``run.json``."""
     described = {}
     for name in names:
         members = [(entries[member], made[member]) for member in catalogue.pair(name)]
@@ -129,12 +129,12 @@ def describe(
 
 
 def tasks_asked(about: Mapping[str, Any]) -> list[str]:
-    """The tasks that an agent is asked by itself; a conversation needs a pair."""
+    """The tasks that an agent answers without a partner."""
     return [task for task in about["task"] if "members" in about or task != "conversation"]
 
 
 def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:
-    """The problem of an agent that answers none of the ``kinds`` of stimuli in the set."""
+    """The problem of an agent without stimuli among the ``kinds``."""
     of_set = [*kinds]
     hint = "; a conversation needs a pair: a~b" if {*of_set} == {("conversation", None)} else ""
     wants = ", ".join(sorted(tasks_asked(about))) or "conversation"
@@ -144,7 +144,7 @@ def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: It
 
 
 class ConversingPair:
-    """A pair of the agents ``made``, with its settings and policies; makes its conversations."""
+    """A pair of agents with its settings and policies."""
 
     def __init__(self, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> None:
         self.name = name
@@ -155,7 +155,7 @@ class ConversingPair:
         self.policies = {kind: self.settings.policy_for(kind, (first, second)) for kind in get_args(ConversationType)}
 
     def conversation(self, row: bytes, sample: int, seed: int, order: int, **options: Any) -> Conversation:
-        """The conversation about the stimulus ``row``; ``options`` are further fields of Conversation."""
+        """The conversation about ``row``; ``options`` are fields of Conversation."""
         first, second = self.agents
         return Conversation(
             name=self.name,

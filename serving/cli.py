@@ -1,9 +1,7 @@
 """The command ``turinglike``.
 
-Exit codes: 0 all answered; 1 finished with failed records, or failed downloads; 2 wrong usage or input; 3 an agent
-stopped (it could not be loaded, or the circuit breaker opened); 4 the run folder cannot be written; 5 Ray could not be
-started or was lost; 70 an error of Turinglike itself, with a traceback; 130 and 143 ended by Ctrl-C and SIGTERM.
-"""
+Exit codes: 0 all answered; 1 failed records or downloads; 2 wrong usage or input; 3 an agent stopped; 4 the run
+folder cannot be written; 5 Ray failed; 70 an internal error, with a traceback; 130 and 143 Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ from serving.scheduling.interrupts import watched
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """The parser of all commands."""
     parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
@@ -215,7 +213,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Carry out one command line; returns its exit code."""
+    """Run one command line; returns its exit code."""
     return carry_out(_parsed(arguments))
 
 
@@ -231,7 +229,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def command() -> int:
-    """What a shell starts: as :func:`main`, but watched from outside where it uses Ray."""
+    """The shell's entry point: :func:`main`, watched from another process where it uses Ray."""
     open_standard_streams()
     options = _parsed(sys.argv[1:])
     if options.uses_ray:

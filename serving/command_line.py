@@ -1,8 +1,4 @@
-"""What the parts of the command line share: the parser, the types of options, how a command is added, and how it ends.
-
-A package adds commands by the entry-point group ``turinglike.commands``: each entry is a function that is given
-:class:`Commands`.
-"""
+"""What commands share. Packages add commands by the entry-point group ``turinglike.commands``."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ log = logging.getLogger("turinglike.commands")
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with errors in the same form as ours."""
+    """argparse with Turinglike's form of errors."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"turinglike: {printable(message)}; `{self.prog} --help` tells more\n")
@@ -67,7 +63,7 @@ def frame(text: str) -> tuple[int, int]:
 
 
 def responses(text: str) -> dict[str, str]:
-    """What keys or buttons of verdicts mean, ``f=human,j=machine``."""
+    """Meanings of keys or buttons, from ``f=human,j=machine``."""
     parts = [part.partition("=") for part in text.split(",")]
     pairs = [(key.strip().lower(), meant.strip()) for key, _, meant in parts]
     if len({key for key, _ in pairs}) < len(pairs) or any(meant not in ("human", "machine") for _, meant in pairs):
@@ -76,7 +72,7 @@ def responses(text: str) -> dict[str, str]:
 
 
 def task(text: str) -> str:
-    """A task that participants are asked, by its name or a short one."""
+    """A participants' task by its full or short name."""
     return _task(text, TASKS)
 
 
@@ -115,7 +111,7 @@ def real(text: str, lowest: float, highest: float) -> float:
 
 
 def settings_options() -> Parser:
-    """What every command that makes agents takes."""
+    """Options of commands that make agents."""
     shared = Parser(add_help=False)
     shared.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
     shared.add_argument("--config", type=path, metavar="FILE", help="TOML: settings and named variants of agents")
@@ -123,7 +119,7 @@ def settings_options() -> Parser:
 
 
 def worker_options() -> Parser:
-    """What every command that starts workers takes."""
+    """Options of commands that start workers."""
     shared = Parser(add_help=False)
     loudness = shared.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and the result")
@@ -138,7 +134,7 @@ def worker_options() -> Parser:
 
 
 def source_options() -> Parser:
-    """What every command that reads a stimulus set takes."""
+    """Options of commands that read a stimulus set."""
     shared = Parser(add_help=False)
     about = "a .jsonl, .csv or .parquet file, a .txt of words, or a folder of pictures"
     shared.add_argument("source", type=path, metavar="set", help=about)
@@ -155,8 +151,7 @@ def json_option() -> Parser:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """What a package adds its commands with. ``settings`` and ``workers`` are the options of every command that makes
-    agents, and that starts workers; ``as_json`` is --json."""
+    """What a package adds its commands with, and shared options."""
 
     parsers: Any
     settings: Parser
@@ -172,8 +167,7 @@ class Commands:
         example: str = "",
         uses_ray: bool = False,
     ) -> argparse.ArgumentParser:
-        """A command. ``run`` returns its exit code: a function of the options, or "module:function", imported when it
-        is called, whose parameters are options by name. ``shared`` are parsers of options."""
+        """Add a command. ``run`` returns its exit code: a function of the options, or "module:function"."""
         example_line = f"Example: turinglike {name} {example}".rstrip()
         made: argparse.ArgumentParser = self.parsers.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=example_line, parents=shared
@@ -190,7 +184,7 @@ def _call(target: str, options: argparse.Namespace) -> int:
 
 
 def add_registered(commands: Commands) -> None:
-    """Add the commands of every package that has some; one that cannot be imported is left out, and named."""
+    """Add every package's commands; failed imports are named on stderr."""
     for point in metadata.entry_points(group=GROUP):
         try:
             point.load()(commands)
@@ -202,13 +196,13 @@ Chosen = TypeVar("Chosen")
 
 
 def chosen(kind: type[Chosen], options: argparse.Namespace, **more: Any) -> Chosen:
-    """The command's dataclass of options, its fields taken from the command line by name."""
+    """The dataclass ``kind`` from options of the same names."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in {**vars(options), **more}.items() if name in names})
 
 
 def carry_out(options: argparse.Namespace) -> int:
-    """Run the command that ``options`` say; returns its exit code. Raises nothing: errors go to stderr."""
+    """Run the chosen command; returns its exit code and prints errors on stderr."""
     # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
     warnings.filterwarnings("ignore", module="PIL")
     try:
@@ -246,8 +240,7 @@ def _drop_output() -> None:
 
 
 def open_standard_streams() -> None:
-    """Open what the starter closed (``>&-``) to nowhere: otherwise the next file that is opened takes its number, and
-    what a library prints goes into it."""
+    """Open closed standard streams to nowhere, so that no file takes their numbers."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -258,7 +251,7 @@ def open_standard_streams() -> None:
 
 
 def complain(error: TuringlikeError) -> None:
-    """Print an error, and the problems that it names, on stderr."""
+    """Print an error and its problems on stderr."""
     problems = error.problems if isinstance(error, InputError) else ()
     for problem in problems[:SHOWN]:
         print(problem, file=sys.stderr)

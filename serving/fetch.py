@@ -1,4 +1,4 @@
-"""``turinglike fetch``: brings the checkpoints that agents need, and says what they are."""
+"""``turinglike fetch``: downloads agents' checkpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _print = partial(print, flush=True)
 
 
 def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -> int:
-    """Fetch what ``agents`` ("a" or "a,b") need; returns the exit code. Raises InputError before it fetches."""
+    """Fetch what ``agents`` ("a" or "a,b") need; returns the exit code. Raises InputError before downloads."""
     names = [name for listed in agents for name in listed.split(",") if name]
     if not names:
         raise InputError("fetch: no agent is given")

@@ -32,10 +32,7 @@ LARGE = 2 << 20  # bytes of a set: some 30,000 words, or 10,000 pictures
 
 
 def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
-    """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal.
-
-    ``then`` is the command that is proposed at the end, in place of ``view``.
-    """
+    """Run the command; returns its exit code. Proposes ``then`` at the end. Raises TuringlikeError and Interrupted."""
     began = time.monotonic()
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
@@ -100,7 +97,6 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
 
 @contextlib.contextmanager
 def _folder(options: GenerateOptions) -> Iterator[None]:
-    """Make the run folder and its parts; a folder made for wrong input is removed again."""
     out = options.out
     parts = ["records"] + ["turns"] * any("~" in name for name in options.agents)
     fresh = not out.exists()

@@ -1,4 +1,4 @@
-"""One run of ``turinglike generate``: plan what is left, load agents as they fit, answer, write."""
+"""A run of ``turinglike generate``: plan, load agents as they fit, answer, write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONVERSATIONS = 1024  # of one pair that advance together
 
 @dataclass(slots=True)
 class Generation:
-    """One call of ``generate``, from the checked run folder to its exit code; ``here``: without Ray."""
+    """A call of ``generate`` in a checked run folder; ``here``: without Ray."""
 
     options: GenerateOptions
     run: Run
@@ -56,7 +56,7 @@ class Generation:
     progress: Progress = field(init=False)
 
     def plan(self) -> int:
-        """Find what is still to be answered; returns how much that is."""
+        """Plan the missing answers; returns their number."""
         run, options = self.run, self.options
         self.stimuli = [*run.kinds.items()]
         self.positions = {key: position for position, key in enumerate(run.kinds)}
@@ -93,7 +93,7 @@ class Generation:
         return sum(assignment.left(self.options.limit) for assignment in self.assignments)
 
     def needs_no_workers(self) -> bool:
-        """Whether workers would take longer to start than they save: no agent has more than two batches, or a GPU."""
+        """Whether no agent has more than two batches, or a GPU."""
         limit, on_cpu = self.options.limit, self.options.device == "cpu" or not machine.may_have_gpu()
 
         def most(agent: Agent[Any]) -> int:
@@ -108,7 +108,7 @@ class Generation:
         )
 
     async def execute(self, take_signals: Callable[[], None]) -> None:
-        """Answer everything; ``take_signals`` takes back those that Ray took. Raises StorageError and ClusterError."""
+        """Answer everything; ``take_signals`` takes signals from Ray. Raises StorageError and ClusterError."""
         for assignment in self.assignments:
             self.store.open(assignment.records)
             if assignment.is_pair:
@@ -193,7 +193,6 @@ class Generation:
         self.run.save()
 
     def _todo(self, assignment: Assignment) -> Iterator[AgentRequest]:
-        """Everything that the assignment has still to answer; what failed before comes after what is new."""
         limit, status = self.options.limit, assignment.resume.status
         seed, agent = self.run.meta["seed"], assignment.members[0]
         asked = {kind for kind in self.kinds if assignment.answers(kind)}
@@ -222,7 +221,6 @@ class Generation:
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
-        """Failed records for the rows with which the check found fault; no agent sees them."""
         for number, request in enumerate(self._todo(assignment) if self.run.invalid else ()):
             reason = self.run.invalid.get(self._position(request))
             if reason is not None:
@@ -275,7 +273,7 @@ class Generation:
             raise errors.exceptions[0] from None
 
     def counts(self) -> dict[str, Counter[str]]:
-        """Per assignment, what is on disk: from before and since."""
+        """Counts on disk, by assignment and status."""
         by_name = {}
         for assignment in self.assignments:
             counts = assignment.resume.counts(self.options.limit)
@@ -285,7 +283,7 @@ class Generation:
         return by_name
 
     def tidy(self) -> None:
-        """Leave one line per key in the set's order, checksums, and no journal of finished conversations."""
+        """Leave a line per key in the set's order, checksums, and only unfinished journals."""
         counts, entries = self.counts(), self.run.meta["agents"]
         untidy = [assignment for assignment in self.assignments if not assignment.resume.is_in_order()]
         for assignment in untidy:

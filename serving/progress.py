@@ -1,4 +1,4 @@
-"""How far a run is: a bar for each agent on a terminal, a plain line now and then elsewhere."""
+"""A run's progress: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PERIOD = 600.0  # seconds that a rate is taken of
 
 
 class Progress:
-    """Shows how far each agent is. ``counts`` returns what is on disk; with ``quiet`` only errors are shown."""
+    """Shows each agent's progress by ``counts``; ``quiet`` shows errors alone."""
 
     def __init__(
         self, counts: Callable[[], dict[str, Counter[str]]], totals: Mapping[str, int], *, quiet: bool = False
@@ -51,7 +51,7 @@ class Progress:
         self._bars.stop()
 
     def tell(self, text: str) -> None:
-        """Say something in a line of its own, above the bars."""
+        """Print a line above the bars."""
         if not self._quiet:
             _print(text)
 
@@ -69,13 +69,13 @@ class Progress:
         _print(reason)
 
     async def run(self) -> None:
-        """Keep the display up to date until cancelled."""
+        """Update the display until cancelled."""
         while True:
             await asyncio.sleep(0.25)
             self.update()
 
     def update(self) -> None:
-        """Show how far each agent is by now."""
+        """Show the present state."""
         moved = []
         for name, counts in self._counts().items():
             task = self._bars.tasks[self._tasks[name]]
@@ -131,7 +131,7 @@ def _print(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """A duration for people, in seconds, minutes and seconds, or hours and minutes."""
+    """A duration in hours, minutes, seconds."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     rounded = round(seconds)

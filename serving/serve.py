@@ -1,4 +1,4 @@
-"""``turinglike serve``: what the command line says, checked before anything is loaded."""
+"""``turinglike serve``: its checked options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHORTEST, LONGEST = 16, 4096  # characters of a key
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Serve until a signal ends it. Raises TuringlikeError, and Interrupted after a signal."""
+    """Serve until a signal. Raises TuringlikeError and Interrupted."""
     try:
         import uvloop
 
@@ -57,14 +57,14 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def check_names(hosts: list[str]) -> None:
-    """Raises InputError for what no Host header ever is: a name with a port, a scheme or a path."""
+    """Raises InputError for names with a port, a scheme or a path."""
     for name in hosts:
         if not name or set(name) & set("/@?#[]* ") or (":" in name and name.count(":") < 2):
             raise InputError(f"--allow-host {name}: give the name alone, without http:// and without a port")
 
 
 def read_key(file: Path | None) -> str | None:
-    """The key of --key-file or the environment, or None. Raises InputError."""
+    """The key of --key-file or the environment. Raises InputError."""
     key = os.environ.get(KEY)
     where = KEY
     if file is not None:

@@ -14,17 +14,17 @@ PIPE = 10_000  # columns: what is piped into a file or another program is not wr
 
 
 def plain_table(*names: str) -> Table:
-    """A table without lines; without a head where there are no ``names``. Cells are text, not rich's markup."""
+    """A table without lines, of plain text."""
     return Table(*names, box=None, pad_edge=False, show_header=bool(names))
 
 
 def columns() -> int:
-    """The terminal's width; of a pipe or file any."""
+    """The terminal's width; for a pipe unlimited."""
     return Console().width if sys.stdout.isatty() else PIPE
 
 
 def print_table(table: Table) -> None:
-    """Print a table, as wide as the terminal allows."""
+    """Print a table at the terminal's width."""
     Console(markup=False, highlight=False, width=columns()).print(table)
 
 
@@ -39,7 +39,7 @@ class _Printing(logging.Handler):
 
 @contextmanager
 def printed_log(name: str, level: int, show: Callable[[str], None]) -> Iterator[None]:
-    """While the block lasts, ``show`` every line of the logger ``name`` from ``level`` on."""
+    """Pass every line of the logger ``name`` from ``level`` on to ``show``."""
     log, handler = logging.getLogger(name), _Printing(show)
     before = log.level
     log.addHandler(handler)

@@ -1,4 +1,4 @@
-"""The time as records and files write it."""
+"""Times of records and files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import time
 
 
 def now() -> str:
-    """ISO 8601, UTC, milliseconds."""
+    """The time: ISO 8601, UTC, milliseconds."""
     seconds = time.time()
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"

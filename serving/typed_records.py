@@ -1,4 +1,4 @@
-"""Records as Python objects: typed answers, tables, and a picture in a notebook."""
+"""Records as Python objects and tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARK = "#ffd400"  # of fixations and boxes
 
 
 class TypedRecord(Record):
-    """A record whose ``answer`` is a class of ``agents.answers.BY_TASK``, or None."""
+    """A record with a typed ``answer`` (``agents.answers.BY_TASK``) or None."""
 
     answer: Any
     _shown: Callable[[], Stimulus | None] | None = PrivateAttr(default=None)
@@ -44,11 +44,11 @@ class TypedRecord(Record):
         return self
 
     def shown(self) -> Stimulus | None:
-        """The stimulus, where it is known."""
+        """The stimulus, where known."""
         return None if self._shown is None else self._shown()
 
     def text(self) -> str:
-        """The answer for people, or why there is none: of a conversation a line for each message."""
+        """The answer for people, or why there is none."""
         match self.answer:
             case None:
                 reason = "no answer" if self.error is None else f"{self.error.code}: {self.error.message}"
@@ -72,7 +72,7 @@ class TypedRecord(Record):
 
 
 def typed(record: bytes | dict[str, Any], shown: Callable[[], Stimulus | None] | None = None) -> TypedRecord:
-    """A record from its JSON; ``shown`` gives its stimulus. Raises ``pydantic.ValidationError``."""
+    """A record from JSON; ``shown`` returns its stimulus. Raises ``pydantic.ValidationError``."""
     load = TypedRecord.model_validate_json if isinstance(record, bytes) else TypedRecord.model_validate
     typed_record = load(record)  # type: ignore[arg-type]
     typed_record._shown = shown
@@ -80,7 +80,7 @@ def typed(record: bytes | dict[str, Any], shown: Callable[[], Stimulus | None] |
 
 
 class Records(list[TypedRecord]):
-    """Records, in the order in which they were asked for."""
+    """Records in the order of the request."""
 
     def to_arrow(self) -> pyarrow.Table:
         """One row per record, nested values typed. Raises UnavailableError without pyarrow."""
@@ -94,7 +94,7 @@ class Records(list[TypedRecord]):
         return arrow_table(pairs)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As :meth:`to_arrow`, a pandas table."""
+        """:meth:`to_arrow` in pandas."""
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:
@@ -102,14 +102,14 @@ class Records(list[TypedRecord]):
 
 
 class OpenRun:
-    """The latest record of each key in a run, agent by agent, imports at the end; read when they are iterated."""
+    """A run's latest record of each key, by agent, imports last; read at each iteration."""
 
     def __init__(self, folder: Run, chosen: dict[str, str] | None = None) -> None:
         self.folder = folder
         self._chosen = chosen or {}
 
     def of(self, *, agent: str | None = None, task: str | None = None, status: str | None = None) -> OpenRun:
-        """Only the records of this agent, task, status."""
+        """The records of this agent, task, status."""
         criteria = {"agent": agent, "task": task, "status": status}
         return OpenRun(self.folder, self._chosen | {key: value for key, value in criteria.items() if value is not None})
 
@@ -127,13 +127,13 @@ class OpenRun:
         return sum(1 for _ in self._rows())
 
     def to_arrow(self) -> pyarrow.Table:
-        """As :meth:`Records.to_arrow`; also raises InputError for a record that no table can hold."""
+        """As :meth:`Records.to_arrow`; raises InputError for an unfit record."""
         from serving.export.tables import arrow_table
 
         return arrow_table([(record, self.folder.stimulus_of(record) or {}) for record in self._rows()])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As :meth:`to_arrow`, a pandas table."""
+        """:meth:`to_arrow` in pandas."""
         return self.to_arrow().to_pandas()
 
     def _shown(self, record: dict[str, Any]) -> Stimulus | None:
@@ -145,7 +145,7 @@ class OpenRun:
 
 
 def open_run(path: Path | str) -> OpenRun:
-    """The run in the folder ``path``. Raises InputError if it is none, or is damaged."""
+    """The run in ``path``. Raises InputError if missing or damaged."""
     return OpenRun(Run(path))
 
 
@@ -197,7 +197,6 @@ def _picture(record: TypedRecord, stimulus: Stimulus | None) -> str:
 
 
 def _marks(answer: Any, unit: float) -> str:
-    """A path with numbered fixations, or labelled boxes."""
     line = f'fill="none" stroke="{MARK}" stroke-width="{2 * unit:g}"'
     text = f'font-size="{10 * unit:g}" font-family="sans-serif"'
     marks = ""

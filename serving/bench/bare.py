@@ -1,5 +1,4 @@
-"""The bare agent, without scheduler, Ray or records: a worker in a fresh process, which has two batches in hand as it
-has in a run. Of an agent whose engine batches by itself, as many calls are kept under way."""
+"""The bare agent: a worker in a fresh process, two batches in hand, without Ray or records."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ PATIENCE = 10.0  # seconds in which a process may end after its last message
 
 
 class DiedError(AgentStoppedError):
-    """The process ended before it was done. ``killed``: by the system, or somebody."""
+    """The process ended early; ``killed`` by a signal."""
 
     def __init__(self, code: int) -> None:
         self.killed = code == -signal.SIGKILL
@@ -46,8 +45,7 @@ class DiedError(AgentStoppedError):
 
 
 def in_child(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
-    """Call ``function(send, *arguments)`` in a fresh interpreter; yields what it sends. What it prints goes to stderr.
-    It ends with the iterator, and with this process. Raises AgentStoppedError for its error, and DiedError."""
+    """Yield what ``function(send, *arguments)`` sends from a fresh process. Raises AgentStoppedError and DiedError."""
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
     process = context.Process(target=_main, args=(function, arguments, writer))
@@ -95,11 +93,7 @@ def _end_with_parent() -> None:
 
 @dataclass
 class Window:
-    """The time in which a rate is measured: after a warm-up, all of the rounds in about ``seconds``.
-
-    ``together`` ends of batches (or calls) make a round, as what begins together ends together. ``count`` ends lie
-    between the times ``began`` and ``ended``.
-    """
+    """A rate's time: after a warm-up, about ``seconds`` of rounds of ``together`` batches (or calls)."""
 
     seconds: float
     began: float
@@ -124,8 +118,7 @@ class Window:
 
 @dataclass
 class Tally:
-    """What came back while ``window`` was measured. ``latencies`` are seconds to prepare and answer a batch (or call),
-    without waiting for those ahead."""
+    """What came back during ``window``; ``latencies`` in seconds per batch (or call)."""
 
     window: Window
     answered: int = 0
@@ -158,13 +151,13 @@ class Tally:
                 self.fixations = (self.fixations or 0) + len(answer["fixations"])
 
     def percentile(self, share: float) -> float:
-        """The latency that so large a share of them does not exceed."""
+        """The latency at that share of them."""
         return sorted(self.latencies)[max(0, math.ceil(share * len(self.latencies)) - 1)]
 
 
 @dataclass
 class Setup:
-    """One agent as it is measured: on ``device`` ("cpu" or "cuda:0"), with the stimuli in ``source``."""
+    """An agent to measure on ``device`` ("cpu", "cuda:0") with the stimuli in ``source``."""
 
     entry: Entry
     settings: Mapping[str, Any]
@@ -179,8 +172,7 @@ class Setup:
 
 
 class BareAgent:
-    """A worker that is loaded in this process. ``load_s`` and ``first_answer_s`` are the seconds until it was loaded,
-    and until its first answer. Raises whatever the agent raises."""
+    """A worker in this process; ``load_s`` and ``first_answer_s`` in seconds. Raises the agent's errors."""
 
     def __init__(self, setup: Setup) -> None:
         began = time.perf_counter()
@@ -210,8 +202,7 @@ class BareAgent:
         self._worker.close()
 
     def measure(self, size: int, seconds: float) -> Tally:
-        """Answer batches of ``size``, or keep so many calls under way, for about ``seconds`` in the steady state.
-        Raises MemoryError where that is too much at once, and FatalDeviceError."""
+        """Answer batches of ``size`` (or calls) for about ``seconds``. Raises MemoryError and FatalDeviceError."""
         return self._runner.run(self._measure(size, seconds))
 
     async def _measure(self, size: int, seconds: float) -> Tally:

@@ -1,8 +1,4 @@
-"""``turinglike bench``: measure agents one after the other.
-
-Stderr has the table. The JSON object is in a file, or on stdout where that is a pipe or a file. However it ends, by
-Ctrl-C too, what was measured so far is printed and written.
-"""
+"""``turinglike bench``: measures agents in turn; table on stderr, JSON in a file or on stdout."""
 
 from __future__ import annotations
 
@@ -46,8 +42,7 @@ def bench(
     out: Path | None,
     bare: bool,
 ) -> int:
-    """Run the command; returns its exit code: 3 if something could not be measured. Raises TuringlikeError for wrong
-    input, before anything is measured. ``sizes`` None: doubling; ``bare``: nothing that needs Ray."""
+    """Run the command (``sizes`` None: doubling; ``bare``: no Ray); 3 after a failure. Raises TuringlikeError."""
     names = read_names("bench", ",".join(agents), "measured")
     entries, resolved = resolve(names, settings, config, "bench")
     result = BenchResult(now(), machine.host(), machine.device(device))
@@ -75,7 +70,6 @@ def bench(
 
 
 def _kind(name: str, agent: Agent[Any], task: Task | None, mode: Mode | None) -> tuple[Task, Mode | None]:
-    """An agent's first task (and mode), or those of the options. Raises InputError."""
     tasks = [known for known in agent.tasks if task in (None, known)]
     if not tasks:
         raise InputError(f"--task {task}: {name} answers {', '.join(agent.tasks)}")
@@ -111,7 +105,6 @@ def measure(setups: Sequence[Setup], sizes: Sequence[int] | None, result: BenchR
 
 @contextlib.contextmanager
 def _noted(result: BenchResult, name: str) -> Iterator[None]:
-    """A failure within the block becomes a sentence in the result, and the other measurements go on."""
     try:
         yield
     except Exception as error:
@@ -121,7 +114,6 @@ def _noted(result: BenchResult, name: str) -> Iterator[None]:
 
 
 def _write(result: BenchResult, out: Path | None) -> None:
-    """Print the table on stderr; write the JSON object and the plot, or print the object. Raises StorageError."""
     results.print_result(Console(stderr=True), result)
     if out is None:
         if not sys.stdout.isatty():

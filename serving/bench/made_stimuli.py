@@ -1,8 +1,4 @@
-"""Stimuli to measure with, made here: the same on every machine, and nothing has to be at hand.
-
-Pictures have structure at several scales and things with edges on them, so that decoding, resizing and saliency have
-their usual work. Of a conversation with two to ten messages the next turn is wanted.
-"""
+"""Stimuli to measure with, the same on every machine."""
 
 from __future__ import annotations
 
@@ -35,8 +31,7 @@ MESSAGES = (
 
 
 def write(path: Path, task: Task, mode: Mode | None, count: int) -> Path:
-    """Write a set of so many stimuli, and the pictures that it shows in the folder "images" beside it. Returns
-    ``path``."""
+    """Write ``count`` stimuli, with pictures in "images"; returns ``path``."""
     if task == "word_association":
         words = vocabulary.most_frequent(COMMONEST + 2 * CUES)[COMMONEST:]
         rows = [{"cue": word} for word in words if len(word) > 3][:CUES]
@@ -54,7 +49,7 @@ def write(path: Path, task: Task, mode: Mode | None, count: int) -> Path:
 
 
 def read(path: Path) -> list[Stimulus]:
-    """The stimuli of a set that :func:`write` wrote."""
+    """The stimuli of such a set."""
     return [parse_row(row, root=path.parent) for row in path.read_bytes().splitlines()]
 
 
@@ -87,7 +82,6 @@ def _picture(folder: Path, number: int, mode: Mode | None) -> dict[str, Any]:
 
 
 def _paint(width: int, height: int, drawn: random.Random) -> PILImage.Image:
-    """Noise of every scale, the coarser the stronger, and on it a dozen things with edges."""
     import numpy as np
     from PIL import Image, ImageDraw
 

@@ -1,6 +1,4 @@
-"""What ``turinglike bench`` measured: the JSON object ``turinglike.bench/3``, a table, and a picture.
-
-Times are seconds, memory is bytes, shares lie between 0 and 1; null stands for what there is not."""
+"""Results of ``turinglike bench``: JSON ``turinglike.bench/3`` (seconds, bytes, shares of 1), table, plot."""
 
 from __future__ import annotations
 
@@ -21,8 +19,7 @@ from serving.terminal import plain_table
 
 @dataclass(frozen=True)
 class Size:
-    """One batch size (or so many calls at once) in the steady state: ``stimuli`` were answered in ``seconds``, and
-    ``failed`` more were not."""
+    """A batch size (or calls at once): ``stimuli`` answered in ``seconds``, ``failed`` not."""
 
     batch_size: int
     stimuli_s: float
@@ -40,7 +37,7 @@ class Size:
 
 @dataclass(frozen=True)
 class EndToEnd:
-    """All of ``generate`` with so many workers; ``ratio`` is to the bare agent at its best size."""
+    """``generate`` with so many workers; ``ratio`` to the bare agent's best."""
 
     replicas: int
     batch_size: int
@@ -54,8 +51,7 @@ class EndToEnd:
 
 @dataclass
 class Measured:
-    """An agent with stimuli of a task (and mode). ``best`` is there once a size was measured; ``stopped`` says why no
-    larger size was."""
+    """An agent's results; ``stopped`` is why no larger size was measured."""
 
     agent: str
     task: Task
@@ -99,12 +95,12 @@ class BenchResult:
     schema: Literal["turinglike.bench/3"] = "turinglike.bench/3"
 
     def to_json(self) -> bytes:
-        """One line of JSON, with its newline."""
+        """A line of JSON with its newline."""
         return orjson.dumps(self, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def print_result(console: Console, result: BenchResult) -> None:
-    """Print the table of each agent, and sentences."""
+    """Print each agent's table and sentences."""
     for part in _parts(result):
         console.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
 
@@ -140,7 +136,7 @@ def _agent(measured: Measured) -> Iterator[RenderableType]:
 
 
 def rate(value: float) -> str:
-    """A number per second: four digits, and never a power of ten."""
+    """A number per second in four digits, without exponent."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 

@@ -1,5 +1,4 @@
-"""One agent: bare over batch sizes 1, 2, 4, … until memory runs out or more brings nothing, and then all of
-``turinglike generate`` at the best size with 1, 2 and 4 workers."""
+"""Measures an agent: bare over doubling sizes, then ``generate`` at the best."""
 
 from __future__ import annotations
 
@@ -30,10 +29,7 @@ STARTING = 2.0  # seconds in which Ray's own processes are still busy
 
 
 def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None]) -> Iterator[Measured]:
-    """Measure an agent in another process: ``sizes``, or None for doubling. Yields what is known of it, each time more.
-
-    Raises AgentStoppedError with what kept anything from being measured.
-    """
+    """Measure in another process (``sizes`` None: doubling); yields the growing result. Raises AgentStoppedError."""
     agent, name = setup.agent(), setup.entry.name
     about = digest([(setup.entry, agent)])
     measured = Measured(
@@ -67,8 +63,7 @@ def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None])
 def measure_sizes(
     send: Callable[[Measured], None], setup: Setup, measured: Measured, sizes: Sequence[int] | None
 ) -> None:
-    """Measure the sizes in turn; sends ``measured`` each time that there is more in it. Raises what the agent raises
-    while it is loaded or makes its first answer, and AgentStoppedError if it answers nothing."""
+    """Measure the sizes in turn, sending each result. Raises the agent's errors and AgentStoppedError."""
     with closing(BareAgent(setup)) as bare:
         measured.load_s, measured.first_answer_s = bare.load_s, bare.first_answer_s
         measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
@@ -114,7 +109,6 @@ def _unit(measured: Measured) -> str:
 
 
 def _measure(setup: Setup, bare: BareAgent, size: int) -> Size:
-    """A size in the steady state. Raises MemoryError, and AgentStoppedError if nothing is answered."""
     release_memory()
     torch: Any = sys.modules.get("torch")
     cuda = torch.cuda if torch is not None and setup.device.startswith("cuda") else None
@@ -144,8 +138,7 @@ def _measure(setup: Setup, bare: BareAgent, size: int) -> Size:
 
 
 def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
-    """An agent behind all of ``generate`` at its best batch size (or with its own limit of calls at once), with 1, 2
-    and 4 workers, as far as there are cores or GPUs. Raises AgentStoppedError."""
+    """``generate`` at the best size with 1, 2, 4 workers, if they fit. Raises AgentStoppedError."""
     bare = measured.at_best()
     size = setup.agent().max_in_flight if measured.continuous else bare.batch_size
     for replicas in replica_counts(measured):
@@ -154,7 +147,7 @@ def end_to_end(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndTo
 
 
 def replica_counts(measured: Measured) -> list[int]:
-    """The numbers of workers to measure; of a server just 1, as its limit of calls is for all its workers."""
+    """The numbers of workers to measure: 1 for a server."""
     if measured.device == "cpu":
         most = 1 if measured.continuous else machine.cores()
     else:
@@ -167,7 +160,6 @@ def replica_counts(measured: Measured) -> list[int]:
 def _measure_generate(
     send: Callable[[object], None], measured: Measured, setup: Setup, size: int, replicas: int, folder: Path
 ) -> None:
-    """Call ``generate`` over a set that lasts about twice as long as is measured; sends answers per second."""
     from serving.generate import GenerateOptions, generate
 
     agent, is_pair = measured.agent, measured.task == "conversation"
@@ -197,7 +189,7 @@ def _measure_generate(
 
 
 def record_rate(records: Path) -> float | None:
-    """Answers per second by the times in records, once Ray has started; None if they are too few."""
+    """Answers per second by the records' times, or None."""
     lines = [orjson.loads(line) for line in records.read_bytes().splitlines()]
     ends = sorted(datetime.fromisoformat(line["created"]).timestamp() for line in lines)
     steady = [end for end in ends if end >= ends[0] + STARTING]

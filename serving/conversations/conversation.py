@@ -1,10 +1,6 @@
-"""A conversation of two agents through the scheduler, on the conversation's clock: it waits for answers alone.
+"""A conversation of two agents through the scheduler, on the conversation's clock.
 
-Every accepted turn goes into the run's journal, and a conversation that is resumed replays its turns from there. A
-filter's finding may mean that a turn, or the conversation, is sampled again (:mod:`agents.language.filters`). The
-attempts of a turn in attempt c at the conversation (from 0) begin at :data:`STRIDE` c. Topic, names, personas and who
-starts are drawn from the seed of that attempt.
-"""
+Journalled turns are replayed. The turn attempts of conversation attempt c (from 0) begin at :data:`STRIDE` c."""
 
 from __future__ import annotations
 
@@ -32,11 +28,7 @@ Options = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Conversation:
-    """A conversation of the pair ``name``, whose agents are ``pair``, about the stimulus of ``row``.
-
-    ``writers``: which of them write pseudo-dialogues. ``journalled`` turns are replayed; ``on_turn`` gets each new
-    turn's journal line. ``failed_before`` is the code of the failure that is tried again.
-    """
+    """A conversation of ``pair`` about ``row``; ``writers`` write pseudo-dialogues, ``on_turn`` gets journal lines."""
 
     name: str
     pair: tuple[str, str]
@@ -55,7 +47,7 @@ class Conversation:
     _turns: list[Turn] = field(init=False, default_factory=list)  # of all attempts
 
     async def run(self, scheduler: Scheduler) -> AgentRequest:
-        """Hold the conversation; returns a request with the conversation as its answer. Raises AgentStoppedError."""
+        """Hold the conversation; returns a request that it answers. Raises AgentStoppedError."""
         stimulus = parse_row(self.row)
         assert isinstance(stimulus, ConversationStimulus)
         result = AgentRequest(self.pair[0], self.row, stimulus.id, self.sample, self.run_seed, self.name)
@@ -82,8 +74,6 @@ class Conversation:
         return result
 
     async def _hold(self, scheduler: Scheduler, transcript: Transcript, result: AgentRequest) -> list[dict[str, Any]]:
-        """One attempt at the conversation. Puts its status into ``result``; returns the filters' verdicts, or those of
-        an agent's own filters if they ended it."""
         result.status = "ok"
         if transcript.stimulus.pseudo is not None:
             await self._write_pseudo(scheduler, transcript, result)
@@ -111,7 +101,6 @@ class Conversation:
     async def _turn(
         self, scheduler: Scheduler, transcript: Transcript, conversation_attempt: int
     ) -> tuple[Turn, list[Judgement]]:
-        """A turn, sampled again as often as the rules allow, and the filters' findings in it."""
         if (opener := transcript.opener()) is not None:
             return {"status": "ok", "error": None, "answer": opener.model_dump(), "attempts": [], "raw": None}, []
         known = self._known(conversation_attempt, transcript.number)
@@ -156,7 +145,6 @@ class Conversation:
             result.fail(error.code, str(error))
 
     def _journal(self, request: AgentRequest, conversation_attempt: int) -> Turn:
-        """The turn as a journal has it. A failed turn is not journalled: it may be tried again."""
         line = turn_line(request, conversation_attempt)
         if request.status in ("ok", "rejected"):
             self.on_turn(line)
@@ -164,7 +152,6 @@ class Conversation:
         return turn
 
     def _known(self, conversation_attempt: int, turn: int) -> Turn | None:
-        """A turn to be replayed; none after the first that was not journalled."""
         known = self.journalled.get((conversation_attempt, turn)) if self._replays else None
         self._replays = known is not None
         return known

@@ -1,17 +1,13 @@
-"""A conversation of a person with an agent: a person's message goes in, the agent's answer comes out. ::
+"""A conversation of a person with an agent. ::
 
     stimulus = ConversationStimulus(id="talk-1", task="conversation", type="HM", topic="books")
     dialogue = Dialogue(scheduler, "eliza", stimulus, seed=7)
-    for opening in await dialogue.open():  # who starts is drawn from the seed where the stimulus leaves it open
+    for opening in await dialogue.open():
         print(opening.message.text)
     reply = await dialogue.say("Hello!")
     line = await dialogue.record(header)
 
-By turns the agent's delay is drawn and not waited for; the person's is the time since the last message. In a
-:class:`BurstDialogue` the clock is real. Seeds are derived for the pair (``human~eliza``, or ``eliza~human`` where the
-person is B). The agent's own filters may call it again; the filters of conversations only flag messages.
-Whatever goes wrong, the dialogue is as it was before the call, and the same or another message may be sent.
-"""
+After an error the dialogue is as before the call."""
 
 from __future__ import annotations
 
@@ -46,7 +42,7 @@ Code = Literal["busy", "ended", "not_open"]
 
 
 class DialogueError(InputError):
-    """A message that cannot be taken now, or at all. ``code`` is a short word for programs."""
+    """A message that cannot be taken; ``code`` is for programs."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
@@ -55,19 +51,16 @@ class DialogueError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class FlaggedMessage:
-    """A message with the verdicts of the filters of conversations."""
+    """A message with the conversation filters' verdicts."""
 
     message: Message
     flags: tuple[Verdict, ...] = ()
 
 
 class Dialogue:
-    """A person and ``agent`` converse about ``stimulus`` by turns, as long as it has exchanges left.
+    """A person and ``agent`` converse about ``stimulus`` by turns. Raises AgentStoppedError and InputError.
 
-    ``person`` is the person's side, ``who`` the name in records (:data:`PERSON`). ``seed`` is the run seed (the
-    scheduler's, if None). Raises AgentStoppedError for an agent that the scheduler does not know, InputError for a
-    pseudo-dialogue that the agent does not write.
-    """
+    ``person`` is the person's side, ``who`` the name in records, ``seed`` the run seed (None: the scheduler's)."""
 
     def __init__(
         self,
@@ -116,17 +109,17 @@ class Dialogue:
 
     @property
     def name(self) -> str:
-        """The name of the pair, which the record is kept under."""
+        """The pair's name in records."""
         return "~".join(self.speakers)
 
     @property
     def stimulus(self) -> ConversationStimulus:
-        """The stimulus with all that was drawn for it."""
+        """The stimulus with everything drawn for it."""
         return self._transcript.stimulus
 
     @property
     def ended(self) -> bool:
-        """Whether all exchanges have been made."""
+        """Whether all exchanges are made."""
         return self._transcript.ended
 
     def transcript(self) -> list[FlaggedMessage]:
@@ -134,18 +127,15 @@ class Dialogue:
         return list(self._flagged)
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
-        """The messages before the person's first: the stimulus's opener, and the agent's message if it is due. A
-        pseudo-dialogue is written first. Opened again it returns nothing. Raises as :meth:`say`."""
+        """The messages before the person's first. Raises as :meth:`say`."""
         with self._at_work():
             await self._write_pseudo(deadline)
             return await self._exchange(self._transcript.opener(), deadline)
 
     async def say(self, text: str, deadline: float | None = None) -> FlaggedMessage | None:
-        """The agent's answer to the person's message; None if that was the last message. ``deadline`` in seconds.
+        """The agent's answer; None after the last message. ``deadline`` in seconds.
 
-        Raises DialogueError, ValidationError (no text, or too long), AnswerError (the agent failed, its filters
-        rejected every attempt, or the deadline passed), AgentStoppedError.
-        """
+        Raises DialogueError, ValidationError, AnswerError and AgentStoppedError."""
         with self._at_work():
             self._check_not_ended()
             unopened = self._transcript.opener() is not None or self._lacks_pseudo()
@@ -156,18 +146,14 @@ class Dialogue:
         return fresh[1] if len(fresh) > 1 else None
 
     async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
-        """The messages after the first ``count``; by turns there is nothing to ``wait`` for."""
+        """The messages after the first ``count``; never waits."""
         return self._flagged[count:]
 
     def close(self) -> None:
-        """End what goes on by itself, if anything does."""
+        """End the background work, if any."""
 
     async def record(self, header: RecordHeader) -> bytes:
-        """The record of the messages so far: a line of JSON with its newline. ``header`` is the agent's.
-
-        Its ``raw`` has what was drawn, the person's side and what came beside the agent's turns (null for the
-        person's). A long conversation is judged in a thread.
-        """
+        """The record so far, a line of JSON; ``header`` is the agent's."""
         transcript, turns = self._transcript, list(self._turns)
         judgements = await asyncio.to_thread(transcript.judge_all) if self._flagged else []
         result = self._result()
@@ -182,7 +168,6 @@ class Dialogue:
         return header.line(result, "conversation")
 
     def _result(self) -> AgentRequest:
-        """The conversation as a request: its seed and its record are of that."""
         return AgentRequest(self.agent, self._row, self._id, 0, self._seed, self.name)
 
     def _check_not_ended(self) -> None:
@@ -193,7 +178,6 @@ class Dialogue:
         return self.stimulus.pseudo is not None and not self._transcript.pseudo
 
     async def _write_pseudo(self, deadline: float | None) -> None:
-        """Have the agent write the pseudo-dialogue: all of it, or nothing. Each request has the deadline."""
         if not self._lacks_pseudo():
             return
         draft, turns = self._transcript.copy(), list[Turn]()
@@ -207,7 +191,6 @@ class Dialogue:
         self._turns += turns
 
     async def _exchange(self, message: TurnAnswer | None, deadline: float | None) -> list[FlaggedMessage]:
-        """Add the ``message``, if any, and the agent's answer if it is due then: both or nothing."""
         draft = self._transcript.copy()
         fresh = [] if message is None else [_add(draft, message, None)]
         if not draft.ended and draft.side != self.person:
@@ -220,7 +203,6 @@ class Dialogue:
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """One call at a time: an answer is to the messages before it, and to nothing that came meanwhile."""
         if self._is_busy:
             raise DialogueError("busy", f"{self.agent} is still answering; wait for its message")
         self._is_busy = True
@@ -230,13 +212,11 @@ class Dialogue:
             self._is_busy = False
 
     async def _turn(self, draft: Transcript, deadline: float | None) -> tuple[TurnAnswer, Any]:
-        """The agent's next turn, and what came beside it. Raises AnswerError."""
         options = {"speaker": SIDES[1 - self.person], "turn": len(draft.messages)}
         turn = await self._reply(draft, deadline, draft.number, options)
         return TurnAnswer.model_validate(turn["answer"]), turn["raw"]
 
     async def _reply(self, draft: Transcript, deadline: float | None, number: int, options: Mapping[str, Any]) -> Turn:
-        """The agent's reply as a journal has it. Raises AnswerError; a reply in vain is not drawn again."""
         request = await self._scheduler.answer(
             self.agent, draft.shown(), 0, seed=self._seed, turn=number, options=options, name=self.name,
             order=self._order, first_attempt=self._next_attempt, deadline=deadline,
@@ -260,11 +240,7 @@ class Dialogue:
 
 
 class BurstDialogue(Dialogue):
-    """A person and an agent write whenever they like, on a real clock.
-
-    A person's message is taken at once, and the agent's are read with :meth:`after`. Its part goes on in a task until
-    the dialogue is over or closed. The time that its model takes is part of its messages' delays.
-    """
+    """A person and an agent write at any time, on a real clock; model time is part of the delays."""
 
     _task: asyncio.Task[None] | None = None
     _part: AgentPart
@@ -272,7 +248,7 @@ class BurstDialogue(Dialogue):
     _deadline: float | None = None
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
-        """Start the conversation's clock; returns the stimulus's opener, if it has any."""
+        """Start the clock; returns the stimulus's opener, if any."""
         if self._task is None:
             with self._at_work():
                 await self._write_pseudo(deadline)
@@ -287,7 +263,7 @@ class BurstDialogue(Dialogue):
         return self.transcript()
 
     async def say(self, text: str, deadline: float | None = None) -> None:
-        """Take the person's message, now. The agent's next answers have the deadline. Raises DialogueError."""
+        """Take the person's message; ``deadline`` is for the next answers. Raises DialogueError."""
         if self._task is None:
             raise DialogueError("not_open", "open the conversation")
         await self._part.send_due()
@@ -297,8 +273,7 @@ class BurstDialogue(Dialogue):
         self._part.wake()
 
     async def after(self, count: int, wait: float = 0.0) -> list[FlaggedMessage]:
-        """The messages after the first ``count``; waits at most ``wait`` seconds for the first of them. Raises
-        AnswerError and AgentStoppedError once for each failure of the agent."""
+        """The messages after the first ``count``, awaited ``wait`` seconds. Raises AnswerError, AgentStoppedError."""
         try:
             async with asyncio.timeout(wait):
                 while len(self._flagged) <= count and self._goes_on() and self._failure is None:
@@ -315,7 +290,6 @@ class BurstDialogue(Dialogue):
             self._task.cancel()
 
     def _goes_on(self) -> bool:
-        """Whether more messages may come. Raises what ended the agent's part and should not have."""
         if self._task is not None and self._task.done() and not self._task.cancelled():
             self._task.result()
         return not self.ended
@@ -348,7 +322,6 @@ class BurstDialogue(Dialogue):
 
 
 def _add(draft: Transcript, answer: TurnAnswer, raw: Any) -> FlaggedMessage:
-    """Judge and add the next message."""
     judgements = draft.judge_next(answer.text, raw=raw)
     draft.raws.append(raw)
     draft.add(answer)

@@ -1,4 +1,4 @@
-"""The turns of a conversation as lines of JSON: an unfinished conversation is replayed from them."""
+"""A conversation's turns as lines of JSON, for replay."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def turn_line(request: AgentRequest, conversation_attempt: int) -> bytes:
 
 
 def add_costs(conversation: AgentRequest, turns: Sequence[Turn]) -> None:
-    """Add its turns' times to a conversation; its worker is the last turn's, with the mean size of the batches."""
+    """Add the turns' times, the last worker and the mean batch size to a conversation."""
     for turn in turns:
         waiting, preparing, responding = turn.get("timing") or (0.0, 0.0, 0.0)
         conversation.waiting += waiting
@@ -51,8 +51,6 @@ def add_costs(conversation: AgentRequest, turns: Sequence[Turn]) -> None:
 
 
 class _Line(BaseModel):
-    """The fields that a journal's line needs for its turn to be replayed."""
-
     model_config = ConfigDict(strict=True)
 
     stimulus: str
@@ -65,11 +63,7 @@ class _Line(BaseModel):
 
 
 def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], dict[tuple[int, int], Turn]]:
-    """The journalled turns of the ``wanted`` conversations by (stimulus, sample), and there by (attempt at the
-    conversation, turn). Raises InputError for a line that is no turn.
-
-    A turn that stands there again was requested anew, as a line was lost: the turns after the old one go.
-    """
+    """``wanted`` turns by (stimulus, sample), then (attempt, turn); a later line counts. Raises InputError."""
     conversations: dict[tuple[str, int], dict[tuple[int, int], Turn]] = {}
     if not path.exists():
         return conversations

@@ -1,8 +1,6 @@
-"""Pseudo-dialogue: lines that an agent writes before a conversation, for both speakers, as if they had been sent.
+"""Pseudo-dialogue, which an agent writes for both speakers before a conversation.
 
-X-Turing (ACL 2025, arXiv 2408.09853): the model names n topics and writes m turns about each. If it writes fewer it is
-to go on; what it writes beyond m is cut. Both speakers have it before them, after the stimulus's history.
-"""
+X-Turing (ACL 2025, arXiv 2408.09853): n topics with m turns each, completed or cut to m."""
 
 from __future__ import annotations
 
@@ -21,11 +19,9 @@ Ask = Callable[[int, Mapping[str, Any]], Awaitable[Turn]]
 
 
 async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tries: int) -> None:
-    """Have the agent on ``side`` write the pseudo-dialogue that the stimulus wants into the ``transcript``.
+    """Have ``side`` write the stimulus's pseudo-dialogue into ``transcript``. Raises AnswerError.
 
-    ``ask`` requests a turn by its number and options; with the first that fails or is rejected the dialogue ends. At
-    most ``tries`` in a row may bring nothing new. Raises AnswerError.
-    """
+    ``ask`` requests a turn by number and options; ``tries`` in a row may bring nothing."""
     stimulus, names = transcript.stimulus, transcript.names
     wanted = stimulus.pseudo
     assert wanted is not None
@@ -71,5 +67,4 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
 
 
 def _turns(messages: list[PseudoMessage]) -> int:
-    """The number of turns: messages of one speaker in a row are a turn."""
     return sum(at == 0 or message.speaker != messages[at - 1].speaker for at, message in enumerate(messages))

@@ -1,10 +1,4 @@
-"""Who converses about what, and how a pair does: its settings, and how long a speaker takes over a message.
-
-What a stimulus leaves open is drawn from the conversation's seed, before anyone speaks.
-
-Topics are those that people had in the papers; names and personas are the two lists of the papers' programs, a list for
-each speaker.
-"""
+"""A conversation's scenario and a pair's settings. Topics, names and personas are the papers'."""
 
 from __future__ import annotations
 
@@ -40,8 +34,7 @@ QUIET_S = 5.0  # X-Turing's t1 is not in the texts that are known here: a guess
 
 
 def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
-    """The stimulus with topic, names, personas and who starts filled in from ``seed``; what it brings itself stays, and
-    changes none of the others. Speakers that the history calls "A" and "B" get their names there too."""
+    """The stimulus with open fields drawn from ``seed``, independently."""
     numbers = random.Random(seed)
     drawn = {
         "topic": numbers.choice(TOPICS),
@@ -55,7 +48,7 @@ def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStim
 
 
 def speaker_name(speaker: str, names: Sequence[str] | None) -> str:
-    """The name of a ``speaker`` who may be called "A" or "B", if neither is among the ``names``."""
+    """The name of "A" or "B", if neither is among the ``names``."""
     return names[SIDES.index(speaker)] if names and speaker in SIDES and not {*SIDES} & {*names} else speaker
 
 
@@ -63,20 +56,20 @@ def speaker_name(speaker: str, names: Sequence[str] | None) -> str:
 
 
 def next_side(stimulus: ConversationStimulus) -> int:
-    """The side that writes after the history: who did not write last, or who starts (A, if that is open)."""
+    """The side that writes after the history (A if open)."""
     if not stimulus.history:
         return SIDES.index(stimulus.who_starts or "A")
     return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
 
 
 def next_turn(stimulus: ConversationStimulus) -> tuple[int, dict[str, Any]]:
-    """The number of the message after the history, and the options of a request for it."""
+    """The next message's number and its request's options."""
     turn = len(stimulus.history)
     return turn, {"speaker": SIDES[next_side(stimulus)], "turn": turn}
 
 
 def as_conversation(request: AgentRequest) -> ConversationAnswer:
-    """The answered message, in the form that a record has of conversations."""
+    """The answered message in a conversation record's form."""
     stimulus = parse_row(request.row)
     assert isinstance(stimulus, ConversationStimulus)
     fields = TurnAnswer.model_validate_json(request.answer or b"").model_dump()
@@ -89,8 +82,7 @@ class DelaySettings(Settings):
 
     Form and constants follow Jones and Bergen (2023, "Does GPT-4 pass the Turing test?"), not checked against their
     program: base + N(type_mean, type_sd) x letters written + N(read_mean, read_sd) x letters read + Gamma(think_shape,
-    think_scale); with a think_scale of 0 nobody thinks.
-    """
+    think_scale); with a think_scale of 0 nobody thinks."""
 
     model_config = ConfigDict(strict=True)
 
@@ -103,7 +95,7 @@ class DelaySettings(Settings):
     think_scale: float = Field(0.25, ge=0, le=3600)
 
     def draw(self, written: int, read: int, numbers: random.Random) -> float:
-        """Seconds before a message of ``written`` letters, after ``read`` letters; never below 0."""
+        """Seconds (at least 0) before a message of ``written`` letters, after ``read`` letters."""
         typing = numbers.gauss(self.type_mean, self.type_sd) * written
         reading = numbers.gauss(self.read_mean, self.read_sd) * read
         thinking = numbers.gammavariate(self.think_shape, self.think_scale) if self.think_scale else 0.0
@@ -111,7 +103,7 @@ class DelaySettings(Settings):
 
 
 class PairSettings(Settings):
-    """What the filters of :mod:`agents.language.filters` lead to, and how often a conversation is tried."""
+    """What the conversation filters lead to, and how often a conversation is tried."""
 
     policy: Policy | None = None  # none: the papers' policy for the families of the two agents
     thresholds: FilterSettings = FilterSettings()
@@ -120,7 +112,7 @@ class PairSettings(Settings):
     quiet_s: float = Field(QUIET_S, ge=0, le=3600)  # that a burst's other speaker is quiet before an agent is called
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
-        """The policy for a conversation of the type ``kind`` between the two of ``pair``."""
+        """The policy for a conversation of the type ``kind``."""
         first, second = (agent.family for agent in pair)
         return self.policy or papers_policy(kind, first, second)
 

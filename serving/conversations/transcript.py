@@ -1,11 +1,12 @@
-"""The state of a conversation: its messages, who writes next and when, what is being typed, what was withdrawn.
+"""A conversation's state, without a clock: times are seconds from its start. Sides are 0 for A, 1 for B.
 
-The state has no clock: times are seconds from the conversation's start. An :class:`AgentPart` drives it on a real one.
-Sides are 0 for A and 1 for B. Burst dialogue follows X-Turing (ACL 2025, arXiv 2408.09853): who hears a message waits
-for more until the other speaker has been quiet for ``quiet_s``; then the agent is called, with all messages so far.
-Each line of its reply is a message, which goes out once it is typed. What is not sent when the other speaker writes is
-withdrawn. By turns (ping-pong) the same rules hold: a reply is a message, and nobody waits for quiet.
-"""
+Burst dialogue follows X-Turing (ACL 2025, arXiv 2408.09853):
+
+1. An agent is called once the other speaker was quiet for ``quiet_s``.
+2. Each line of its reply is a message, sent once typed.
+3. A message from the other speaker withdraws unsent ones.
+
+By turns a reply is a message, without waiting for quiet."""
 
 from __future__ import annotations
 
@@ -29,11 +30,11 @@ Instructions = Callable[[ConversationStimulus, Draw], str | None]  # see agents.
 
 
 def no_instructions(stimulus: ConversationStimulus, draw: Draw) -> None:
-    """The instructions of a person, or of an agent without a prompt."""
+    """No instructions, for a person or an agent without a prompt."""
 
 
 class Event(NamedTuple):
-    """A message of the speaker on ``side`` is to be sent at ``at``, or its agent to be called."""
+    """A message of ``side`` to send, or its agent to call, ``at`` seconds."""
 
     at: float
     what: Literal["send", "call"]
@@ -47,12 +48,9 @@ class _Typed(NamedTuple):
 
 @dataclass(slots=True)
 class Transcript:
-    """A conversation about ``stimulus``, which has names and who starts (see ``scenario.draw_scenario``).
+    """A conversation about ``stimulus``, which has names and who starts.
 
-    ``speakers`` are the names of A and B in records, ``agents`` the sides that :attr:`next_event` asks. ``raws`` holds
-    what came beside the text of each reply; ``unread`` the letters that each side has heard since it was called, None
-    where nothing is due.
-    """
+    ``agents`` are the sides of :attr:`next_event`; ``unread`` counts letters since a call (None: nothing due)."""
 
     stimulus: ConversationStimulus
     speakers: tuple[str, str]
@@ -83,7 +81,7 @@ class Transcript:
             self.heard_at[self.starts] = -self.quiet_s  # who starts waits for nothing
 
     def copy(self) -> Transcript:
-        """A draft of what comes next; the original does not change with it."""
+        """An independent copy."""
         names = ("messages", "raws", "pseudo", "withdrawn", "heard_at", "unread")
         lists: dict[str, Any] = {name: [*getattr(self, name)] for name in names}
         return replace(self, typing=([*self.typing[0]], [*self.typing[1]]), **lists)
@@ -110,17 +108,17 @@ class Transcript:
 
     @property
     def number(self) -> int:
-        """The number of the turn in seeds and journals: in a burst dialogue, of the call."""
+        """The number of the turn (burst: of the call) in seeds and journals."""
         return self.calls if self.is_burst else len(self.messages)
 
     @property
     def ended(self) -> bool:
-        """Whether all exchanges have been made."""
+        """Whether all exchanges are made."""
         return len(self.messages) >= self.stimulus.exchanges
 
     @property
     def next_event(self) -> Event | None:
-        """None once the conversation is over. Of two at a time a message is sent first, and A's before B's."""
+        """None at the end. At equal times sending precedes calls, and A precedes B."""
         if self.ended:
             return None
         events = [Event(typed[0].at, "send", side) for side, typed in enumerate(self.typing) if typed]
@@ -129,7 +127,7 @@ class Transcript:
         return min(events, key=lambda event: event.at, default=None)
 
     def shown(self) -> ConversationStimulus:
-        """The stimulus as the next speaker sees it: with pseudo-dialogue and messages in its history."""
+        """The stimulus with pseudo-dialogue and messages in its history."""
         sent = [Utterance(speaker=message.speaker, text=message.text, at=message.at) for message in self.messages]
         before = [Utterance(speaker=message.speaker, text=message.text) for message in self.pseudo]
         return self.stimulus.model_copy(update={"history": [*self.stimulus.history, *before, *sent]})
@@ -137,15 +135,14 @@ class Transcript:
     # what happens
 
     def opener(self) -> TurnAnswer | None:
-        """The stimulus's first message, while nothing has been sent."""
+        """The stimulus's first message, if not yet sent."""
         text = self.stimulus.opener
         if text is None or self.messages or (self.is_burst and not lines_of(text)):
             return None
         return TurnAnswer(text=text, finish="opener")
 
     def add(self, answer: TurnAnswer) -> Message | None:
-        """The reply of the speaker who is due; the clock goes on to the next call, or to the end. Returns the last
-        message that was sent. By turns the delay that the reply brings counts, if it brings any."""
+        """Add the due speaker's reply and go on to the next call; returns the last sent message."""
         event = self.next_event
         assert event is not None
         self.now = max(self.now, event.at)
@@ -157,13 +154,12 @@ class Transcript:
         return message
 
     def call(self, side: int) -> int:
-        """The agent of ``side`` is called; returns how many letters it reads. What it hears from now on is unread."""
+        """Call the agent of ``side``; returns the letters it reads."""
         letters, self.unread[side] = self.unread[side] or 0, None
         return letters
 
     def type(self, side: int, answer: TurnAnswer, read: int, at: float, answered: float = 0.0) -> None:
-        """The agent of ``side``, called at ``at`` with ``read`` letters, begins to type its reply. No message goes out
-        before it ``answered``, and none if it has heard something meanwhile."""
+        """Begin the reply of ``side``, called at ``at``; sent after ``answered``, unless the agent heard something."""
         numbers, raw = random.Random(f"delay {self.seed} {self.number}"), answer.raw
         for text in lines_of(answer.text) if self.is_burst else [answer.text]:
             delay = None if self.is_burst else answer.delay_s
@@ -177,12 +173,12 @@ class Transcript:
             self._withdraw(side, "interrupted")
 
     def send(self, side: int) -> Message:
-        """The next message that ``side`` has typed goes out."""
+        """Send the next typed message of ``side``."""
         typed = self.typing[side].pop(0)
         return self.say(side, typed.answer, typed.at)
 
     def say(self, side: int, answer: TurnAnswer, at: float) -> Message:
-        """A message of ``side`` goes out at ``at``, and the other side hears it. Its delay is since the last."""
+        """Send a message of ``side`` at ``at``; its delay is since the last."""
         self.now, at = at, round(at, 3)
         before = (self.messages[-1].at if self.messages else None) or 0.0
         fields = {**answer.model_dump(), "delay_s": round(max(at - before, 0.0), 3)}
@@ -207,15 +203,14 @@ class Transcript:
     # filters
 
     def judge_next(self, text: str, side: int | None = None, raw: Any = None) -> list[Judgement]:
-        """The filters' findings in ``text`` as the next message of ``side`` (of who is due, if None), and in the label
-        that stood before it in the ``raw`` reply."""
+        """The filters' findings in ``text`` by ``side`` (None: due), and in the label of ``raw``."""
         side = self.side if side is None else side
         speaker = self.names[side]
         new = (speaker, self._labelled(speaker, text, raw))
         return self._judge([*self._labelled_messages(), new], [side], last_only=True)
 
     def judge_all(self) -> list[Judgement]:
-        """The filters' findings in all messages, history included."""
+        """The filters' findings in all messages and the history."""
         return self._judge(self._labelled_messages(), [0, 1])
 
     def _judge(
@@ -236,7 +231,6 @@ class Transcript:
         return lines
 
     def _labelled(self, speaker: str, text: str, raw: Any) -> str:
-        """A message to a person, after the label of another speaker that was cut from it, if any was."""
         match raw:
             case {"text": str(reply)} if self.stimulus.type != "MM":
                 label = leading_label(reply, *short_names(self.names, speaker))
@@ -251,23 +245,21 @@ class Transcript:
         )
 
     def raw_json(self, **more: Any) -> bytes:
-        """The record's ``raw``: what a stimulus may leave to be drawn, ``more``, and what came beside the turns."""
+        """The record's ``raw``: what was drawn, ``more``, and extras."""
         drawn = {key: getattr(self.stimulus, key) for key in ("topic", "names", "personas", "who_starts", "mode")}
         turns = {"turns": self.raws} if any(self.raws) else {}
         return orjson.dumps({**drawn, **more, **turns})
 
 
 def lines_of(text: str) -> list[str]:
-    """The messages of a burst: the lines of a reply that have any text, their spaces made single."""
+    """A reply's non-empty lines with single spaces."""
     return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
 
 
 class AgentPart:
-    """Use :meth:`run` as a task, and :meth:`wake` after each message of a person.
+    """Use :meth:`run` as a task, and :meth:`wake` after a person's message.
 
-    ``clock`` returns the seconds since the conversation's start. ``ask`` returns the reply of a side's agent; None
-    if it has failed, and is called again when a person writes. ``send`` publishes what a side has typed.
-    """
+    ``clock`` returns seconds, ``ask`` a side's reply (None: failed); ``send`` publishes."""
 
     def __init__(
         self,
@@ -282,7 +274,7 @@ class AgentPart:
         self._has_failed = False
 
     async def run(self) -> None:
-        """Until the conversation is over. Raises what ``ask`` and ``send`` raise."""
+        """Run to the conversation's end. Raises what ``ask`` and ``send`` raise."""
         transcript = self.transcript
         while True:
             await self.send_due()
@@ -299,7 +291,7 @@ class AgentPart:
                 await self._call(event.side)
 
     def wake(self) -> None:
-        """A person has written: what is due has changed, and an agent that failed may be called again."""
+        """Note a person's message; a failed agent may go on."""
         self._has_failed = False
         self._woken.set()
 

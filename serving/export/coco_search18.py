@@ -1,16 +1,6 @@
-"""Scanpaths as COCO-Search18 has them: a list of ``{name, subject, task, condition, X, Y, T, length}``.
+"""Scanpaths in COCO-Search18's form (fields in ``docs/export.md``).
 
-- ``name`` is the image's file name, or its whole path where two images share a file name;
-- ``subject`` counts from 1, one for each agent and sample; the side-car says which is which;
-- ``task`` is the stimulus's ``meta.target``, else the name of its target image without its ending, else "none";
-- ``condition`` is "freeview", "present" or "absent", or null where a search stimulus does not say;
-- ``X``, ``Y`` are in pixels of the agent's frame, which the side-car has for each image and subject;
-- ``T`` is in milliseconds, or null where an agent does not model durations.
-
-In search also ``bbox`` [x, y, width, height], the target's box in pixels of the image; ``fixOnTarget``, whether a
-fixation lies in it; and ``correct``, 1 where the agent found a target that is there, else 0. Each is null where nothing
-says. The data set's ``split`` and ``RT`` are not there.
-"""
+``name`` is the image's file name, or its path where two images share a file name; ``T`` is in milliseconds."""
 
 from __future__ import annotations
 
@@ -25,7 +15,7 @@ from serving.export.pysaliency import TASK, presence, scanpaths, target_name
 
 
 def write_coco_search18(chosen: Export) -> dict[str, Any]:
-    """Write the selected scanpaths of machines; returns notes for the side-car: subjects and frames."""
+    """Write machines' scanpaths; returns subjects and frames for the side-car."""
     images = {str(row.get("image")) for row in chosen.run.stimuli() if row.get("task") == TASK}
     are_paths = len({PurePosixPath(image).name for image in images}) < len(images)
     subjects: dict[tuple[str, int], int] = {}

@@ -1,9 +1,6 @@
-"""Export: a run's records for other programs, in the formats of :data:`FORMATS`.
+"""Export of a run's records (each key's last) in the :data:`FORMATS`, completely or not at all.
 
-A format is a function ``write(chosen)``: it takes records from an :class:`Export` and writes them to files that it
-opens there. What it returns are notes for the side-car; ``remarks`` among them are printed. The last record of a key
-counts; everything is written whole or not at all. ``docs/export.md`` describes the side-cars.
-"""
+A format's ``write(chosen)`` writes an :class:`Export`'s records and returns notes for the side-car."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Where a format's function is; whether it fills a folder, for one sample; the endings of its further files."""
+    """A format's function, whether it fills a folder, and its further files' endings."""
 
     write: str
     is_folder: bool = False
@@ -63,12 +60,9 @@ def export(
     allow_missing: bool = False,
     force: bool = False,
 ) -> None:
-    """Export the run folder ``path`` to ``out`` and print a summary.
+    """Export the run folder ``path`` to ``out``. Raises InputError, UnavailableError and StorageError.
 
-    ``sample``: which sample of each key; None means all of them, for the benchmark's folder sample 0. Raises
-    InputError (unknown format, ``out`` exists, gaps, pictures that are missing or changed, damaged records, nothing to
-    export), UnavailableError (a package that the format needs is not installed) and StorageError.
-    """
+    ``sample`` None: all samples, for the benchmark's folder sample 0."""
     if (kind := FORMATS.get(format)) is None:
         raise InputError(f"there is no export format {format!r}; there are {', '.join(FORMATS)}")
     run, out = Run(path), Path(out)
@@ -109,7 +103,7 @@ def export(
 
 @dataclass(slots=True)
 class Export:
-    """One export: the records of ``run`` that it is about, a count of those it leaves out, and the files it writes."""
+    """An export: its records, counts of those left out, and files."""
 
     run: Run
     out: Path
@@ -129,7 +123,7 @@ class Export:
         return self.out.with_name(f"{self.out.name}.{ending}")
 
     def open(self, name: str = "") -> BinaryIO:
-        """A file to fill: OUT, or beside it the one with the ending ``name``; in a folder that of the name."""
+        """A file to fill: OUT, beside it with the ending ``name``, or ``name`` in a folder."""
         if self.folder is None:
             file = self.files.enter_context(replacing(self.path(name) if name else self.out))
         else:
@@ -142,7 +136,7 @@ class Export:
     # records
 
     def machines(self) -> list[str]:
-        """The agents to export: those that have begun, controls only if asked for."""
+        """The agents to export."""
         entries = self.run.meta["agents"]
         names = dict.fromkeys([*entries, *self.run.agents()])
         return [
@@ -150,13 +144,13 @@ class Export:
         ]
 
     def reason(self, record: Record) -> str | None:
-        """Why a record is left out: "control" or "rejected"; or None."""
+        """Why a record is left out: "control", "rejected" or None."""
         if record["kind"] == "control" and not self.include_control:
             return "control"
         return "rejected" if record["status"] == "rejected" and not self.include_rejected else None
 
     def records(self, name: str, answers_to: str | None = None) -> Iterator[Record]:
-        """The chosen records of an agent or an import, failed ones too; or only answers to the task."""
+        """The chosen records of an agent or import, failed too; or only of a task."""
         for record in self.run.latest(name):
             if self.sample not in (None, record["sample"]) or answers_to not in (None, record["task"]):
                 continue
@@ -170,7 +164,7 @@ class Export:
                 self.left_out[reason] += 1
 
     def leave_out(self, record: Record, why: str) -> None:
-        """Not to export a record after all that :meth:`records` gave; ``why`` is for the summary."""
+        """Count a record as left out after all."""
         self.taken[record["agent"]] -= 1
         self.left_out[why] += 1
 
@@ -182,7 +176,7 @@ class Export:
     # what a reader must know
 
     def sidecar(self, form: str, notes: dict[str, Any]) -> bytes:
-        """What a reader of the export must know, as JSON."""
+        """The side-car as JSON."""
         meta = self.run.meta
         about = {
             "schema": SCHEMA,
@@ -200,11 +194,11 @@ class Export:
         return orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     def left_out_told(self) -> str:
-        """What was left out, as the end of a sentence; empty if nothing was."""
+        """What was left out, as a sentence's end."""
         options = {"rejected": " (--include-rejected)", "control": " (--include-control)"}
         return "".join(f"; {number:,} {what} left out{options.get(what, '')}" for what, number in self.left_out.items())
 
 
 def misfit(record: Record, field: str, reason: str) -> InputError:
-    """The error for a record whose ``field`` cannot be exported."""
+    """The error for a record with an unfit ``field``."""
     return InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: {field}: {reason}")

@@ -1,9 +1,6 @@
-"""The published benchmark's submission format: a folder per agent, a file per task (:data:`FILES`), ``{id: response}``.
+"""The published benchmark's form: a folder per agent, a file per task (:data:`FILES`), ``{id: response}``.
 
-The id is the stimulus's ``benchmark_id`` if it has one, else its own. Responses are a text, up to three labels
-``"a, b, c"`` in lower case, and for free viewing the first 15 fixations in a frame of 1280 x 1024, rounded down; a
-point off the frame is moved to its edge and counted. Visual search and conversation are not part of that benchmark.
-"""
+Responses: a text, up to three labels ``"a, b, c"``, or the first 15 fixations rounded down in 1280 x 1024."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ Ids = dict[str, str]
 
 
 def write_turingtest(chosen: Export) -> dict[str, Any]:
-    """Fill the folder; returns notes for the side-car. Raises InputError that names every gap."""
+    """Fill the folder; returns notes for the side-car. Raises InputError with every gap."""
     ids = _ids(chosen)
     gaps: list[Problem] = []
     notes: dict[str, Any] = {"agents_notes": {}, "missing": {}, "remarks": []}
@@ -68,7 +65,6 @@ def write_turingtest(chosen: Export) -> dict[str, Any]:
 
 
 def _ids(chosen: Export) -> dict[str, Ids]:
-    """By task: the stimuli of the benchmark in the order of the set, and the ids they are exported under."""
     by_task: dict[str, Ids] = {}
     for row in chosen.run.stimuli():
         task, stimulus, public = row.get("task"), row.get("id"), row.get("benchmark_id")
@@ -89,7 +85,6 @@ def _ids(chosen: Export) -> dict[str, Ids]:
 def _responses(
     chosen: Export, name: str, ids: dict[str, Ids], counts: Counter[str]
 ) -> tuple[dict[tuple[str, str], Response], dict[tuple[str, str], str]]:
-    """An agent's responses by (task, stimulus), and for the other records why there is none."""
     responses: dict[tuple[str, str], Response] = {}
     reasons: dict[tuple[str, str], str] = {}
     for record in chosen.run.latest(name) if name in chosen.run.agents() else ():
@@ -112,7 +107,7 @@ def _responses(
 
 
 def response(record: Record, counts: Counter[str]) -> Response:
-    """The benchmark's response of a record; what it cannot hold is noted in ``counts``."""
+    """A record's response; ``counts`` notes losses."""
     task, answer = record["task"], record["answer"]
     if task == "attention_prediction":
         return _fixations(answer, counts)

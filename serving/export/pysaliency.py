@@ -1,10 +1,4 @@
-"""Scanpaths as the package pysaliency reads them; ``docs/export.md`` says what each field holds.
-
-Two HDF5 files, both for ``pysaliency.read_hdf5``: the scanpaths as ``FixationTrains`` (version 1.2 of that form, which
-release 0.2.22 reads and the development version too), and beside them the images as ``FileStimuli``, by paths relative
-to the file. Times are not modelled: ``t`` is the number of the fixation, by which pysaliency orders, as its loader of
-COCO-Search18 has it. Text is UTF-8 bytes, as HDF5 and numpy have it.
-"""
+"""Scanpaths for pysaliency 0.2.22: HDF5 of ``FixationTrains`` 1.2 and ``FileStimuli`` (``docs/export.md``)."""
 
 from __future__ import annotations
 
@@ -31,8 +25,7 @@ TEXTS = ("agent", "kind", "stimulus", "task", "mode")
 
 
 def write_pysaliency(chosen: Export) -> dict[str, Any]:
-    """Write the selected scanpaths, and their images to a second file; returns notes for the side-car: subjects and
-    images. Raises UnavailableError without h5py."""
+    """Write scanpaths and images; returns notes for the side-car. Raises UnavailableError."""
     try:
         hdf5 = importlib.import_module("h5py")
     except ImportError as error:
@@ -82,8 +75,7 @@ def write_pysaliency(chosen: Export) -> dict[str, Any]:
 
 
 def scanpaths(chosen: Export, *, imported: bool) -> Iterator[Record]:
-    """The selected scanpaths, agents before imports: an image that cannot be read has the frame of an agent if any
-    answered it."""
+    """The selected scanpaths, agents before imports."""
     begun = chosen.run.agents()
     machines = [name for name in chosen.machines() if name in begun]
     for name in machines + (chosen.run.imports() if imported else []):
@@ -91,13 +83,13 @@ def scanpaths(chosen: Export, *, imported: bool) -> Iterator[Record]:
 
 
 def target_name(row: Row) -> str:
-    """What is searched for, in a word, or "none"."""
+    """The search target in a word, or "none"."""
     named, image = (row.get("meta") or {}).get("target"), row.get("target_image")
     return named if isinstance(named, str) else PurePosixPath(image).stem if isinstance(image, str) else "none"
 
 
 def presence(row: Row) -> float:
-    """1 or 0 in search where it is known whether the target is there, else NaN."""
+    """1 or 0 for a target's known presence, else NaN."""
     if row.get("mode", "free") == "free":
         return math.nan
     if (present := row.get("target_present")) is not None:
@@ -121,7 +113,6 @@ def _frame(record: Record) -> Size:
 
 
 def _path(record: Record, row: Row, size: Size) -> dict[str, Any]:
-    """A scanpath on an image of ``size``, instead of in its own frame, and its attributes."""
     answer, frame = record["answer"], _frame(record)
     fixations, durations = answer["fixations"], answer["durations_ms"]
     if durations is None:
@@ -190,7 +181,6 @@ def _stimuli_file(hdf5: Any, names: list[str], files: list[str], sizes: list[Siz
 
 
 def _head(file: Any, kind: str, version: str, attributes: list[str]) -> None:
-    """What pysaliency looks at first."""
     file.attrs["type"] = np.bytes_(kind)
     file.attrs["version"] = np.bytes_(version)
     file.attrs["__attributes__"] = np.bytes_(orjson.dumps(attributes))

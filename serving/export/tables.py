@@ -1,9 +1,4 @@
-"""Tables: JSONL, the records as they are; CSV and Parquet, one row per record, flattened.
-
-Columns and types are those of :class:`Record`, of the answers (``answer.*``), of stimuli (``stimulus.*``) and of their
-``meta``. Nested values are JSON text in CSV, and typed in Parquet. What may be anything (``raw``, a field of stimuli
-with values of several types) is text as it stands, and JSON text if it is anything else.
-"""
+"""Tables: JSONL as it is; CSV and Parquet flattened, with nested values as JSON text in CSV."""
 
 from __future__ import annotations
 
@@ -37,7 +32,7 @@ FIRST = ("benchmark_id", "source", "source_id", "image")  # of a stimulus's fiel
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, the type of its values, and where they are in a record, or in its stimulus."""
+    """A column's name, type and place in a record or its stimulus."""
 
     name: str
     type: Any  # int, float, bool, str, datetime, list[...], a model; Any for text or JSON text
@@ -55,7 +50,7 @@ class Column:
 
 
 def write_jsonl(chosen: Export) -> dict[str, Any]:
-    """Write the selected records as they are, one line each."""
+    """Write the selected records as lines."""
     file = chosen.open()
     for record in chosen.everything():
         file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
@@ -73,7 +68,7 @@ def write_csv(chosen: Export) -> dict[str, Any]:
 
 
 def write_parquet(chosen: Export) -> dict[str, Any]:
-    """Write the selected records, :data:`CHUNK` rows at a time. Raises UnavailableError without pyarrow."""
+    """Write the selected records. Raises UnavailableError without pyarrow."""
     pa = _pyarrow()
     import pyarrow.parquet as pq
 
@@ -85,7 +80,7 @@ def write_parquet(chosen: Export) -> dict[str, Any]:
 
 
 def arrow_table(pairs: Sequence[Pair]) -> pyarrow.Table:
-    """The records as a table in memory, without columns that are empty. Raises UnavailableError without pyarrow."""
+    """The records without empty columns. Raises UnavailableError without pyarrow."""
     columns = columns_of({record["task"] for record, _ in pairs}, (row for _, row in pairs))
     table = _table(_pyarrow(), columns, pairs)
     return table.select([name for name in table.column_names if table[name].null_count < len(table)])
@@ -99,8 +94,6 @@ def _columns(chosen: Export) -> list[Column]:
 
 
 def _pairs(chosen: Export) -> Iterator[Pair]:
-    """The selected records, each with its stimulus; of one that is not in the set it has nothing. Raises InputError for
-    what is no record."""
     for record in chosen.everything():
         for problem in problems(record):
             raise misfit(record, problem.field or "record", problem.message)
@@ -112,7 +105,7 @@ def _about(columns: Iterable[Column]) -> dict[str, Any]:
 
 
 def columns_of(tasks: Collection[Task], stimuli: Iterable[Row]) -> list[Column]:
-    """The columns for answers to these tasks, of which these are the stimuli."""
+    """The columns for the tasks' answers and the stimuli."""
     columns = []
     answers = [BY_TASK[task].model_fields for task in ALL_TASKS if task in tasks]
     for name, field in Record.model_fields.items():
@@ -140,7 +133,6 @@ def columns_of(tasks: Collection[Task], stimuli: Iterable[Row]) -> list[Column]:
 
 
 def _bare(annotation: Any) -> Any:
-    """An annotation without None and without what it asks of values; numbers of both kinds are float."""
     if get_origin(annotation) is Annotated:
         return _bare(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -151,7 +143,6 @@ def _bare(annotation: Any) -> Any:
 
 
 def _common(kinds: set[Any]) -> Any:
-    """The type that holds values of all these types."""
     return next(iter(kinds)) if len(kinds) == 1 else float if kinds == {int, float} else Any
 
 
@@ -162,7 +153,6 @@ def _note_types(known: dict[str, Any], values: Row, without: Collection[str]) ->
 
 
 def _type_of(value: Any) -> Any:
-    """The type of a value of a stimulus."""
     if isinstance(value, list) and value:
         return list[_common({float if type(item) is int else _type_of(item) for item in value})]  # type: ignore[misc]
     is_plain = type(value) in (bool, float, str) or (type(value) is int and abs(value) < 2**53)
@@ -170,7 +160,6 @@ def _type_of(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A cell of CSV."""
     if isinstance(value, list | dict | bool):
         return orjson.dumps(value).decode()
     return value
@@ -213,7 +202,6 @@ def _arrow_type(pa: Any, kind: Any) -> Any:
 
 
 def _typed(kind: Any, value: Any) -> Any:
-    """A value as Arrow takes it: JSON text for every part that may be anything."""
     if value is None or kind in (int, float, bool, str):
         return value
     if kind is datetime:

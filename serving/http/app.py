@@ -1,4 +1,4 @@
-"""The web application: every route behind the guard, and every error in one shape."""
+"""The web application: every route behind the guard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def create_app(
     on_end: Callable[[FinishedRequest], None] = lambda request: None,
     kept: conversations.OpenConversations | None = None,
 ) -> Guard:
-    """The application for a service, which its caller starts and closes."""
+    """The application for a service that its caller starts and closes."""
     app = FastAPI(
         title="Turinglike",
         version=__version__,

@@ -1,8 +1,4 @@
-"""Bodies of requests: the models of the native routes, and how a request becomes a stimulus.
-
-Images travel in the request as base64, under the name of the stimulus's field that they fill; a stimulus in a request
-names no path and no address.
-"""
+"""Request bodies of the native routes, with images in base64, and their stimuli."""
 
 from __future__ import annotations
 
@@ -36,8 +32,6 @@ ROW = {"id": "tea", "task": "word_association", "cue": "tea"}
 
 
 class _RowSchema:
-    """The JSON Schema of a stimulus set's row without its images."""
-
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         schema = handler(ADAPTER.core_schema)
         for reference in schema["oneOf"]:
@@ -49,7 +43,7 @@ class _RowSchema:
 
 
 def from_base64(text: Any) -> Any:
-    """The bytes of base64 in its common spellings: with line ends, without padding, URL-safe, percent-encoded."""
+    """The bytes of base64 with line ends, without padding, URL-safe or percent-encoded."""
     if not isinstance(text, str):
         return text
     plain = "".join((unquote(text) if "%" in text else text).split()).replace("-", "+").replace("_", "/")
@@ -67,7 +61,7 @@ Seed = Annotated[int, Field(strict=True, ge=0, lt=2**53), WHOLE]
 
 
 class Body(BaseModel):
-    """A JSON object without unknown fields and without numbers that JSON has not."""
+    """A JSON object without unknown fields, NaN and infinity."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -101,7 +95,7 @@ class StreamRequest(Body):
 
 
 def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
-    """The stimulus and the bytes of its images by their names. Raises ApiError."""
+    """The stimulus and its images by name. Raises ApiError."""
     named = [name for name in IMAGES if name in item.stimulus]
     if named:
         raise invalid([(f"stimulus.{name}", "images travel under images, not in the stimulus") for name in named])
@@ -110,7 +104,7 @@ def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | 
 
 
 def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stimulus:
-    """A row as a stimulus, whose images are among ``files``. Raises ApiError."""
+    """A row as a stimulus with images among ``files``. Raises ApiError."""
     try:
         text = orjson.dumps(row)
         if b"null" in text and _has_no_number(row):
@@ -130,7 +124,6 @@ def _has_no_number(value: Any) -> bool:
 
 
 def _problem(error: Mapping[str, Any]) -> tuple[str, str]:
-    """A stimulus's problem as (field, message), the field named as in the request."""
     if error["type"].startswith("union_tag"):
         missing = "missing; " if error["type"] == "union_tag_not_found" else ""
         return "stimulus.task", f"{missing}must be one of {', '.join(ALL_TASKS)}"

@@ -1,4 +1,4 @@
-"""OpenAI's interface to the agents: the models, and chat completions, whole or as a stream."""
+"""OpenAI's interface: models and chat completions."""
 
 from __future__ import annotations
 
@@ -66,11 +66,7 @@ def router(service: Service) -> APIRouter:
 
 
 class _Completion:
-    """The answers to a request: :meth:`whole`, or :meth:`begin` and then the pieces of :meth:`events`.
-
-    A stream has the pieces as the agent makes them, where it tells them (:class:`agents.contract.Draw`, ``say``);
-    otherwise the words of the accepted answer. Raises ApiError.
-    """
+    """Use :meth:`whole`, or :meth:`begin` and then :meth:`events`. Raises ApiError."""
 
     def __init__(self, service: Service, chat: ChatRequest, request_id: str) -> None:
         self.service, self.chat, self.request_id = service, chat, request_id
@@ -86,7 +82,6 @@ class _Completion:
         self._wake = asyncio.Event()
 
     async def whole(self) -> dict[str, Any]:
-        """All answers in one object. Raises ApiError."""
         items = await self._answers([None] * self.count)
         choices = []
         for index, item in enumerate(items):
@@ -97,7 +92,7 @@ class _Completion:
         return self._envelope("chat.completion") | more
 
     async def begin(self) -> None:
-        """Return when there is something to send. Raises ApiError, as long as nothing is sent."""
+        """Await the first piece. Raises ApiError."""
         # What the request's stops cut is not known before the end.
         listeners = [None if self.chat.stop else self._listener(index) for index in range(self.count)]
         self._answering = asyncio.create_task(self._answers(listeners))
@@ -111,7 +106,7 @@ class _Completion:
             self._answering.result()
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """The events. A failure after the first piece is the last of them."""
+        """The events; a later failure is the last."""
         has_usage = self.chat.stream_options is not None and self.chat.stream_options.include_usage
         envelope = self._envelope("chat.completion.chunk") | ({"usage": None} if has_usage else {})
 
@@ -147,7 +142,6 @@ class _Completion:
             await _cancelled([self._answering])
 
     async def _answers(self, listeners: Sequence[Listener | None]) -> list[AgentRequest]:
-        """Samples 0 to ``count`` - 1. If one fails, the others are cancelled. Raises ApiError."""
         name, answer = self.chat.model, self.service.answer
         more: dict[str, Any] = {"files": self.files, "seed": self.chat.seed}
         with self.service.queued(name, self.count):
@@ -186,7 +180,6 @@ class _Completion:
         return {"records": records, "ignored": self.chat.ignored()}
 
     def _text(self, item: AgentRequest) -> tuple[str, Finish]:
-        """An answer as text, up to the first of the request's stops, and how it ended."""
         fields = orjson.loads(item.answer or b"")
         match self.stimulus.task:
             case "color_estimation":
@@ -216,7 +209,6 @@ def _choice(index: int, content: Mapping[str, Any], finish: Finish | None) -> di
 
 
 def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:
-    """Numbers of tokens; None unless the agent counts those of every answer."""
     prompts, answers = 0, 0
     for item in items:
         match None if item.raw is None else orjson.loads(item.raw):

@@ -1,9 +1,4 @@
-"""Requests of OpenAI's chat completions, and the stimulus that each becomes.
-
-The messages of a chat are a conversation's history; an image is captioned (or its colour, objects or fixations are
-given as text); for an agent that only associates, the last message is the cue. Agents have settings of their own, so
-options of models have no effect.
-"""
+"""Requests of OpenAI's chat completions, and their stimuli: a history, an image's task, or a cue (the last message)."""
 
 from __future__ import annotations
 
@@ -71,7 +66,7 @@ def _as_parts(content: object) -> object:
 
 
 class ChatMessage(Body):
-    """A message. Those of the system and the developer have no effect: agents have instructions of their own."""
+    """A message. Those of the system and the developer have no effect: agents have their instructions."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -79,7 +74,7 @@ class ChatMessage(Body):
     content: Annotated[Parts, BeforeValidator(_as_parts, json_schema_input_type=str | Parts)]
 
     def text(self) -> str:
-        """Its texts, one a line."""
+        """Its texts as lines."""
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
     def images(self) -> list[str]:
@@ -105,7 +100,7 @@ def _as_list(stop: object) -> object:
 
 class ChatRequest(Body):
     """The next message of a chat, the answer to an image, or a word that goes with another. Other options of OpenAI's
-    interface are taken and have no effect."""
+    interface have no effect."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -146,7 +141,7 @@ class ChatRequest(Body):
 
 
 def stimulus_of(service: Service, chat: ChatRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
-    """The stimulus of a chat, and its images. Raises ApiError."""
+    """A chat's stimulus and images. Raises ApiError."""
     last = chat.messages[-1]
     images, text = last.images(), last.text()
     likely = IMAGE_TASKS if images else TEXT_TASKS
@@ -171,7 +166,6 @@ def _first_task(service: Service, name: str, likely: Sequence[Task]) -> Task:
 
 
 def _conversation(service: Service, chat: ChatRequest) -> Stimulus:
-    """The conversation with these messages so far: the user is A, the agent B."""
     turns = [message for message in chat.messages if message.role in ("user", "assistant")]
     messages = [("AB"[message.role == "assistant"], message.text()) for message in turns]
     row = _row(chat, "chat", messages[0][1].encode(), task="conversation", type="HM")
@@ -185,5 +179,4 @@ def _conversation(service: Service, chat: ChatRequest) -> Stimulus:
 
 
 def _row(chat: ChatRequest, kind: str, content: bytes, **fields: Any) -> dict[str, Any]:
-    """A stimulus; by default its id is the same for the same content, and for all turns of a chat."""
     return {"id": f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}", **chat.stimulus, **fields}

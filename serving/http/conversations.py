@@ -1,7 +1,4 @@
-"""Conversations of a person with an agent, over HTTP: opened, continued by messages, read with their record.
-
-Each has a random id of 128 bits. It is kept in memory and forgotten when nobody has used it for a while.
-"""
+"""Conversations with an agent over HTTP, in memory by random ids until idle."""
 
 from __future__ import annotations
 
@@ -89,7 +86,7 @@ class MessageRequest(Body):
 
 
 class ShownMessage(answers.Message):
-    """A message, flagged by the filters of conversations."""
+    """A message with the flags of the conversation filters."""
 
     flags: list[RecordedVerdict]
 
@@ -122,14 +119,14 @@ class Conversation(Messages):
 
 
 class OpenConversations:
-    """At most ``count`` conversations by their ids, each forgotten once it was not used for ``idle`` seconds."""
+    """At most ``count`` conversations by id; ``idle`` seconds without use end each."""
 
     def __init__(self, count: int = 1000, idle: float = 3600.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self.idle, self._clock = count, idle, clock
         self._kept: dict[str, tuple[Dialogue, float]] = {}  # with the time of the last use, the longest unused first
 
     def add(self, dialogue: Dialogue) -> str:
-        """Keep a conversation; returns its id. Raises ApiError 429 if there are as many as there may be."""
+        """Keep a conversation; returns its id. Raises ApiError 429."""
         self._forget()
         if len(self._kept) >= self._count:
             _, oldest = next(iter(self._kept.values()))
@@ -141,13 +138,13 @@ class OpenConversations:
         return key
 
     def use(self, key: str) -> Dialogue:
-        """The conversation of that id. Raises ApiError 404."""
+        """The conversation of an id. Raises ApiError 404."""
         dialogue = self._taken(key)
         self._kept[key] = (dialogue, self._clock())
         return dialogue
 
     def remove(self, key: str) -> None:
-        """Take a conversation out. Raises ApiError 404."""
+        """Remove a conversation. Raises ApiError 404."""
         self._taken(key).close()
 
     def _taken(self, key: str) -> Dialogue:
@@ -251,7 +248,6 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
 
 
 async def _kept(service: Service, dialogue: Dialogue, saying: Awaitable[Any]) -> None:
-    """Await a message, and keep the record whether or not the client goes away meanwhile."""
     await saying
     if dialogue.transcript():
         await asyncio.shield(service.keep(dialogue))
@@ -276,7 +272,6 @@ def _shown(key: str, dialogue: Dialogue, idle: float) -> Conversation:
 
 
 def _stimulus(asking: OpenRequest) -> ConversationStimulus:
-    """The stimulus of the conversation. Raises ApiError."""
     fields = asking.model_dump(exclude={"agent", "person", "who", "seed", "delays", "quiet_s"})
     fields["id"] = asking.id or f"conversation-{secrets.token_hex(8)}"
     try:

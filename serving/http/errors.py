@@ -1,9 +1,8 @@
-"""Every error of the server in one JSON shape, without an exception's own text. ::
+"""Every error of the server in the same JSON shape, without an exception's text. ::
 
     {"error": {"code": "unknown_agent", "message": "…", "type": "invalid_request_error", "request_id": "…"}}
 
-``type`` and ``param`` (the first wrong field) are there for clients of OpenAI's interface.
-"""
+Clients of OpenAI's interface read ``type`` and ``param`` (the first wrong field)."""
 
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ class ErrorBody(BaseModel):
 
 
 class ApiError(HTTPException):
-    """A request that is not answered. ``problems`` are pairs of a field and what is wrong with it."""
+    """A refused request; ``problems`` are pairs (field, message)."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class ApiError(HTTPException):
 
 
 def invalid(problems: Sequence[tuple[str, str]]) -> ApiError:
-    """The error for pairs of a field and what is wrong with it."""
+    """The error for pairs (field, message)."""
     message = f"{len(problems)} fields of the request are wrong"
     if len(problems) == 1:
         message = _short(": ".join(problems[0]))
@@ -114,17 +113,17 @@ def _field(place: Sequence[object]) -> str:
 
 
 def listed(error: ValidationError) -> list[Any]:
-    """Pydantic's problems, without the values."""
+    """Pydantic's problems without their values."""
     return list(error.errors(include_url=False, include_input=False, include_context=False))
 
 
 def agent_failed(agent: str, why: str) -> ApiError:
-    """The error of an agent that cannot answer, for a reason that ``/ready`` has."""
+    """The error of an agent that cannot answer."""
     return ApiError(503, "agent_failed", f"agent {agent} {why}; GET /ready says why")
 
 
 def failure(agent: str, code: str) -> ApiError:
-    """The error for a failed answer of ``agent``, by the failure's code, where no record was requested."""
+    """The error of a failed answer, by its code."""
     if code == "deadline":
         return ApiError(504, code, f"agent {agent} had no answer in time")
     if code in MENDABLE:
@@ -133,12 +132,12 @@ def failure(agent: str, code: str) -> ApiError:
 
 
 def quotes_others(code: str) -> bool:
-    """Whether the message of a failure may hold paths, addresses or text of other servers, which no client may see."""
+    """Whether a failure's message may quote paths, addresses or other servers."""
     return code in QUOTING or code.startswith("server_")
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """``responses`` of a route for these errors."""
+    """A route's ``responses`` for these errors."""
     return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in statuses}
 
 
@@ -147,7 +146,7 @@ POSTED = documented(400, 408, 413, 415, 429, 504)
 
 
 def request_id(request: Request) -> str:
-    """The id by which the log knows a request."""
+    """The request's id in the log."""
     return str(request.scope.get("state", {}).get("request_id", ""))
 
 
@@ -155,7 +154,7 @@ def request_id(request: Request) -> str:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """Every error that a route raises."""
+    """The response to a route's error."""
     assert isinstance(error, HTTPException)
     if not isinstance(error, ApiError):
         if error.status_code not in FRAMEWORK_ERRORS:
@@ -167,7 +166,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
-    """The framework's problems of a path, a query or a body."""
+    """The response to a wrong path, query or body."""
     assert isinstance(error, RequestValidationError)
     problems = error.errors()
     if problems[0]["type"] == "json_invalid":
@@ -176,17 +175,15 @@ async def on_invalid(request: Request, error: Exception) -> Response:
 
 
 async def on_fault(request: Request, error: Exception) -> Response:
-    """Anything else that is raised; the log has where."""
+    """The response to any other error, which is logged."""
     fault = ApiError(500, "internal_error", "a fault of this server's; its log has more")
     return fault.response(request_id(request))
 
 
 def _methods(request: Request) -> str:
-    """The methods of all routes with this path; the framework names those of the first alone."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
     return ", ".join(sorted({method for route in routes for method in getattr(route, "methods", ())}))
 
 
 def _short(text: str) -> str:
-    """At most 200 characters, without halves of any."""
     return text[:200].encode(errors="replace").decode()

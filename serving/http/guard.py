@@ -1,8 +1,4 @@
-"""Checks of every request before its route: the Host, the Origin, the key, the size of the body and its time.
-
-A page of another site in a browser on this machine can send requests too, and DNS rebinding can make a foreign name
-mean this machine. So the Host and the Origin must be ours, and a POST must be what no form of another page can send.
-"""
+"""Checks of every request before its route, against other sites' pages and DNS rebinding too."""
 
 from __future__ import annotations
 
@@ -39,8 +35,7 @@ CLOSE = {"connection": "close"}
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``hosts`` are names without a port; ``key`` None: none is needed. ``body_bytes`` limits a body,
-    ``receive_seconds`` the time in which it arrives."""
+    """``hosts`` without ports, ``key`` or None, and limits of a body."""
 
     hosts: frozenset[str] = LOOPBACK
     key: str | None = field(default=None, repr=False)
@@ -50,7 +45,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRequest:
-    """A request that has ended, for logs and metrics: nothing of its content."""
+    """An ended request without its content."""
 
     request_id: str
     method: str
@@ -60,14 +55,14 @@ class FinishedRequest:
 
 
 class ClientGone(HTTPException):
-    """The client has gone; nobody reads the answer, but log and metrics have the status."""
+    """The client has gone; log and metrics have the status."""
 
     def __init__(self) -> None:
         super().__init__(499, "the client has gone")
 
 
 class Guard:
-    """ASGI middleware around ``app`` that keeps to ``rules``; ``on_end`` is called after each request."""
+    """ASGI middleware that keeps ``rules``; calls ``on_end`` after each request."""
 
     def __init__(self, app: ASGIApp, rules: Rules, on_end: Callable[[FinishedRequest], None] = lambda request: None):
         self._app = app
@@ -112,7 +107,6 @@ class Guard:
             self._on_end(FinishedRequest(request_id, scope["method"], route, status or 500, seconds))
 
     def _admit(self, scope: Scope) -> None:
-        """Raises ApiError for a request that is not to be answered."""
         rules = self.rules
         headers = Headers(scope=scope)
         host, origin = headers.get("host", "").lower(), headers.get("origin")
@@ -135,7 +129,6 @@ class Guard:
 
 
 def _limited(rules: Rules, scope: Scope, receive: Receive) -> Receive:
-    """``receive``, which raises ApiError for too long or too slow a body, and ClientGone before it is whole."""
     until = asyncio.get_running_loop().time() + rules.receive_seconds
     seen, is_whole = 0, scope["method"] in ("GET", "HEAD")
 
@@ -164,13 +157,12 @@ def _too_large(rules: Rules) -> ApiError:
 
 
 def origin_of(error: BaseException) -> str:
-    """An error's type and where it was raised; not its text, which may hold a part of the request."""
+    """An error's type and place, without its text."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 def _same_origin(origin: str, host: str) -> bool:
-    """Whether a page of ``origin`` was served under this Host, whose port a proxy may have taken away with TLS."""
     scheme, _, site = origin.partition("://")
     port = PORTS.get(scheme)
     return port is not None and site.removesuffix(port) == host.removesuffix(port)
@@ -182,17 +174,14 @@ def _has_key(headers: Headers, key: str) -> bool:
 
 
 async def check_type(request: Request) -> None:
-    """Raises ApiError for a POST that a form of another page could have sent. For every route of the application.
-
-    A coroutine, because FastAPI asks a plain function in a thread.
-    """
+    """Raises ApiError for a POST that another page's form could send."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method == "POST" and kind != "application/json":
         raise ApiError(415, "unsupported_type", "the body must be application/json")
 
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:
-    """Await ``work`` and return its result. Raises ClientGone when the client goes away, and cancels the work."""
+    """The result of ``work``; raises ClientGone when the client goes away."""
     task = asyncio.current_task()
     assert task is not None
     cancelled = task.cancelling()

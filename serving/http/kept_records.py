@@ -1,8 +1,4 @@
-"""``serve --out``: the run folder in which a server keeps answers and conversations, before anybody is answered.
-
-Of a conversation each line is the record so far: the last line of a key counts. ``asked.jsonl`` has the stimulus of
-each answer, by the ``stimulus_sha256`` of its record.
-"""
+"""``serve --out``: a server's run folder. A conversation's last line counts; ``asked.jsonl`` has the stimuli."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ log = logging.getLogger("turinglike.http")
 
 
 class KeptRecords:
-    """Use as ``start()``, :meth:`keep`, ``await close()``. ``run`` is the folder's id."""
+    """Use as ``start()``, :meth:`keep`, ``await close()``; ``run`` is the folder's id."""
 
     def __init__(self, folder: Path, run: str, store: Store) -> None:
         self.run = run
@@ -34,13 +30,12 @@ class KeptRecords:
         self._writer: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
-        """Begin to write; the task ends with StorageError once nothing can be written."""
+        """Begin to write; the task ends with StorageError."""
         self._writer = asyncio.create_task(self._store.run())
         return self._writer
 
     async def keep(self, name: str, record: bytes, row: bytes | None = None) -> None:
-        """Write the line ``record`` of the agent or pair ``name``, and the stimulus's ``row``; returns when both are on
-        disk. Raises ApiError 503 if they cannot be."""
+        """Write ``record`` of ``name`` and the stimulus's ``row`` to disk. Raises ApiError 503."""
         lines = [(self._folder / "records" / f"{name}.jsonl", record)]
         if row is not None:
             lines.insert(0, (self._folder / "asked.jsonl", row + b"\n"))
@@ -54,18 +49,14 @@ class KeptRecords:
             raise ApiError(503, "not_kept", "the answer could not be kept, and is lost; the log says why") from None
 
     async def close(self) -> None:
-        """Write the lines that are left and close the files. Raises StorageError."""
+        """Write the rest and close the files. Raises StorageError."""
         if self._writer is not None:
             await self._store.finish(self._writer)
 
 
 @contextmanager
 def kept_records(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Iterator[KeptRecords]:
-    """Make or continue the folder, and hold its lock. ``described`` describes each agent in ``run.json``.
-
-    Raises InputError (another kind of folder), IdentityError (another seed, another agent of the same name),
-    StorageError and LockedError.
-    """
+    """Make or continue the folder. Raises InputError, IdentityError (other seed, agent), StorageError, LockedError."""
     refuse_other_folder(folder)
     make_parent(folder / "records" / "x")
     with lock(folder) as check:

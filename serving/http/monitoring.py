@@ -1,4 +1,4 @@
-"""A server's log on stderr and its metrics in Prometheus's form."""
+"""A server's log on stderr, and its Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"}
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """Lines on stderr. ``quiet``: errors and the address alone; ``verbose``: also where agents are placed, and why."""
+    """Lines on stderr; ``quiet`` leaves errors and the address, ``verbose`` adds placements."""
 
     quiet: bool = False
     verbose: bool = False
 
     def start(self) -> None:
-        """Handle the log records; of uvicorn errors alone."""
+        """Handle log records; of uvicorn only errors."""
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(_Formatter())
         levels = {"turinglike": logging.ERROR if self.quiet else logging.INFO, "uvicorn": logging.ERROR}
@@ -43,16 +43,16 @@ class ServerLog:
             logger.handlers, logger.propagate = [handler], False
 
     def say(self, sentence: str) -> None:
-        """Print a sentence of the command."""
+        """Print a sentence."""
         print(printable(sentence), file=sys.stderr, flush=True)
 
     def progress(self, sentence: str) -> None:
-        """Print a sentence that ``quiet`` leaves out."""
+        """Print a sentence unless ``quiet``."""
         if not self.quiet:
             self.say(sentence)
 
     def request(self, request: FinishedRequest) -> None:
-        """Write a line about a request, unless it is a health check that went well."""
+        """Log a request unless a successful health check."""
         if (request.route in HEALTH_ROUTES and request.status == 200) or (self.quiet and request.status < 500):
             return
         what = f"{request.status} {request.method[:16]} {request.route or '-'} in {1000 * request.seconds:.0f} ms"
@@ -74,7 +74,7 @@ class _Formatter(logging.Formatter):
 
 
 class Metrics:
-    """Counts of a server. Labels are routes and the served agents, so their number is bounded."""
+    """A server's counts by route and served agent."""
 
     def __init__(self, agents: Iterable[str]) -> None:
         self.registry = CollectorRegistry()
@@ -99,7 +99,7 @@ class Metrics:
             self._refused.labels(agent)
 
     def watch(self, waiting: Callable[[str], int], is_ready: Callable[[str], bool]) -> None:
-        """Add each agent's queue and readiness, by these functions, to what is read."""
+        """Add each agent's queue and readiness."""
         queue = Gauge("turinglike_queue", "Answers under way or waiting.", ["agent"], registry=self.registry)
         ready = Gauge("turinglike_agent_ready", "1 if the agent is loaded.", ["agent"], registry=self.registry)
         for agent in self._agents:
@@ -107,7 +107,7 @@ class Metrics:
             ready.labels(agent).set_function(partial(is_ready, agent))
 
     def ended(self, request: FinishedRequest) -> None:
-        """Count a request; all paths without a route are one label."""
+        """Count a request; unknown paths share a label."""
         route = request.route or "none"
         method = request.method if request.method in METHODS else "other"
         self._requests.labels(method, route, str(request.status)).inc()
@@ -123,13 +123,13 @@ class Metrics:
         self._waits.labels(agent).observe(item.waiting)
 
     def unanswered(self, agent: str) -> None:
-        """Count an answer that did not come in time, or not at all since its agent stopped."""
+        """Count a late answer, or a stopped agent's."""
         self._answers.labels(agent, "failed").inc()
 
     def refused(self, agent: str) -> None:
-        """Count a request for which the queue was full."""
+        """Count a request at a full queue."""
         self._refused.labels(agent).inc()
 
     def text(self) -> bytes:
-        """All of it in the text form."""
+        """All metrics in the text form."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""The native routes: the served agents, their state, and answers as uniform records."""
+"""The native routes: agents, states, records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages at ``/`` and ``/docs`` and their files. They hold no data and need no key."""
+"""The pages ``/`` and ``/docs``, which need no key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``turinglike serve``: the application in uvicorn, with an orderly end."""
+"""``turinglike serve``: the application in uvicorn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IDLE_SECONDS = 30  # of a connection between two requests
 
 
 def check_key(host: str, key: str | None) -> None:
-    """Raises InputError for an address that others can reach without a key."""
+    """Raises InputError for a public address without a key."""
     if key is None and host not in LOOPBACK:
         raise InputError(
             f"--host {host} can be reached by others, who would need no key: set TURINGLIKE_API_KEY or --key-file, or "
@@ -37,7 +37,7 @@ def check_key(host: str, key: str | None) -> None:
 
 @contextlib.contextmanager
 def bound_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets that listen; clients wait until somebody accepts. Raises InputError for an address that cannot be had."""
+    """Listening sockets. Raises InputError for an unusable address."""
     with contextlib.ExitStack() as opened:
         try:
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -60,11 +60,9 @@ async def serve(
     log: ServerLog,
     kept: KeptRecords | None = None,
 ) -> None:
-    """Serve until cancelled, then end in order: no new requests, an answer to each that is under way, workers, Ray.
+    """Serve until cancelled, then finish open requests. Raises ClusterError, UnavailableError and StorageError.
 
-    ``take_signals`` takes back the signals that Ray took when it started; ``kept`` writes the answers. Raises
-    ClusterError, UnavailableError and StorageError.
-    """
+    ``take_signals`` takes signals from Ray."""
     service = Service(options, agents, kept)
     server = UvicornServer(config(create_app(service, rules, log.request)))
     try:
@@ -90,7 +88,7 @@ async def serve(
 
 
 class UvicornServer(uvicorn.Server):
-    """uvicorn's, which leaves signals to the command."""
+    """uvicorn, with signals left to the command."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -98,11 +96,7 @@ class UvicornServer(uvicorn.Server):
 
 
 def config(app: Any, most_connections: int = MOST_CONNECTIONS, idle_seconds: int = IDLE_SECONDS) -> uvicorn.Config:
-    """uvicorn's settings for an application.
-
-    uvicorn limits neither a head's bytes nor the seconds in which it arrives, nor those in which an answer is taken: a
-    proxy does, before the open net.
-    """
+    """uvicorn's settings; only a proxy limits slow heads and readers."""
     return uvicorn.Config(
         app,
         http="httptools",

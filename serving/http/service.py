@@ -1,4 +1,4 @@
-"""The served agents: loaded, asked within bounds, and ended in order."""
+"""The served agents: loaded, bounded queues, orderly end."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ LOGGED = "the server's log says why"
 
 @dataclass(slots=True)
 class ServeOptions:
-    """``queue``: answers of an agent that may be under way or waiting; ``deadline``: seconds for an answer; ``lazy``:
-    agents are loaded when they are first needed."""
+    """``queue``: an agent's unfinished answers; ``deadline``: seconds per answer; ``lazy``: load agents on use."""
 
     entries: Mapping[str, Entry]
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -58,8 +57,6 @@ class ServeOptions:
 
 
 class _CountingScheduler(Scheduler):
-    """A scheduler whose answers are counted."""
-
     def __init__(self, run_seed: int, metrics: Metrics) -> None:
         super().__init__(run_seed)
         self._metrics = metrics
@@ -75,10 +72,7 @@ class _CountingScheduler(Scheduler):
 
 
 class Service:
-    """Use as ``await start()``, :meth:`answer` and :meth:`record` while it runs, ``await close()``.
-
-    An agent that lacks something on this machine has failed from the beginning. Raises UnavailableError if all do.
-    """
+    """Use as ``await start()``, :meth:`answer`, :meth:`record`, ``await close()``. Raises UnavailableError."""
 
     def __init__(
         self, options: ServeOptions, agents: Mapping[str, Agent[Any]], kept: KeptRecords | None = None
@@ -111,8 +105,7 @@ class Service:
             )
 
     async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
-        """Start the workers and, unless lazy, begin to load the agents; ``say`` prints what is waited for. Raises
-        ClusterError, UnavailableError and InputError."""
+        """Start workers and, unless lazy, load agents. Raises ClusterError, UnavailableError and InputError."""
         for name, lacking in self._errors.items():
             _log_failed(name, lacking)
         await self.start_workers(say)
@@ -128,7 +121,7 @@ class Service:
             raise ClusterError("a process of Ray's died, and the agents with it: start the server again") from None
 
     async def close(self) -> None:
-        """End the agents, the workers and Ray."""
+        """End agents, workers and Ray."""
         self.draining = True
         for task in self._loading.values():
             task.cancel()
@@ -141,7 +134,7 @@ class Service:
     # loading
 
     async def start_workers(self, say: Callable[[str], None]) -> None:
-        """Start or join Ray, if an agent needs it, and find out what fits on it."""
+        """Start or join Ray if needed; plan what fits."""
         options = self.options
         if isinstance(self._cluster, Cluster):
             say("starting Ray")
@@ -153,7 +146,7 @@ class Service:
         self._replicas.admit([tuple(self._usable)], lambda name: 1 << 30)
 
     async def load(self, name: str) -> None:
-        """Return when the agent is loaded. Raises what is in its way."""
+        """Return when the agent is loaded. Raises its error."""
         assert self._replicas is not None, "start_workers() first"
         await self._replicas.load(name)
 
@@ -173,7 +166,7 @@ class Service:
             _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe(error))
 
     async def loaded(self, name: str) -> float:
-        """Wait until the agent can answer; returns the seconds that its answer may still take. Raises ApiError."""
+        """Await the agent; returns the seconds left for its answer. Raises ApiError."""
         if name in self.scheduler.dispatchers and self._state(name)["state"] != "loading":
             return self.options.deadline
         loop = asyncio.get_running_loop()
@@ -188,7 +181,7 @@ class Service:
         return max(0.0, until - loop.time())
 
     def states(self) -> dict[str, dict[str, Any]]:
-        """Of each agent ``state``, and ``error`` if it failed."""
+        """Each agent's ``state``, and ``error`` if it failed."""
         return {name: self._state(name) for name in self.agents}
 
     def _state(self, name: str) -> dict[str, Any]:
@@ -204,18 +197,18 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether requests may come: nothing is being loaded, and an agent has or will have a worker."""
+        """Whether nothing is being loaded and an agent is usable."""
         states = {about["state"] for about in self.states().values()}
         return not self.draining and "loading" not in states and not states.isdisjoint({"ready", "not loaded"})
 
     # the queue
 
     def waiting(self) -> dict[str, int]:
-        """By agent, the number of answers under way or waiting."""
+        """Each agent's number of unfinished answers."""
         return {name: self._queued[name] for name in self.agents}
 
     def check_queue(self, name: str, count: int = 1) -> None:
-        """Raises ApiError: 429 if the agent's queue cannot take ``count`` more answers, 503 if it cannot answer."""
+        """Raises ApiError: 429 if ``count`` more do not fit, 503 if the agent cannot answer."""
         self.agent(name)
         if self.draining:
             raise ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30"})
@@ -227,7 +220,7 @@ class Service:
 
     @contextmanager
     def queued(self, name: str, count: int = 1) -> Iterator[None]:
-        """Count ``count`` answers in the agent's queue while the block lasts. Raises as :meth:`check_queue`."""
+        """Count answers as unfinished during the block. Raises as :meth:`check_queue`."""
         self.check_queue(name, count)
         self._queued[name] += count
         try:
@@ -245,7 +238,7 @@ class Service:
         return agent
 
     def check(self, name: str, stimulus: Stimulus) -> None:
-        """Raises ApiError if the agent is not one for such a stimulus."""
+        """Raises ApiError for an unfit stimulus."""
         agent = self.agent(name)
         if stimulus.task not in agent.tasks:
             raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(agent.tasks)}, not {stimulus.task}")
@@ -262,9 +255,9 @@ class Service:
         seed: int | None = None,
         say: Callable[[str], None] | None = None,
     ) -> AgentRequest:
-        """An answer, which the caller has :meth:`queued`; to a conversation, the message after its history.
+        """An answer already :meth:`queued`, or a conversation's next message. Raises ApiError.
 
-        ``say`` gets its text while it is made, unless it has to be kept first. Raises ApiError."""
+        ``say`` gets pieces of its text, unless it must be kept first."""
         self.check(name, stimulus)
         deadline = await self.loaded(name)
         turn: int | None = None
@@ -288,13 +281,13 @@ class Service:
         return item
 
     async def keep(self, dialogue: Dialogue) -> None:
-        """Write the record of a conversation as it stands, if records are kept. Raises ApiError."""
+        """Write a conversation's record if records are kept. Raises ApiError."""
         if self._kept is not None:
             record = await dialogue.record(self.headers[dialogue.agent])
             await self._kept.keep(_pair(dialogue.agent, 1 - dialogue.person), record)
 
     def record(self, item: AgentRequest) -> bytes:
-        """The item's record, one line of JSON. A library's message of a failure goes into the log alone."""
+        """The item's line of JSON, without a library's failure message."""
         if item.error is not None and quotes_others(item.error[0]):
             code, message = item.error
             log.error("answer", extra={"about": {"agent": item.agent, "code": code, "message": message}})
@@ -313,7 +306,6 @@ class Service:
         return tasks[0] if len(tasks) == 1 else task_of(item.row)
 
     def _in_full(self, item: AgentRequest) -> AgentRequest:
-        """The item as it is kept: a message as a person's conversation with the agent, with its history."""
         if self._task(item) != "conversation" or item.answer is None:
             return item
         stimulus = parse_row(item.row)
@@ -337,11 +329,7 @@ class Service:
         each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
         seed: int | None,
     ) -> AsyncGenerator[AgentRequest, None]:
-        """Answers to many, as they are ready; an answer that is late is a failed item.
-
-        A stream takes at most half of the agent's queue, less where others have taken more, and always one place: it
-        neither fills the queue nor is refused in the middle.
-        """
+        """Answers as they are ready, failed if late; takes at most half of the queue, at least a place."""
         source = iter(each)
         share = max(1, self.options.queue // 2)
         tasks: set[asyncio.Task[AgentRequest]] = set()
@@ -389,5 +377,4 @@ def _log_failed(name: str, why: str) -> None:
 
 
 def _pair(agent: str, side: int) -> str:
-    """The name of the pair with the agent on ``side``."""
     return f"{PERSON}~{agent}" if side else f"{agent}~{PERSON}"

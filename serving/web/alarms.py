@@ -1,7 +1,4 @@
-"""Signs that something is wrong with an agent's answers, though each of them looks like an answer.
-
-Only machine and published answers count: controls are made to be odd, and a person answers few stimuli.
-"""
+"""Signs of wrong answers that look like answers, in machine and published answers."""
 
 from __future__ import annotations
 
@@ -33,15 +30,13 @@ Alarm = tuple[str, str, str]  # its kind, a sentence, an example
 
 @dataclass(slots=True)
 class _Answers:
-    """An agent's answers in a task: stimulus -> digest of the answer; digest -> its text; digest -> pictures."""
-
     digests: dict[str, bytes] = field(default_factory=dict)
     texts: dict[bytes, str] = field(default_factory=dict)
     pictures: dict[bytes, set[tuple[str, str]]] = field(default_factory=dict)
 
 
 class Alarms:
-    """Collects stimuli (:meth:`add_stimulus`), then records (:meth:`add_record`), and raises alarms."""
+    """Collects stimuli, then records, and raises alarms."""
 
     def __init__(self) -> None:
         self._images: dict[str, str] = {}
@@ -55,7 +50,7 @@ class Alarms:
             self._images[str(row.get("id"))] = str(row.get("image") or "")
 
     def add_record(self, agent: str, record: Mapping[str, Any]) -> None:
-        """Take in a well-formed record of a key; of several samples the first counts."""
+        """Take in a well-formed record; the first sample counts."""
         stimulus, task = record["stimulus"], record["task"]
         if record["kind"] not in ("machine", "published") or record["sample"] != 0 or stimulus not in self._images:
             return
@@ -70,8 +65,7 @@ class Alarms:
             answers.pictures.setdefault(digest, set()).add(picture)
 
     def summary(self) -> dict[str, Any]:
-        """For the page: ``alarms``, the worst kind first, ``few`` (who answered too little), whether anything was
-        ``compared``, a ``note``."""
+        """For the page: ``alarms`` (worst first), ``few`` (who answered too little), ``compared``, ``note``."""
         numbers = {key: len(answers.digests) for key, answers in sorted(self._answers.items())}
         return {
             "alarms": [*self._same_paths(), *self._monotone(), *self._twins()][:200],
@@ -113,12 +107,10 @@ class Alarms:
 
 
 def _different(pictures: set[tuple[str, str]]) -> int:
-    """How many pictures differ in both name and hash: a picture may have two names, and two targets."""
     return min(len({name for name, _ in pictures}), len({digest for _, digest in pictures})) if pictures else 0
 
 
 def _key(task: str, answer: Mapping[str, Any]) -> Any:
-    """What makes two answers the same."""
     match task:
         case "attention_prediction":
             return [[round(x), round(y)] for x, y in answer["fixations"]]

@@ -1,7 +1,4 @@
-"""The report: every answer of one or several runs, as a folder or one file that a browser shows without a server.
-
-A page from a file may load only scripts and pictures, so in a folder each chunk of the data is a script.
-"""
+"""The report: runs' answers as a folder or file for a browser without a server; chunks of data are scripts."""
 
 from __future__ import annotations
 
@@ -38,10 +35,9 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\uff
 
 
 def write_report(paths: Sequence[Path | str], out: Path | str | None = None, *, single_file: bool = False) -> Path:
-    """Write the report of the run folders ``paths`` and return the path of its page; a former report is replaced.
+    """Write the report of the run folders ``paths``; returns its page's path. Raises InputError and StorageError.
 
-    ``out`` is by default ``report`` or ``report.html`` in the first run. Raises InputError and StorageError.
-    """
+    ``out`` is by default ``report`` or ``report.html`` in the first run."""
     runs = [Run(path) for path in paths]
     target = Path(out) if out is not None else runs[0].path / ("report.html" if single_file else "report")
     for run in runs:
@@ -80,13 +76,13 @@ def _write_folder(data: Gathered, target: Path) -> None:
 
 
 def page_files() -> list[str]:
-    """The names of the stylesheets and scripts of the viewer's page, in the order in which it loads them."""
+    """The viewer's stylesheets and scripts in loading order."""
     links = LINK.findall((STATIC / "viewer.html").read_text("utf-8"))
     return [style or script for style, script in links] + ["icon.svg"]
 
 
 def script(name: str, chunk: bytes) -> bytes:
-    """A chunk of data as a script. No object in it has keys that are not ours, so that it may be a literal."""
+    """A chunk of data as a script; its objects have fixed keys."""
     return b'Turinglike.take("' + name.encode() + b'",' + chunk + b");\n"
 
 
@@ -147,7 +143,7 @@ def _refuse_other_pages(path: Path, own: Path) -> None:
 
 
 def render(package: str, name: str, **values: Any) -> str:
-    """The template ``name`` of ``package``, which may extend and import those of ``serving.web``."""
+    """The template ``name`` of ``package``."""
     return _environment(package).get_template(name).render(values)
 
 
@@ -169,7 +165,7 @@ def _environment(package: str) -> Environment:
 
 
 def printed(value: Any) -> Any:
-    """A value as pages show it: None as a dash, floats to three digits, long texts cut, control characters replaced."""
+    """A value for pages: None as a dash, floats to three digits, long texts cut."""
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -181,7 +177,7 @@ def printed(value: Any) -> Any:
 
 
 def with_files_inside(page: str, folders: Sequence[Path]) -> tuple[str, str]:
-    """A page with its styles and scripts, files of ``folders``, inside; and its scripts' hashes for script-src."""
+    """A page with styles and scripts inlined, and the scripts' hashes for script-src."""
     hashes = []
 
     def inside(link: re.Match[str]) -> str:

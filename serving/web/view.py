@@ -1,5 +1,4 @@
-"""``turinglike view``: the viewer on the loopback. The data are in a temporary folder; pictures are made smaller when
-they are asked for, and are copied nowhere."""
+"""``turinglike view``: the viewer on the loopback."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ PICTURES = 200  # small ones that are kept in memory
 
 @contextmanager
 def viewer(paths: Sequence[Path | str], port: int = 0) -> Iterator[ThreadingHTTPServer]:
-    """A server of the viewer, bound and not yet serving; ``port`` 0: a free one. Raises InputError."""
+    """The bound viewer's server; ``port`` 0: a free port. Raises InputError."""
     with gathered([Run(path) for path in paths]) as data, tempfile.TemporaryDirectory() as name:
 
         @lru_cache(PICTURES)
@@ -99,13 +98,13 @@ def _handler(find: Callable[[str], bytes | None]) -> type[BaseHTTPRequestHandler
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads a log of one's own looking."""
+            """Log nothing."""
 
     return Handler
 
 
 def view(paths: Sequence[Path | str], *, port: int = 0, open_browser: bool = False) -> int:
-    """Serve the viewer until Ctrl-C or SIGTERM; returns the exit code. To be called in the main thread."""
+    """Serve until Ctrl-C or SIGTERM, in the main thread; returns the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the temporary folder goes then too
     print("reading the runs …", flush=True)
     with viewer(paths, port) as server:

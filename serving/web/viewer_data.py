@@ -1,7 +1,4 @@
-"""The viewer's data: a columnar index of all stimuli and records, and in chunks the records by stimulus.
-
-``gathered`` copies the runs' records into a temporary file; ``Gathered.write`` goes through it stimulus by stimulus.
-"""
+"""The viewer's data: a columnar index, and chunks of records by stimulus."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ Put = Callable[[str, bytes], object]  # takes a chunk's name and its JSON
 
 
 class Codes:
-    """A number for each different value of a column."""
+    """A number for each value of a column."""
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
@@ -59,7 +56,7 @@ class Codes:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of an agent's records in a task; ``expected`` is None where it is unknown."""
+    """Counts of an agent's records in a task."""
 
     kind: str
     ok: int = 0
@@ -77,7 +74,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Gathered:
-    """The runs' stimuli and records, ready to be written; ``pictures`` are numbered by their place."""
+    """The runs' stimuli and records, ready to be written."""
 
     runs: Sequence[Run]
     _spool: IO[bytes]
@@ -124,7 +121,6 @@ class Gathered:
             self.common += stimuli.differing()
 
     def _place(self, run: int, row: dict[str, Any], stimuli: StimulusLookup) -> int:
-        """The number of a stimulus, of a set's row or a record's name; runs share the numbers of common stimuli."""
         task, image = str(row.get("task")), row.get("image")
         key = (task, str(row.get("id")))
         if key in self._places:
@@ -159,7 +155,6 @@ class Gathered:
                     self._tallies[self._agents.values[label], task] = tally
 
     def _label(self, run: int, record: Mapping[str, Any]) -> int:
-        """The number of an agent or person; people are the same in every run, agents of the same name are not."""
         name = record["agent"]
         key = (-1 if record["kind"] == "human" else run, name)
         if key not in self._labels:
@@ -172,7 +167,6 @@ class Gathered:
         return {label for (run, _), label in self._labels.items() if run < 0}
 
     def _in_order(self) -> list[int]:
-        """The numbers of agents as the runs have them, then of people, human:9 before human:10."""
         names, people = self._agents.values, self._people
 
         def key(label: int) -> tuple[bool, list[tuple[int, str]]]:
@@ -182,8 +176,7 @@ class Gathered:
         return sorted(range(len(names)), key=key)
 
     def write(self, put: Put, *, pictures: Callable[[int, Image], str | None]) -> None:
-        """Hand over the chunks "0", "1" …, then "index". ``pictures`` gets each picture, and returns why it cannot be
-        shown, or None."""
+        """Hand over chunks "0", "1" …, then "index". ``pictures`` returns a picture's problem or None."""
         index = Index()
         statistics = Statistics(len(self._rows))
         order = np.argsort(np.asarray(self._of), kind="stable")
@@ -261,7 +254,6 @@ class Gathered:
         }
 
     def _picture(self, number: int, image: Image, shown: Callable[[int, Image], str | None]) -> list[Any]:
-        """[width, height, name, why it cannot be shown or None, whether the file has changed since it was answered]"""
         try:
             header = image.header()
             trouble = shown(number, image)
@@ -287,7 +279,7 @@ class Gathered:
 
 
 class Index:
-    """The columns of the index: a value per stimulus or record; texts and names stand in it once."""
+    """The index's columns; texts and names are stored once."""
 
     def __init__(self) -> None:
         self.chunks = [0]  # the first stimulus of each chunk, and where the last one ends
@@ -345,7 +337,7 @@ class Index:
 
 
 def short_text(record: Mapping[str, Any]) -> str:
-    """An answer in words, on a line; of a failure the reason."""
+    """An answer, or a failure's reason, in a line."""
     answer = record["answer"]
     if record["status"] == "failed":
         return f"{record['error'].get('code')}: {record['error'].get('message')}"
@@ -363,7 +355,7 @@ def short_text(record: Mapping[str, Any]) -> str:
 
 
 def flags_of(record: Mapping[str, Any]) -> list[str]:
-    """The flags of the answer, and the filters that rejected or noted something."""
+    """The answer's flags, and the filters that rejected or noted something."""
     of_answer = (record["answer"] or {}).get("flags")
     flags = [flag for flag in of_answer if isinstance(flag, str)] if isinstance(of_answer, list) else []
     for attempt in record["attempts"]:
@@ -373,7 +365,7 @@ def flags_of(record: Mapping[str, Any]) -> list[str]:
 
 
 def well_formed(record: Mapping[str, Any]) -> bool:
-    """Whether a record has an answer that stands, in the form of its task's answers."""
+    """Whether a record has a valid accepted answer."""
     kind = answers.BY_TASK.get(record["task"])
     if record["status"] != "ok" or kind is None:
         return False
@@ -386,7 +378,7 @@ def well_formed(record: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def gathered(runs: Sequence[Run]) -> Iterator[Gathered]:
-    """The runs, read. Raises InputError where a set or ``run.json`` is damaged; damaged records are counted."""
+    """The runs, read. Raises InputError for a damaged set or ``run.json``; counts damaged records."""
     with tempfile.SpooledTemporaryFile(SPOOL) as spool:
         data = Gathered(runs, spool)
         data.read()

@@ -1,4 +1,4 @@
-"""What a run says of where its answers come from."""
+"""A run's provenance for pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IN_PAPER = {"compared": "the papers' agent", "variant": "a variant of the papers
 
 
 def about_run(folder: Run) -> dict[str, Any]:
-    """What was asked of whom, with which seed, when, and with which software: ``rows`` of (name, text), ``agents``."""
+    """A run's provenance: ``rows`` of (name, text), ``agents``."""
     meta = folder.meta
     stimuli = meta.get("set") or {}
     rows = [
@@ -70,7 +70,7 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def random_weights(agent: Mapping[str, Any]) -> bool:
-    """Whether an agent's entry in ``run.json`` says that its weights are random."""
+    """Whether an agent's entry has random weights."""
     for part in (agent.get("provenance"), agent.get("settings")):
         if isinstance(part, dict) and (part.get("random_weights") is True or part.get("weights") == "random"):
             return True

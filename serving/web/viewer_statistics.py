@@ -1,8 +1,4 @@
-"""The figures of the viewer's first page: the answers by task, beside people's.
-
-Every interval is of 95 %, with stimuli as its units: several answers to a stimulus are one draw. People's answers are
-taken together as ``people``.
-"""
+"""The first page's figures. Intervals are of 95 %, over stimuli; all people are ``people``."""
 
 from __future__ import annotations
 
@@ -48,10 +44,7 @@ class Mean:
         return sum(self.counts.values())
 
     def interval(self, *, share: bool = False) -> Row:
-        """[mean, low, high, answers]; low and high are None of a single stimulus.
-
-        A ratio of two sums over stimuli, its error linearised; of a share Wilson's, with stimuli as draws.
-        """
+        """[mean, low, high, answers], linearised or for a share Wilson's; low and high None for a single stimulus."""
         sums = np.fromiter(self.sums.values(), float)
         counts = np.fromiter(self.counts.values(), float)
         units, mean = len(sums), float(sums.sum() / counts.sum())
@@ -69,7 +62,7 @@ def doubles() -> array[float]:
 
 
 class Statistics:
-    """Takes answers in, stimulus by stimulus (:meth:`stimulus`), then makes :meth:`figures`."""
+    """Takes in answers by stimulus, then makes :meth:`figures`."""
 
     def __init__(self, stimuli: int) -> None:
         self.stimuli = stimuli
@@ -82,7 +75,7 @@ class Statistics:
         self.records: Counter[tuple[str, str]] = Counter()
 
     def stimulus(self, number: int, records: Labelled, parsed: Labelled) -> float | None:
-        """Take in a stimulus's ``records``, of which the ``parsed`` are well formed; returns their likeness, 0 to 1."""
+        """Take in a stimulus's ``records`` and the ``parsed`` ones; returns their likeness, 0 to 1."""
         for agent, record in records:
             of = PEOPLE if record["kind"] == "human" else agent
             self.records[record["task"], of] += 1
@@ -108,7 +101,6 @@ class Statistics:
             self.words[task, of][answer["word"].casefold()[:60]] += 1
 
     def _compare(self, number: int, parsed: Labelled) -> float | None:
-        """Compare the answers of each two agents or people; people count together as ``people``."""
         answers: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for agent, record in parsed:
             of = f"{agent}#{record['sample']}" if agent == UNKNOWN else agent  # people who are not told apart
@@ -129,7 +121,7 @@ class Statistics:
         return total / pairs if pairs else None
 
     def figures(self) -> list[dict[str, Any]]:
-        """Every figure: ``task``, ``kind`` (how it is drawn), ``title``, ``note``, and what is drawn."""
+        """Each figure's ``task``, ``kind``, ``title``, ``note`` and data."""
         figures = []
         for task in dict.fromkeys(task for task, _ in self.records):
             ofs = sorted(self.seen[task], key=lambda of: of != PEOPLE)[:DRAWN]
@@ -236,7 +228,7 @@ ALIKE = {
 
 
 def wilson(share: float, units: int, number: int) -> Row:
-    """[share, low, high, number of answers], with as many draws as there are units."""
+    """[share, low, high, number of answers]; ``units`` are the draws."""
     middle = (share + Z**2 / (2 * units)) / (1 + Z**2 / units)
     half = Z / (1 + Z**2 / units) * math.sqrt(share * (1 - share) / units + Z**2 / (4 * units**2))
     return [share, max(0.0, middle - half), min(1.0, middle + half), number]

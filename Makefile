@@ -12,7 +12,7 @@ TEST := .venv/.test
 # A file's tests stay in one process, and so do all that share Ray (tests/conftest.py groups them).
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test test-all bench docs lint lowest clean
+.PHONY: demo test test-all pytest bench docs lint lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
@@ -20,18 +20,21 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
-# The tests without those marked slow (vLLM, Chromium, rounds of crashes); `make test-all` runs every test.
-test: lint
-	$(BIN)/python scripts/make_reference.py --check
-	$(PYTEST) -m "not slow"
+# The tests without those marked slow (vLLM, Chromium, rounds of crashes); `make test-all` runs every test. What lint
+# reports stands among their dots, and `make lint` shows it alone.
+test: $(TEST)
+	@$(MAKE) --no-print-directory --jobs=2 lint pytest
 
 test-all: lint
-	$(BIN)/python scripts/make_reference.py --check
 	$(PYTEST)
+
+pytest: $(TEST)
+	$(PYTEST) -m "not slow"
 
 lint: $(TEST)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/make_reference.py --check
 	$(BIN)/mypy
 
 bench: $(TEST)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 from unicodedata import category
@@ -21,7 +19,6 @@ from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus,
 from agents.errors import InputError
 from agents.stimuli import TASKS
 from serving.export.exporting import FORMATS, export
-from serving.export.published_files import response
 from serving.runs.csv_tables import unguarded
 from serving.runs.importing import import_files
 from serving.runs.records import problems
@@ -268,27 +265,6 @@ def test_turingtest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "a~b: nothing of its tasks is in this benchmark" in capsys.readouterr().out
     import_files(sorted((out / "all").iterdir()), tmp_path / "back", name="again")
     assert len(list(Run(tmp_path / "back").records("published"))) == 6
-
-
-@given(
-    width=st.integers(1, 5000),
-    height=st.integers(1, 5000),
-    points=st.lists(st.tuples(st.floats(-1e4, 1e4), st.floats(-1e4, 1e4)), max_size=20),
-)
-def test_fixations_are_always_inside_the_frame(width: int, height: int, points: list[tuple[float, float]]) -> None:
-    answer = {"frame": [width, height], "fixations": [list(point) for point in points]}
-    found = response(record(task=GAZE, answer=answer), Counter())
-    assert isinstance(found, list)
-    assert len(found) == min(15, len(points))
-    for (x, y), (column, row) in zip(points, found, strict=False):
-        assert type(column) is type(row) is int
-        assert 0 <= column < 1280
-        assert 0 <= row < 1024
-        if 0 <= x < width and 0 <= y < height:
-            assert math.isclose(column, x * 1280 / width, abs_tol=1)
-            assert math.isclose(row, y * 1024 / height, abs_tol=1)
-        if (width, height) == (1280, 1024) and 0 <= x < width:
-            assert column == math.floor(x)
 
 
 def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,15 +102,8 @@ def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path, p
     ]  # fmt: skip
     assert check_rows(read_rows(tmp_path / "mixed.csv", choose=lambda tasks: tasks[:2])).total_problems == 0
     (tmp_path / "pics.csv").write_text("image,age\npics/a.png,1\npics/b.png,2\n")
-    for material in (pictures, tmp_path / "pics.csv"):
-        run = tmp_path / f"run-{material.name}"
-        assert main(["generate", str(material), "--agents", "mmcq,center", "--out", str(run), "-q", "--here"]) == 0
-        assert orjson.loads((run / "run.json").read_bytes())["set"]["tasks"] == [
-            "color_estimation",
-            "attention_prediction",
-        ]
-        assert main(["generate", str(material), "--agents", "mmcq", "--out", str(run), "-q", "--here"]) == 0
-        counts = {
-            name: len((run / "records" / f"{name}.jsonl").read_bytes().splitlines()) for name in ("mmcq", "center")
-        }
-        assert counts == {"mmcq": 2, "center": 2}
+    for agents in ("mmcq,center", "mmcq"):
+        call = ["generate", str(tmp_path / "pics.csv"), "--agents", agents, "--out", str(tmp_path / "run")]
+        assert main([*call, "-q", "--here"]) == 0
+    about = orjson.loads((tmp_path / "run" / "run.json").read_bytes())
+    assert about["set"]["tasks"] == ["color_estimation", "attention_prediction"]

@@ -126,11 +126,8 @@ def test_the_schemas_and_the_table_of_agents_in_docs_are_up_to_date_and_old_ones
     script["main"].__globals__["DOCS"] = tmp_path
     assert script["main"](["--check"]) == 1
     assert "record.schema.json is out of date" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
     assert script["main"]([]) == 0
     assert script["main"](["--check"]) == 0
-    (tmp_path / "stimulus.schema.json").write_text("{}")
-    assert script["main"](["--check"]) == 1
 
 
 STIMULI = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import misbehaving_server as bad
@@ -62,15 +61,6 @@ ONLINE = {
     "gpt-4o-online": ("gpt-4o", MIA),
     "gpt-4o-online-ai": ("gpt-4o", AI),
 }
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing but the local server is ever reached
-    with bad.running() as told:
-        yield told
 
 
 def replies(text: str, **changes: Any) -> bad.Act:

@@ -9,13 +9,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import misbehaving_server as bad
 import numpy as np
 import pytest
+from misbehaving_server import KEY
 from PIL import Image as PILImage
 
 from agents.answers import ColorAnswer, WordAnswer
@@ -25,7 +25,6 @@ from agents.stimuli import parse_row
 from agents.universal.openai_universal import UniversalAgent, UniversalSettings
 from serving.runs.records import Record
 
-KEY = "sk-planted.Key_0123456789-abcdefg"
 WRONG = "sk-wrong.Key_9876543210-gfedcba"
 SORRY = "I'm sorry, I can't assist with that."
 TABLE = (
@@ -74,13 +73,6 @@ def answered(
     chosen = {"model": "m", "base_url": server.url, "timeout_s": 30.0, "retries": 0, **settings}
     agent = UniversalAgent(UniversalSettings.model_validate(chosen), "openai-universal")
     return bad.replied(agent, about, draw or Draw(seed=5))
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with bad.running() as running:
-        yield running
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ import math
 import pickle
 import re
 import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import misbehaving_server as bad
 import pytest
+from misbehaving_server import KEY
 from pydantic import ValidationError
 
 from agents.contract import Draw
@@ -26,23 +27,12 @@ from agents.language.engines.text_request import ChatMessage, Sampling, TextRequ
 from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
 
-KEY = "sk-planted.Key_0123456789-abcdefg"
 QUICK = {"model": "m", "timeout_s": 20.0, "patience_s": 60.0, "retries": 0}
 CHAT = TextRequest(messages=(ChatMessage("user", "Hi!"),))
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
 KINDS = ("openai", "anthropic")
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing but the local server is ever reached
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    with bad.running() as running:
-        yield running
 
 
 def run(url: str, use: Callable[[Any], Coroutine[Any, Any, Any]], kind: str = "openai", **settings: Any) -> Any:

@@ -12,14 +12,11 @@ import orjson
 import pandas
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
 
 from agents.errors import InputError
 from agents.stimuli import TASKS
 from serving.export.exporting import FORMATS, export
-from serving.runs.csv_tables import unguarded
 from serving.runs.importing import import_files
 from serving.runs.records import problems
 from serving.runs.run import Run
@@ -169,31 +166,6 @@ def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
     frame = pandas.read_csv(out)
     assert frame["seed"].dropna().astype(int).unique().tolist() == [7]
     assert frame["meta.n"].tolist()[:4] == [1, 2, 1, 2]
-
-
-@settings(max_examples=60)
-@given(
-    texts=st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=5),
-    score=st.floats(allow_nan=False, allow_infinity=False),
-)
-def test_any_text_and_number_survives(tmp_path_factory: pytest.TempPathFactory, texts: list[str], score: float) -> None:
-    folder = tmp_path_factory.mktemp("run")
-    rows = [
-        record(f"s{place}", CAPTION, "blip", answer={**ANSWERS[CAPTION], "text": text, "score": score}, raw=text)
-        for place, text in enumerate(texts)
-    ]
-    run = write_run(folder / "run", [], {"blip": rows}, {"blip": agent_entry(CAPTION)})
-    for form in ("csv", "parquet", "jsonl"):
-        export(run, form, folder / form)
-    with (folder / "csv").open(encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
-    for name in ("answer.text", "raw"):
-        assert [unguarded(row[name]) for row in table] == [_without_controls(text) for text in texts]
-    assert {float(row["answer.score"]) for row in table} == {score}
-    arrow = pq.read_table(folder / "parquet")
-    assert arrow["answer.text"].to_pylist() == texts
-    assert set(arrow["answer.score"].to_pylist()) == {score}
-    assert [orjson.loads(text)["answer"]["text"] for text in (folder / "jsonl").read_bytes().splitlines()] == texts
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,7 @@ def test_a_key_is_asked_for(keyed: str, opened: Callable[..., Seen]) -> None:
         page.keyboard.type("a-wrong-key-of-some-length")
         page.keyboard.press("Enter")
     page.wait_for_selector("text=does not accept this key")
-    assert reply.value.headers["x-request-id"] in page.inner_text("#key-said")
+    assert reply.value.headers["x-request-id"] in page.inner_text("#key-error")
     page.fill("#key", "not ascii: ü")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=letters, digits and signs of ASCII")

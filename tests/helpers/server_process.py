@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import random
 import signal
@@ -14,6 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import httpx2
 
 
 @dataclass
@@ -40,14 +42,15 @@ class Server:
             time.sleep(0.1)
 
     def _status(self, path: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         try:
-            connection.request("GET", path)
-            return connection.getresponse().status
-        except OSError:
+            return httpx2.get(self.url + path, timeout=600).status_code
+        except httpx2.TransportError:
             return 0
-        finally:
-            connection.close()
+
+    def post(self, path: str, content: Any) -> tuple[int, Any]:
+        """Status and body."""
+        answer = httpx2.post(self.url + path, json=content, timeout=600)
+        return answer.status_code, answer.json()
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def plain(record: TypedRecord) -> dict[str, Any]:
 
 
 def same(record: dict[str, Any]) -> dict[str, Any]:
-    """What must not differ between two runs: all but the run's name, times, and which machine it was."""
+    """What must not differ between two runs."""
     return {key: value for key, value in record.items() if key not in ("run", "timing", "created")}
 
 
@@ -188,13 +188,10 @@ def test_a_notebook_shows_pictures_paths_boxes_and_text_and_no_markup_of_others(
         ElementTree.fromstring(one._repr_html_().replace("<br>", "<br/>")) for one in shown
     )
     svg = "{http://www.w3.org/2000/svg}"
-    assert len(paths.findall(f".//{svg}circle")) == 3
-    assert len(objects.findall(f".//{svg}rect")) == 2
+    assert (len(paths.findall(f".//{svg}circle")), len(objects.findall(f".//{svg}rect"))) == (3, 2)
     assert paths.find(f".//{svg}image").get("href", "").startswith("data:image/jpeg;base64,")  # type: ignore[union-attr]
-    assert "red" in "".join(colors.itertext())
-    assert "→" in "".join(words.itertext())
-    assert "Ann" in "".join(talk.itertext())
-    assert "alert" in "".join(failure.itertext())
+    for element, text in ((colors, "red"), (words, "→"), (talk, "Ann"), (failure, "alert")):
+        assert text in "".join(element.itertext())
     assert answer("null", cues=[f"c{i}" for i in range(40)])._repr_html_().count("<figure") == 24
 
 

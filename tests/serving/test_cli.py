@@ -27,23 +27,28 @@ from serving.cli import build_parser, main
 CALL = [sys.executable, "-m", "serving.cli"]
 
 
-def test_every_command_has_its_function() -> None:
+def test_every_command_has_its_function_and_an_example_that_can_be_typed() -> None:
     """A command that is named by "module:function" takes options of the function's parameters."""
-    [subparsers] = [action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)]
-    for name, parser in subparsers.choices.items():
-        run = parser.get_default("run")
+    parser = build_parser()
+    [commands] = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    assert len(commands) > 15
+    for name, command in commands.items():
+        run = command.get_default("run")
         if isinstance(run, functools.partial):
             module, _, function = run.args[0].partition(":")
             parameters = inspect.signature(getattr(importlib.import_module(module), function)).parameters
-            options = {action.dest for action in parser._actions}
-            assert parameters.keys() == {"options"} or parameters.keys() <= options, name
+            assert parameters.keys() == {"options"} or parameters.keys() <= {one.dest for one in command._actions}, name
+        options = parser.parse_args(shlex.split(str(command.epilog).removeprefix("Example: "))[1:])
+        assert options.command == name
+        for agents in (getattr(options, field, None) for field in ("agents", "judges")):
+            for agent in ",".join(agents).split(",") if isinstance(agents, list) else (agents or "").split(","):
+                assert agent in ("", "cues") or catalogue.get(agent)
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         [],
-        ["nonsense"],
         ["generate", "x", "--agents", "null", "--out", "y", "--samples", "0"],
         ["generate", "x", "--agents", "null", "--out", "y", "--seed", "-1"],
         ["generate", "x", "--agents", "null", "--out", "y", "--replicas", "some"],
@@ -72,13 +77,6 @@ def test_every_agent_of_the_catalogue_can_be_shown(name: str, capsys: pytest.Cap
     assert about["runs_here"] is (about["missing"] is None)
     assert main(["agents", name]) == 0
     assert all(f"{name}.{one['name']} = " in capsys.readouterr().out for one in about["settings"][:1])
-
-
-def test_the_list_has_the_plugins_and_not_the_hidden(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["agents", "--json"]) == 0
-    names = {agent["name"] for agent in json.loads(capsys.readouterr().out)}
-    assert {"mmcq", "gbvs", "echo"} <= names
-    assert "null" not in names
 
 
 PLUGINS = {
@@ -249,6 +247,8 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
 
     everything, here = listed(), listed("--here")
     names = [one["name"] for one in everything]
+    assert {"mmcq", "echo"} <= {*names}
+    assert "null" not in names  # is hidden
     assert [one["name"] for one in listed("--sort", "name")] == sorted(names)
     sizes = [one["memory"] for one in listed("--sort", "size")]
     assert sizes == sorted(one["memory"] for one in everything)
@@ -260,19 +260,6 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
     table = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert max(map(len, table)) <= 80
     assert [line.split()[0] for line in table[1:]] == names
-
-
-def test_every_command_has_an_example_that_can_be_typed() -> None:
-    parser = build_parser()
-    [commands] = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    assert len(commands) > 15
-    for name, command in commands.items():
-        shown = str(command.epilog).removeprefix("Example: ")
-        options = parser.parse_args(shlex.split(shown)[1:])
-        assert options.command == name
-        for agents in (getattr(options, field, None) for field in ("agents", "judges")):
-            for agent in ",".join(agents).split(",") if isinstance(agents, list) else (agents or "").split(","):
-                assert agent in ("", "cues") or catalogue.get(agent)
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

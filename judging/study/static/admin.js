@@ -17,7 +17,7 @@
       for (const [name, number] of Object.entries(numbers[what] ?? {}))
         facts.push([`${what}: ${name.replace("_", " ")}`, number]);
     const rows = (of, columns) =>
-      Object.entries(of ?? {}).map(([name, row]) => [name, ...columns.map((one) => row[one])]);
+      Object.entries(of ?? {}).map(([name, row]) => [name, ...columns.map((column) => row[column])]);
     byId("told").replaceChildren(
       pairs(facts),
       table(["answers of", "verdicts", "share human"], rows(agents, ["verdicts", "said_human"])),

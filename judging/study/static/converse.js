@@ -24,18 +24,18 @@
       place.off(!isBurst);
     });
 
-    function draw(found) {
-      const topic = found.topic ? el("p", phrase("talk_topic", found)) : "";
+    function draw(talk) {
+      const topic = talk.topic ? el("p", phrase("talk_topic", talk)) : "";
       if (shown < 0) put(phrase("talk_title"), topic, left, list, status, place.form);
-      for (const { speaker, text } of found.messages.slice(Math.max(shown, 0)))
-        list.append(bubble("li", speaker === found.mine, [phrase(speaker === found.mine ? "you" : "other")], text));
-      shown = found.messages.length;
-      isBurst = found.burst;
-      mine = found.messages.filter((message) => message.speaker === found.mine).length;
-      left.textContent = phrase("talk_left", found);
-      status.textContent = phrase(isBurst ? "burst" : found.my_turn ? "your_turn" : "their_turn");
-      place.off(!found.my_turn);
-      if (found.my_turn) place.area.focus({ preventScroll: true });
+      for (const { speaker, text } of talk.messages.slice(Math.max(shown, 0)))
+        list.append(bubble("li", speaker === talk.mine, [phrase(speaker === talk.mine ? "you" : "other")], text));
+      shown = talk.messages.length;
+      isBurst = talk.burst;
+      mine = talk.messages.filter((message) => message.speaker === talk.mine).length;
+      left.textContent = phrase("talk_left", talk);
+      status.textContent = phrase(isBurst ? "burst" : talk.my_turn ? "your_turn" : "their_turn");
+      place.off(!talk.my_turn);
+      if (talk.my_turn) place.area.focus({ preventScroll: true });
       list.lastElementChild?.scrollIntoView({ block: "nearest" });
     }
 
@@ -52,10 +52,10 @@
     }
 
     for (;;) {
-      const found = await post("talk", { step: view.step, after: shown });
-      if (found.state === "waiting") continue;
-      if (found.state !== "nobody") draw(found);
-      if (found.state !== "open") return ended(found);
+      const talk = await post("talk", { step: view.step, after: shown });
+      if (talk.state === "waiting") continue;
+      if (talk.state !== "nobody") draw(talk);
+      if (talk.state !== "open") return ended(talk);
     }
   }
 

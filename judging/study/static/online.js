@@ -13,10 +13,10 @@
     let page = ""; // what is up: the lobby, the part to be read, or the test
     let formOf = ""; // the act and turn that the form is for
 
-    async function act(found, more, allow) {
+    async function act(test, more, allow) {
       allow(false);
       try {
-        const { why } = await post("act", { test: found.test, act: found.act, turn: found.turn, ...more });
+        const { why } = await post("act", { test: test.test, act: test.act, turn: test.turn, ...more });
         if (!why || why === "test_void") return;
         status.textContent = phrase(why, view);
         allow(true);
@@ -28,20 +28,20 @@
     const heading = ({ role }) => phrase(`test_${role}`);
 
     /** What each has said: of the judge's two agents beside each other. */
-    function exchange({ question, answers }, number, found) {
-      const judges = found.role === "judge";
+    function exchange({ question, answers }, number, test) {
+      const judges = test.role === "judge";
       const parts = [bubble("div", judges, [phrase(judges ? "you" : "the_judge")], question)];
       if (judges && answers.length) {
         const both = answers.map((text, at) => bubble("div", false, [phrase("agent_name", { number: at + 1 })], text));
         parts.push(el("div.both", both));
       } else if (answers.length) parts.push(bubble("div", true, [phrase("you")], answers[0]));
-      const verdict = found.verdicts.find(({ after }) => after === number);
+      const verdict = test.verdicts.find(({ after }) => after === number);
       if (verdict) parts.push(el("p.note", phrase("said_human", verdict)));
       return el("section.chat", parts);
     }
 
-    function writing(found) {
-      const asks = found.act === "ask";
+    function writing(test) {
+      const asks = test.act === "ask";
       const most = view.words_below - 1;
       const words = () => made.area.value.split(/\s+/).filter(Boolean).length;
       const tooMany = () => !asks && words() > most;
@@ -51,7 +51,7 @@
         count.classList.toggle("bad", tooMany());
       };
       const made = writer(phrase(asks ? "question" : "own_answer"), phrase("send"), (text) => {
-        if (!tooMany()) act(found, { text }, (is) => made.off(!is));
+        if (!tooMany()) act(test, { text }, (is) => made.off(!is));
       });
       if (!asks) {
         made.area.after(count);
@@ -61,7 +61,7 @@
       return made.form;
     }
 
-    function judging(found) {
+    function judging(test) {
       const press = el("button", { type: "submit" }, phrase("next"));
       const options = [1, 2].map((number) => {
         const input = el("input", { type: "radio", name: "human", value: number });
@@ -71,42 +71,42 @@
       const decide = (form) => {
         if (press.getAttribute("aria-disabled") === "true") return;
         const { human, reason } = Object.fromEntries(new FormData(form));
-        if (human) act(found, { human: Number(human), reason }, (is) => off(press, !is));
+        if (human) act(test, { human: Number(human), reason }, (is) => off(press, !is));
         else status.textContent = phrase("incomplete");
       };
       return sentBy(decide, which, reasons(), actions(press));
     }
 
-    function draw(found) {
+    function draw(test) {
       if (page !== "test") {
-        const part = el("details", el("summary", phrase("test_part")), paragraphs(found.text));
-        put(heading(found), part, top, list, status, place);
+        const part = el("details", el("summary", phrase("test_part")), paragraphs(test.text));
+        put(heading(test), part, top, list, status, place);
         page = "test";
       }
-      top.textContent = phrase("test_left", found);
-      list.replaceChildren(...found.exchanges.map((each, at) => exchange(each, at + 1, found)));
-      const waits = found.role === "judge" ? "wait_answers" : found.left ? "wait_question" : "wait_judge";
-      status.textContent = found.act || found.state !== "open" ? "" : phrase(waits);
-      const wanted = `${found.act} ${found.turn}`;
+      top.textContent = phrase("test_left", test);
+      list.replaceChildren(...test.exchanges.map((each, at) => exchange(each, at + 1, test)));
+      const waits = test.role === "judge" ? "wait_answers" : test.left ? "wait_question" : "wait_judge";
+      status.textContent = test.act || test.state !== "open" ? "" : phrase(waits);
+      const wanted = `${test.act} ${test.turn}`;
       if (wanted === formOf) return;
       formOf = wanted;
       const forms = { ask: writing, answer: writing, judge: judging };
-      place.replaceChildren(forms[found.act]?.(found) ?? "");
+      place.replaceChildren(forms[test.act]?.(test) ?? "");
       place.querySelector("textarea, input")?.focus({ preventScroll: true });
       (place.firstElementChild ?? list.lastElementChild)?.scrollIntoView({ block: "nearest" });
     }
 
-    function ended(found) {
-      if (found.state === "nobody") {
+    function ended(test) {
+      if (test.state === "nobody") {
         put(phrase("lobby_title"), el("p", phrase("nobody")), actions(button("next", go(view, { nobody: true }))));
         return;
       }
-      draw(found);
+      draw(test);
       const back = (pressed) => {
         off(pressed);
-        post("act", { test: found.test, act: "back" }).then(() => again(view), failed);
+        post("act", { test: test.test, act: "back" }).then(() => again(view), failed);
       };
-      const isOver = found.state === "over";
+      const isOver = test.state === "over";
       place.replaceChildren(
         el("p.truth", { role: "status" }, phrase(isOver ? "test_over" : "test_void")),
         isOver
@@ -118,18 +118,18 @@
 
     let version = "";
     for (;;) {
-      const found = await post("test", { version });
-      if (found.version === version) continue;
-      version = found.version;
-      if (found.state === "waiting") {
+      const test = await post("test", { version });
+      if (test.version === version) continue;
+      version = test.version;
+      if (test.state === "waiting") {
         const stop = view.number > 1 ? actions(button("stop_here", go(view, { nobody: true }), true)) : "";
         if (page !== "lobby") put(phrase("lobby_title"), el("p", phrase("test_lobby")), stop);
         page = "lobby";
-      } else if (found.state !== "open") return ended(found);
-      else if (found.act === "ready") {
-        const begin = button("test_begin", (pressed) => act(found, {}, (is) => off(pressed, !is)));
-        put(heading(found), ...paragraphs(found.text), status, actions(begin));
-      } else draw(found);
+      } else if (test.state !== "open") return ended(test);
+      else if (test.act === "ready") {
+        const begin = button("test_begin", (pressed) => act(test, {}, (is) => off(pressed, !is)));
+        put(heading(test), ...paragraphs(test.text), status, actions(begin));
+      } else draw(test);
     }
   }
 

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { chat, el, kit, said } = Turinglike;
+  const { chat, el, kit, quote } = Turinglike;
   const files = new Map(); // address -> Promise of its bytes
 
   async function loaded(address) {
@@ -49,7 +49,7 @@
     return total;
   }
 
-  const named = (name, value) => el("p.given", el("span.name", name), " ", el("strong", said(value)));
+  const named = (name, value) => el("p.given", el("span.name", name), " ", el("strong", quote(value)));
 
   /** The elements of a trial, in order, all of them decoded. */
   async function shown(trial, phrases) {
@@ -66,9 +66,9 @@
       parts.push(el("div.pair", side(phrases.first, answer), side(phrases.second, trial.beside)));
     } else if (answer.messages) parts.push(chat(answer.messages));
     else if (answer.labels) {
-      const rows = answer.labels.map((label) => el("li", said(label)));
+      const rows = answer.labels.map((label) => el("li", quote(label)));
       parts.push(el("div.given", el("span.name", phrases.answer), el("ol", rows)));
-    } else if (answer.text !== undefined) parts.push(el("blockquote", { dir: "auto" }, said(answer.text)));
+    } else if (answer.text !== undefined) parts.push(el("blockquote", { dir: "auto" }, quote(answer.text)));
     else if (answer.color !== undefined) parts.push(named(phrases.answer, answer.color));
     return parts;
   }

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, duration, el, field, kit, said, sentBy, shown } = Turinglike;
+  const { ahead, askFields, byId, duration, el, field, kit, quote, sentBy, shown } = Turinglike;
 
   const RETRY = [500, 1000, 2000, 4000, 8000]; // ms between tries while the connection is lost
   const page = byId("page");
@@ -28,11 +28,11 @@
     const request = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
     for (let tries = 0; ; tries++) {
       const reply = await fetch(address, request).catch(() => null);
-      const found = await reply?.json().catch(() => null); // a proxy says in its own words that we are away
-      if (found && (reply.status < 502 || found.error.code === "full")) {
+      const body = await reply?.json().catch(() => null); // a proxy says in its own words that we are away
+      if (body && (reply.status < 502 || body.error.code === "full")) {
         notice(null);
-        if (!reply.ok) throw Object.assign(new Error(found.error.message), { code: found.error.code });
-        return found;
+        if (!reply.ok) throw Object.assign(new Error(body.error.message), { code: body.error.code });
+        return body;
       }
       notice(phrase("offline"));
       await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
@@ -52,7 +52,7 @@
     text
       .split(/\n\s*\n/)
       .filter((part) => part.trim())
-      .map((part) => el("p", said(part.trim())));
+      .map((part) => el("p", quote(part.trim())));
 
   function button(name, press, quiet = false) {
     const made = el("button", { type: "button", class: quiet ? "quiet" : "" }, phrase(name));
@@ -224,15 +224,15 @@
     let sent = false;
     const form = verdictForm(view, () => {
       if (sent || form.fields.disabled) return;
-      const given = form.answer();
-      if (given === null) {
+      const filled = form.answer();
+      if (filled === null) {
         problem.textContent = phrase("incomplete");
         return;
       }
       sent = true;
       off(submit);
       up.end();
-      const answer = { ...given.answer, ...up.times(given.at) };
+      const answer = { ...filled.answer, ...up.times(filled.at) };
       send(view, answer, ({ truth, next }) => feedback(view, answer, truth, next));
     });
     const problem = alarm();
@@ -360,11 +360,11 @@
     function answer() {
       const values = groups.map(({ name }) => chosen(name));
       if (values.includes(null)) return null;
-      const found = { verdicts: values.slice(0, judged).flatMap((value) => value.split(" ")), key: byKey };
-      if (view.control) found.control = values[judged];
-      if (view.confidence) found.confidence = Number(chosen("confidence")) / 100;
-      if (view.reason) found.reason = chosen("reason") ?? "";
-      return { answer: found, at: chosenAt };
+      const answer = { verdicts: values.slice(0, judged).flatMap((value) => value.split(" ")), key: byKey };
+      if (view.control) answer.control = values[judged];
+      if (view.confidence) answer.confidence = Number(chosen("confidence")) / 100;
+      if (view.reason) answer.reason = chosen("reason") ?? "";
+      return { answer, at: chosenAt };
     }
 
     return { node, fields, locked, key, answer };
@@ -398,11 +398,11 @@
   });
 
   async function start() {
-    const found = kit?.about ?? (await (await fetch("phrases")).json());
-    words = { ...found.phrases, options: found.options, worker_parameter: found.worker };
-    title = found.title;
+    const about = kit?.about ?? (await (await fetch("phrases")).json());
+    words = { ...about.phrases, options: about.options, worker_parameter: about.worker };
+    title = about.title;
     document.title = title;
-    document.documentElement.lang = found.language;
+    document.documentElement.lang = about.language;
     show(await post("now", { loaded: true, link }));
   }
   start().catch(failed);

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { badge, code, count, el, firstOf, folded, json, note, pairs, quiet, said, small } = Turinglike;
+  const { badge, code, count, el, firstOf, folded, json, note, pairs, quiet, quote, small } = Turinglike;
   const { canvas, scanpath, tagged } = Turinglike;
 
   const TASKS = {
@@ -43,7 +43,7 @@
       `article.card.${["ok", "rejected", "failed"].includes(status) ? status : "other"}`,
       el(
         name === null ? "h3" : "h4",
-        said(name ?? record.agent),
+        quote(name ?? record.agent),
         name === null && [" ", small(TASKS[record.task] ?? record.task)],
         record.sample > 0 && [" ", badge(`sample ${record.sample}`)],
         kind === "control" && [" ", badge("control: odd by design", "warn")],
@@ -62,16 +62,16 @@
   const failed = ({ code: short, message }) =>
     el(
       "div.box-notice.bad",
-      el("p", el("strong", "There is no answer: "), said(message)),
+      el("p", el("strong", "There is no answer: "), quote(message)),
       el("p.small", "Code ", code(short)),
     );
 
   /** What was answered. An answer that has not the form of its task's answers is shown as the JSON it is. */
-  function drawn(task, given, stimulus, picture) {
+  function drawn(task, answer, stimulus, picture) {
     try {
-      return DRAW[task](given, stimulus, picture);
+      return DRAW[task](answer, stimulus, picture);
     } catch {
-      return [note("This answer does not have the form of its task's answers:"), json(given, "The answer")];
+      return [note("This answer does not have the form of its task's answers:"), json(answer, "The answer")];
     }
   }
 
@@ -114,8 +114,8 @@
       el(
         "p.word",
         named && swatch(named),
-        el("strong", said(answer.color)),
-        answer.css_name && small(" CSS name ", said(answer.css_name)),
+        el("strong", quote(answer.color)),
+        answer.css_name && small(" CSS name ", quote(answer.css_name)),
         answer.rgb && small(" ", code(named)),
       ),
       palette(answer),
@@ -147,7 +147,7 @@
 
   function objects(answer, stimulus, picture) {
     const score = (at) => (answer.scores?.[at] === undefined ? "" : ` ${answer.scores[at].toFixed(2)}`);
-    const rows = firstOf(answer.labels, LISTED, (label, at) => el("li", said(label), small(score(at))));
+    const rows = firstOf(answer.labels, LISTED, (label, at) => el("li", quote(label), small(score(at))));
     const list = answer.labels.length ? el("ol.labels", rows) : note("No object was found.");
     if (!answer.boxes?.length || !picture?.width) return [photograph(picture), list];
     const size = Math.max(picture.width, picture.height) / 26;
@@ -167,20 +167,20 @@
     const flags = answer.flags.slice(0, LISTED).map((flag) => [" ", badge(flag, "warn")]);
     return [
       photograph(picture),
-      el("blockquote", { dir: "auto" }, said(answer.text)),
+      el("blockquote", { dir: "auto" }, quote(answer.text)),
       el("p.small", facts.join(" · "), flags),
     ];
   }
 
   function word({ word: best, candidates, skipped }) {
-    const passed = ({ word: other, rule }) => el("li", said(other), " ", small(rule));
+    const passed = ({ word: other, rule }) => el("li", quote(other), " ", small(rule));
     const list = (title, tag, rows) => rows.length > 0 && [el("p.small", title), el(tag, rows)];
     return [
-      el("p.word", el("strong", said(best))),
+      el("p.word", el("strong", quote(best))),
       list(
         "Candidates, best first",
         "ol.words",
-        firstOf(candidates ?? [], LISTED, (text) => el("li", said(text))),
+        firstOf(candidates ?? [], LISTED, (text) => el("li", quote(text))),
       ),
       list("Passed over, and the rule that said so", "ul.words", firstOf(skipped, LISTED, passed)),
     ];
@@ -203,8 +203,8 @@
     }
     return el(
       "details.pseudo",
-      el("summary", `Before it, ${count(written.length, "message")} that `, said(written[0].agent), " wrote itself"),
-      parts.flatMap(({ topic, messages }) => [el("h4", said(topic)), chat(messages)]),
+      el("summary", `Before it, ${count(written.length, "message")} that `, quote(written[0].agent), " wrote itself"),
+      parts.flatMap(({ topic, messages }) => [el("h4", quote(topic)), chat(messages)]),
       written.length > MESSAGES && note(`${count(written.length - MESSAGES, "more message")}.`),
     );
   }
@@ -222,32 +222,32 @@
       const isMore = at > 0 && all[at - 1].speaker === message.speaker;
       const who = el(
         "span.who",
-        !isMore && said(message.speaker),
-        !isMore && message.agent && [" ", small(said(message.agent))],
+        !isMore && quote(message.speaker),
+        !isMore && message.agent && [" ", small(quote(message.agent))],
         Number.isFinite(message.at) && [" ", small(`at ${message.at.toFixed(1)} s`)],
         message.why && [" ", small(why[message.why] ?? why.interrupted)],
       );
       const side = message.speaker === first ? "left" : "right";
       const kind = `li.${side}${isMore ? ".more" : ""}${message.why ? ".unsent" : ""}`;
-      return el(kind, who, el("p.bubble", { dir: "auto" }, said(message.text)));
+      return el(kind, who, el("p.bubble", { dir: "auto" }, quote(message.text)));
     });
     if (rest > 0) rows.push(el("li", small(`and ${count(rest, "more message")}`)));
     return el("ol.chat", { tabindex: 0, "aria-label": "Messages" }, rows);
 
     function unsent(turn) {
-      return withdrawn.filter((one) => one.turn === turn);
+      return withdrawn.filter((message) => message.turn === turn);
     }
   }
 
   function judgement({ verdict, confidence, reason }) {
     const sure = Number.isFinite(confidence) && small(` confidence ${confidence.toFixed(2)}`);
-    return [el("p.word", el("strong", said(verdict)), sure), reason && el("p", said(reason))];
+    return [el("p.word", el("strong", quote(verdict)), sure), reason && el("p", quote(reason))];
   }
 
   /** Rejected attempts, and apart from them those that stand and about which filters only noted something. */
   function attempts(all, task) {
     const isNoted = ({ verdicts }) => verdicts.length > 0 && !verdicts.some((verdict) => verdict.rejected);
-    const verdict = ({ filter, found: reason }) => [code(filter), ": ", said(reason), " "];
+    const verdict = ({ filter, found: reason }) => [code(filter), ": ", quote(reason), " "];
     const row = ({ turn, verdicts, answer: text }) =>
       el("li", Number.isInteger(turn) && `turn ${turn}: `, verdicts.map(verdict), attempted(text, turn, task));
     const part = (listed, name, names) =>
@@ -262,24 +262,24 @@
     ];
   }
 
-  function attempted(given, turn, task) {
-    if (given === null) return note("nothing");
-    if (Number.isInteger(turn)) return el("blockquote", { dir: "auto" }, said(given.text ?? ""));
-    return drawn(task, given, {}, null);
+  function attempted(answer, turn, task) {
+    if (answer === null) return note("nothing");
+    if (Number.isInteger(turn)) return el("blockquote", { dir: "auto" }, quote(answer.text ?? ""));
+    return drawn(task, answer, {}, null);
   }
 
   function particulars(record) {
     const rows = [
       ["stimulus", code(record.stimulus)],
       ["seed", code(record.seed)],
-      ["made", said(record.created)],
+      ["made", quote(record.created)],
       ["digest", code(record.provenance.digest)],
     ];
     if (record.provenance.checkpoint) rows.push(["checkpoint", code(record.provenance.checkpoint)]);
     if (record.provenance.revision) rows.push(["revision", code(record.provenance.revision)]);
     for (const name of ["timing", "worker"]) {
-      const about = Object.entries(record[name] ?? {}).map(([one, value]) => `${one.replace("_", " ")} ${value}`);
-      if (about.length) rows.push([name, said(about.join(", "))]);
+      const about = Object.entries(record[name] ?? {}).map(([key, value]) => `${key.replace("_", " ")} ${value}`);
+      if (about.length) rows.push([name, quote(about.join(", "))]);
     }
     return folded("Particulars", pairs(rows));
   }
@@ -287,16 +287,16 @@
   /** The record as JSON, and a button that copies it as the line it is in a file of records. */
   function recorded(record, line) {
     const block = json(record, "The record as JSON");
-    const told = el("span.small", { role: "status" });
+    const status = el("span.small", { role: "status" });
     const button = quiet("Copy the record", async () => {
       try {
         await navigator.clipboard.writeText(line);
-        told.textContent = "Copied, as one line.";
+        status.textContent = "Copied, as one line.";
       } catch {
-        told.textContent = "The browser does not allow it; select the text instead.";
+        status.textContent = "The browser does not allow it; select the text instead.";
       }
     });
-    return el("section.record", { "aria-label": "Record" }, el("h3", "Record"), el("div.line", button, told), block);
+    return el("section.record", { "aria-label": "Record" }, el("h3", "Record"), el("div.line", button, status), block);
   }
 
   Object.assign(Turinglike, { TASKS, WORDS, answer, card, chat, recorded, summary, swatch, swatchOf });

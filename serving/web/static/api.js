@@ -18,11 +18,11 @@
 
   const keyHeaders = () => (key === null ? {} : { authorization: `Bearer ${key}` });
 
-  function setKey(given) {
-    key = given;
+  function setKey(text) {
+    key = text;
     try {
-      if (given === null) sessionStorage.removeItem(KEPT);
-      else sessionStorage.setItem(KEPT, given);
+      if (text === null) sessionStorage.removeItem(KEPT);
+      else sessionStorage.setItem(KEPT, text);
     } catch {
       // as above
     }
@@ -64,14 +64,14 @@
       const large = size > 16 ? `, or it does not take a request of ${size.toFixed(0)} MiB` : "";
       throw new Refusal(0, { code: "unreachable", message: `the server cannot be reached${large}` });
     }
-    let found = null;
+    let value = null;
     try {
-      found = JSON.parse(text);
+      value = JSON.parse(text);
     } catch {
       // told below
     }
-    if (reply.ok && (found !== null || text === "")) return { text: text.trim(), found };
-    const about = found?.error ?? { code: "unknown", message: `the server replied ${reply.status} and not in JSON` };
+    if (reply.ok && (value !== null || text === "")) return { text: text.trim(), value };
+    const about = value?.error ?? { code: "unknown", message: `the server replied ${reply.status} and not in JSON` };
     about.request_id ??= reply.headers.get("x-request-id");
     throw new Refusal(reply.status, about, reply.headers.get("retry-after"));
   }

@@ -19,9 +19,9 @@
 
   async function load() {
     try {
-      const { found } = await call("agents");
-      const changed = JSON.stringify(found.agents) !== JSON.stringify(state.agents);
-      state.agents = found.agents;
+      const { value } = await call("agents");
+      const changed = JSON.stringify(value.agents) !== JSON.stringify(state.agents);
+      state.agents = value.agents;
       if (changed) listAgents(); // otherwise a list that somebody has just opened would close
     } catch (error) {
       if (error.status === 401) wantKey();
@@ -157,14 +157,14 @@
     const images = {};
     for (const [name, file] of Object.entries(files)) if (pictured && file !== null) images[name] = await base64(file);
     const seen = pictured ? await picture(files.image) : null;
-    const { text, found } = await call("answers", { ...asked, images }, signal);
-    show(seen, card(found, text, asked.stimulus, seen));
-    tell(summary(found));
+    const { text, value } = await call("answers", { ...asked, images }, signal);
+    show(seen, card(value, text, asked.stimulus, seen));
+    tell(summary(value));
   }
 
   async function converse(agent, asked, signal) {
-    const { found } = await call("conversations", asked, signal);
-    const talk = new Talk(found, { tell, refused });
+    const { value } = await call("conversations", asked, signal);
+    const talk = new Talk(value, { tell, refused });
     show(null, talk.parts);
     state.talk = talk;
     tell(`The conversation with ${agent.name} has begun.`);
@@ -204,7 +204,7 @@
   }
 
   function talkAsked(agent) {
-    const given = {
+    const fields = {
       id: byId("stimulus-id").value || null,
       topic: byId("topic").value.trim() || null,
       who_starts: byId("starts").value || null,
@@ -212,7 +212,7 @@
       exchanges: whole("exchanges", "The number of messages"),
       seed: whole("seed", "The seed"),
     };
-    const asked = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+    const asked = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
     return { agent: agent.name, person: byId("person").value, ...asked, ...extra() };
   }
 
@@ -310,24 +310,24 @@
     setKey(null);
     byId("forget").hidden = true;
     byId("key-panel").hidden = false;
-    byId("key-said").textContent = message;
+    byId("key-error").textContent = message;
     byId("key").value = "";
     byId("key").focus();
   }
 
   async function useKey(event) {
     event.preventDefault();
-    const given = byId("key").value.trim();
-    if (!/^[!-~]+$/.test(given)) {
+    const text = byId("key").value.trim();
+    if (!/^[!-~]+$/.test(text)) {
       wantKey("A key has letters, digits and signs of ASCII, and no spaces.");
       return;
     }
-    setKey(given);
+    setKey(text);
     try {
       await call("agents");
     } catch (error) {
       if (error.status === 401) wantKey(`The server does not accept this key (request ${error.requestId}).`);
-      else byId("key-said").textContent = `The key could not be tried: ${error.message}.`;
+      else byId("key-error").textContent = `The key could not be tried: ${error.message}.`;
       return;
     }
     if (await load()) {

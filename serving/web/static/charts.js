@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { el, lazily, note, quiet, PLOT_WIDTH, PLOTS, said, svg, TASKS } = Turinglike;
+  const { el, lazily, note, quiet, PLOT_WIDTH, PLOTS, quote, svg, TASKS } = Turinglike;
 
   /** A figure of the index as an element: title, drawing, note, table, a button that saves it. */
   function chart(figure) {
@@ -23,10 +23,10 @@
 
   /** A table: a row of names, then rows that begin with a name. Its roles are said, as a table drawn as blocks has none. */
   function tabled(label, [head, ...rows]) {
-    const cell = (text, at) => el("td", { role: "cell", "data-column": head[at + 1] }, said(text));
-    const column = (name) => name && el("th", { scope: "col", role: "columnheader" }, said(name));
+    const cell = (text, at) => el("td", { role: "cell", "data-column": head[at + 1] }, quote(text));
+    const column = (name) => name && el("th", { scope: "col", role: "columnheader" }, quote(name));
     const row = (...cells) => el("tr", { role: "row" }, cells);
-    const named = (name) => el("th", { scope: "row", role: "rowheader" }, said(name));
+    const named = (name) => el("th", { scope: "row", role: "rowheader" }, quote(name));
     const heads = head.map((name) => column(name) || el("td", { role: "cell" }));
     const body = rows.map(([name, ...cells]) => row(named(name), cells.map(cell)));
     const table = el("table", el("thead", { role: "rowgroup" }, row(heads)), el("tbody", { role: "rowgroup" }, body));

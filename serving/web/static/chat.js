@@ -2,11 +2,11 @@
 "use strict";
 
 {
-  const { el, said, sentBy } = Turinglike;
+  const { el, quote, sentBy } = Turinglike;
 
   /** A message; those of the reader stand on the right. */
   function bubble(tag, isMine, who, text) {
-    const words = el("p.bubble", { dir: "auto" }, said(text));
+    const words = el("p.bubble", { dir: "auto" }, quote(text));
     return el(tag, { class: isMine ? "right" : "left" }, el("span.who", who), words);
   }
 

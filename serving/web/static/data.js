@@ -33,12 +33,12 @@
   /** The chunk of a number; of those that are held the one that was not looked at for longest gives way. */
   function chunk(number) {
     const name = String(number);
-    const found = chunks.get(name) ?? load(name);
+    const chunk = chunks.get(name) ?? load(name);
     chunks.delete(name);
-    chunks.set(name, found);
-    found.catch(() => chunks.delete(name));
+    chunks.set(name, chunk);
+    chunk.catch(() => chunks.delete(name));
     if (chunks.size > KEPT) chunks.delete(chunks.keys().next().value);
-    return found;
+    return chunk;
   }
 
   /** A stimulus of the set by its number: its row, and the lines of its records in the order of the index. */

@@ -7,7 +7,7 @@
   async function show() {
     let spec;
     try {
-      spec = (await call("openapi.json")).found;
+      spec = (await call("openapi.json")).value;
     } catch (error) {
       const why = error.status === 401 ? "give the key on this server's page, /, and come back in the same tab" : "";
       document.getElementById("docs").textContent = `There is no description: ${error.message}. ${why}`;

@@ -34,7 +34,7 @@ globalThis.Turinglike ??= {};
     return fill(document.createElementNS(SVG, tag), classes, parts);
   }
 
-  const SAID = 20_000; // characters of one text that are shown
+  const LONGEST = 20_000; // characters of one text that are shown
   const SHOWN = 200_000; // characters of one JSON value
 
   function cut(text, most) {
@@ -45,7 +45,7 @@ globalThis.Turinglike ??= {};
   const byId = (id) => document.getElementById(id);
 
   /** What somebody said, kept apart from the writing direction of the text around it. */
-  const said = (text) => el("bdi.said", cut(String(text), SAID));
+  const quote = (text) => el("bdi.quote", cut(String(text), LONGEST));
 
   const code = (text) => el("code", String(text));
   const small = (...parts) => el("small", parts);
@@ -84,7 +84,7 @@ globalThis.Turinglike ??= {};
   }
 
   const NUMBERS = /\[\n([-+.\deE,\s]+)\]/g; // a list of numbers over several lines; no string has such line breaks
-  const beside = (found, numbers) => `[${numbers.trim().replace(/,\s+/g, ", ")}]`;
+  const beside = (match, numbers) => `[${numbers.trim().replace(/,\s+/g, ", ")}]`;
 
   /** Any JSON value in a block of its own, which the keyboard can scroll. */
   function json(value, label) {
@@ -100,7 +100,7 @@ globalThis.Turinglike ??= {};
     );
   }
 
-  const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+  const count = (number, noun, plural = `${noun}s`) => `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
 
   /** A number for an attribute or a list: at most one decimal, kept within what a drawing can hold. */
   function coordinate(value) {
@@ -115,5 +115,5 @@ globalThis.Turinglike ??= {};
   }
 
   Object.assign(Turinglike, { badge, byId, code, coordinate, count, el, field, firstOf, folded, json, lazily, note });
-  Object.assign(Turinglike, { pairs, quiet, said, sentBy, small, step, svg });
+  Object.assign(Turinglike, { pairs, quiet, quote, sentBy, small, step, svg });
 }

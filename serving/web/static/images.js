@@ -10,11 +10,11 @@
   class ImageField {
     constructor(holder, id, label, changed) {
       this.changed = changed;
-      this.input = el("input", { type: "file", id, accept: "image/*", "aria-describedby": `${id}-said` });
-      this.said = el("p.note", { id: `${id}-said` }, NONE);
+      this.input = el("input", { type: "file", id, accept: "image/*", "aria-describedby": `${id}-about` });
+      this.about = el("p.note", { id: `${id}-about` }, NONE);
       this.preview = el("img.preview", { alt: "", hidden: true });
       this.button = quiet("Remove", () => this.clear(), { hidden: true });
-      const parts = [el("label", { for: id }, label), this.input, this.said, this.button];
+      const parts = [el("label", { for: id }, label), this.input, this.about, this.button];
       holder.replaceChildren(el("div.drop", this.preview, el("div", parts)));
       this.input.addEventListener("change", () => this.look());
       this.preview.addEventListener("load", () => {
@@ -51,11 +51,11 @@
 
     tell(more) {
       if (this.file === null) {
-        this.said.textContent = NONE;
+        this.about.textContent = NONE;
         return;
       }
       const kib = Math.max(1, Math.round(this.file.size / 1024)).toLocaleString("en");
-      this.said.textContent = [this.file.name, `${kib} KiB`, more].filter((part) => part).join(", ");
+      this.about.textContent = [this.file.name, `${kib} KiB`, more].filter((part) => part).join(", ");
     }
   }
 

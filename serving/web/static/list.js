@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { badge, byId, coordinate, count, el, note, said, small, step, svg } = Turinglike;
+  const { badge, byId, coordinate, count, el, note, quote, small, step, svg } = Turinglike;
   const { colourOf, line, swatchOf, TASKS } = Turinglike;
   const { forList, forOne, PEOPLE, picture, selection, state, stimulus } = Turinglike;
   const PAGE = 25;
@@ -115,7 +115,7 @@
       seen?.url && el("a", { href, tabindex: -1, "aria-hidden": "true" }, thumbnail(seen)),
       el(
         "div.what",
-        el("a.open", { href }, said((!seen && stimuli.title[number]) || stimuli.id[number])),
+        el("a.open", { href }, quote((!seen && stimuli.title[number]) || stimuli.id[number])),
         el("div.small", TASKS[task] ?? task, alike >= 0 && ` · agreement\u00a0${alike}\u00a0%`),
       ),
       seen?.url && task === "attention_prediction"
@@ -148,7 +148,7 @@
       "a.who",
       { href: forOne(number, { agent: name, sample }) },
       shown,
-      said(name),
+      quote(name),
       sample > 0 && [" ", small(`sample ${sample}`)],
     );
   }
@@ -201,7 +201,7 @@
     const { flags, records, stimuli, tasks, texts } = Turinglike.index;
     const [machines, humans] = apart(chosen);
     const task = tasks[stimuli.task[number]];
-    const text = (shown, first, ...more) => el("span.text", swatchOf(task, first), said(shown), more);
+    const text = (shown, first, ...more) => el("span.text", swatchOf(task, first), quote(shown), more);
     const textOf = (at) => texts[records.text[at]];
     const lines = firstSamples(machines, ANSWERS).map((at) => {
       const flag = flags[records.flags[at]].length > 0 && [" ", small("⚑")];

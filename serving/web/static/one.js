@@ -3,7 +3,7 @@
 
 {
   const { answer, boxes, chat, colourOf, paths, recorded, swatchOf, TASKS } = Turinglike;
-  const { byId, count, el, folded, note, pairs, quiet, said, small, step } = Turinglike;
+  const { byId, count, el, folded, note, pairs, quiet, quote, small, step } = Turinglike;
   const { forList, forOne, lazily, numberOf, picture, selection, state, stimulus } = Turinglike;
   const SHOWN = 24; // cards of one side, until the others are asked for
   const OWN = ["id", "task", "image", "meta", "history", "target_box"]; // fields that are shown in another way
@@ -23,14 +23,14 @@
     const { index } = Turinglike;
     const task = index.tasks[index.stimuli.task[number]];
     const first = index.stimuli.first[number];
-    const given = lines.map((line, nth) => {
+    const answers = lines.map((line, nth) => {
       const record = JSON.parse(line);
       const agent = index.agents[index.records.agent[first + nth]];
       return { record, line, name: record.sample > 0 ? `${agent} (sample ${record.sample})` : agent, agent };
     });
     const seen = picture(index.stimuli.picture[number]);
-    const shown = together(task, given, row, seen);
-    const others = [about(row, index.stimuli.title[number]), sides(task, given, row)];
+    const shown = together(task, answers, row, seen);
+    const others = [about(row, index.stimuli.title[number]), sides(task, answers, row)];
     const isWide = seen === null || shown.querySelector("figcaption") !== null; // alone, or with controls
     const parts = isWide ? el("div.asked", shown, others) : el("div.asked.pictured", shown, el("div", others));
     section.replaceChildren(head(number, task), parts);
@@ -48,32 +48,32 @@
       el("a.button.quiet.back", { href: forList({}) }, "List"),
       to(numbers[at - 1], "‹", "The one before", "before"),
       to(at < 0 ? undefined : numbers[at + 1], "›", "The next one", "next"),
-      el("h2", said(id[number]), " ", small(TASKS[task] ?? task)),
+      el("h2", quote(id[number]), " ", small(TASKS[task] ?? task)),
       at >= 0 && small(`${(at + 1).toLocaleString("en")} of ${numbers.length.toLocaleString("en")}`),
     );
   }
 
   function about(row, title) {
     const fields = Object.entries({ ...row, ...(isObject(row.meta) ? row.meta : {}) });
-    const text = (value) => said(typeof value === "string" ? value : JSON.stringify(value));
+    const text = (value) => quote(typeof value === "string" ? value : JSON.stringify(value));
     const rows = fields
       .filter(([name, value]) => !OWN.includes(name) && value !== null && value !== "")
       .map(([name, value]) => [name.replaceAll("_", " "), text(value)]);
     const history = Array.isArray(row.history) ? row.history.filter(isObject) : [];
     return el(
       "div.about",
-      typeof row.cue === "string" && el("p.word", el("strong", said(row.cue))),
+      typeof row.cue === "string" && el("p.word", el("strong", quote(row.cue))),
       rows.length > 0 && pairs(rows.slice(0, 40)),
       history.length > 0 && folded(`${count(history.length, "message")} before`, chat(history)),
-      title && typeof row.image === "string" && el("p.small", said(row.image)),
+      title && typeof row.image === "string" && el("p.small", quote(row.image)),
     );
   }
 
   const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
   /** The picture with everybody's answers on it, or alone; what people said most. */
-  function together(task, given, row, seen) {
-    const stands = given.filter(({ record }) => record.status !== "failed" && isObject(record.answer));
+  function together(task, answers, row, seen) {
+    const stands = answers.filter(({ record }) => record.status !== "failed" && isObject(record.answer));
     let machines = 0;
     const layers = stands
       .filter(({ record }) => wellFormed(task, record.answer))
@@ -85,7 +85,7 @@
     const alone = () => el("img", { src: seen.url, alt: `The picture ${seen.name}`, error: unshown });
     return el(
       "div.together",
-      seen?.trouble && el("div.box-notice", "The picture cannot be shown: ", said(seen.trouble)),
+      seen?.trouble && el("div.box-notice", "The picture cannot be shown: ", quote(seen.trouble)),
       seen?.changed && el("div.box-notice", "The file has changed since it was answered."),
       drawn ?? (seen?.url && el("figure.overlay", alone())),
       seen?.width > 0 && note(`${seen.width} × ${seen.height} pixels`),
@@ -121,8 +121,8 @@
       const length = el("span.length", { "aria-hidden": "true" });
       length.style.width = `${(100 * share(entry)).toFixed(1)}%`;
       const persons = people > 0 && ` ${count(entry.people, "person", "people")}`;
-      const agents = entry.agents.length > 0 && [" ", small(said(entry.agents.join(", ")))];
-      return el("li", length, swatchOf(task, entry.text), el("strong", said(entry.text)), persons, agents);
+      const agents = entry.agents.length > 0 && [" ", small(quote(entry.agents.join(", ")))];
+      return el("li", length, swatchOf(task, entry.text), el("strong", quote(entry.text)), persons, agents);
     };
     const inOrder = [...entries.values()].sort(
       (entry, other) => other.people - entry.people || other.agents.length - entry.agents.length,
@@ -132,7 +132,7 @@
   }
 
   /** Cards of machines on one side, of people on the other. */
-  function sides(task, given, row) {
+  function sides(task, answers, row) {
     const card = ({ record, line, agent }) => {
       const { sample } = record;
       const shown = answer(record, row, null, agent);
@@ -154,11 +154,11 @@
       const head = el("h3", title, " ", small(listed.length));
       return el("section", { "aria-label": title }, head, cards, rest.length > 0 && more);
     };
-    const people = given.filter(({ record }) => record.kind === "human");
-    const machines = given.filter(({ record }) => record.kind !== "human");
+    const people = answers.filter(({ record }) => record.kind === "human");
+    const machines = answers.filter(({ record }) => record.kind !== "human");
     if (people.length && machines.length)
       return el("div.sides.several", side("Agents", machines), side("People", people));
-    if (!given.length) return note("Nobody has answered yet.");
+    if (!answers.length) return note("Nobody has answered yet.");
     return el("div.sides", people.length ? side("People", people) : side("Agents", machines));
   }
 

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { coordinate, count, el, note, quiet, said, small, svg } = Turinglike;
+  const { coordinate, count, el, note, quiet, quote, small, svg } = Turinglike;
   const { canvas, fixation, line, player, swatch, tagged, targetBox } = Turinglike;
   // Okabe and Ito's colours, which the colour-blind tell apart; people are drawn in their own.
   const COLOURS = ["#ffd400", "#56b4e9", "#e69f00", "#00c08b", "#ff7eb6", "#d55e00", "#b39ddb", "#8bc34a"];
@@ -94,7 +94,7 @@
         if (far < 16 * spread ** 2) sums[at] += Math.exp(-far / (2 * spread ** 2));
       }
     }
-    const most = sums.reduce((one, other) => Math.max(one, other), 1e-9);
+    const most = sums.reduce((left, right) => Math.max(left, right), 1e-9);
     const sheet = el("canvas", { width: across, height: down });
     const context = sheet.getContext("2d");
     const pixels = context.createImageData(across, down);
@@ -135,7 +135,7 @@
     const ticked = [...machines.slice(0, MACHINES), ...people.slice(0, PERSONS)];
     const rows = layers.map((layer) => {
       layer.box = el("input", { type: "checkbox", checked: ticked.includes(layer), change: show });
-      return el("li", choice(layer.box, swatch(layer.colour), said(layer.label)));
+      return el("li", choice(layer.box, swatch(layer.colour), quote(layer.label)));
     });
     const tick = (text, which) =>
       quiet(text, () => {

@@ -104,7 +104,7 @@
     const unit = 10 ** (Math.floor(Math.log10(high - low)) - 1);
     const first = (step) => Math.ceil(low / step - 1e-9);
     const last = (step) => Math.floor(high / step + 1e-9);
-    const step = [1, 2, 5, 10, 20, 50].map((one) => one * unit).find((one) => last(one) - first(one) < 4);
+    const step = [1, 2, 5, 10, 20, 50].map((size) => size * unit).find((size) => last(size) - first(size) < 4);
     const ticks = [];
     for (let tick = first(step); tick <= last(step); tick += 1) ticks.push(Number((tick * step).toPrecision(10)));
     return { ticks, at: (value) => ((value - low) / (high - low)) * width };

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { coordinate, count, el, firstOf, folded, note, pairs, quiet, said, svg } = Turinglike;
+  const { coordinate, count, el, firstOf, folded, note, pairs, quiet, quote, svg } = Turinglike;
 
   const DRAWN = 15; // fixations with number and line; the ring shows them all
   const LISTED = 100;
@@ -50,7 +50,7 @@
 
   function facts(answer) {
     const rows = [["fixations", answer.fixations.length.toLocaleString("en")]];
-    if (answer.stop) rows.push(["stopped because", STOPS[answer.stop] ?? said(answer.stop)]);
+    if (answer.stop) rows.push(["stopped because", STOPS[answer.stop] ?? quote(answer.stop)]);
     if (typeof answer.found === "boolean") {
       const place = answer.found && answer.found_at !== null ? ` at fixation ${answer.found_at + 1}` : "";
       rows.push(["target", answer.found ? `found${place}` : "not found"]);
@@ -58,7 +58,7 @@
     if (answer.window)
       rows.push(["inhibition window", `${coordinate(answer.window)} px (dashed square around the first fixation)`]);
     if (answer.forced_first) rows.push(["first fixation", "forced to where every path starts; it is not a prediction"]);
-    if (answer.selection) rows.push(["selection", said(answer.selection)]);
+    if (answer.selection) rows.push(["selection", quote(answer.selection)]);
     rows.push(["frame", `${answer.frame[0]} × ${answer.frame[1]} px`]);
     return rows;
   }

@@ -30,15 +30,15 @@
 
   /** The choices that the address holds. */
   function read() {
-    const given = new URLSearchParams(location.hash.slice(1));
-    for (const name of Object.keys(DEFAULTS)) state[name] = given.get(name) ?? DEFAULTS[name];
+    const fields = new URLSearchParams(location.hash.slice(1));
+    for (const name of Object.keys(DEFAULTS)) state[name] = fields.get(name) ?? DEFAULTS[name];
   }
 
   /** The address with some choices changed. */
   function address(changes) {
     const all = { ...state, ...changes };
-    const given = Object.entries(all).filter(([name, value]) => name === "view" || String(value) !== DEFAULTS[name]);
-    return `#${new URLSearchParams(given)}`;
+    const fields = Object.entries(all).filter(([name, value]) => name === "view" || String(value) !== DEFAULTS[name]);
+    return `#${new URLSearchParams(fields)}`;
   }
 
   const forList = (changes) => address({ view: "list", stimulus: "", of: "", who: "", sample: "", ...changes });
@@ -146,7 +146,7 @@
   /** The number of a stimulus by its task and id; -1 if there is none. */
   function numberOf(task, id) {
     const { stimuli, tasks } = Turinglike.index;
-    places ??= new Map(stimuli.id.map((one, number) => [`${tasks[stimuli.task[number]]}\n${one}`, number]));
+    places ??= new Map(stimuli.id.map((id, number) => [`${tasks[stimuli.task[number]]}\n${id}`, number]));
     return places.get(`${task}\n${id}`) ?? -1;
   }
 

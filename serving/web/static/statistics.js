@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { badge, code, count, el, folded, json, note, pairs, said, small } = Turinglike;
+  const { badge, code, count, el, folded, json, note, pairs, quote, small } = Turinglike;
   const { chart, forList, percent, tabled, TASKS } = Turinglike;
   const FAILURES = 5; // kinds of failures that are not folded away
   const name = (task) => TASKS[task] ?? task;
@@ -60,8 +60,8 @@
     const { failures: kinds } = Turinglike.index;
     const row = ([agent, error, number, stimulus, message]) => {
       const link = el("a", { href: forList({ agent, only: "failed", q: "", page: 1 }) }, count(number, "record"));
-      const first = small("first: ", code(stimulus), ": ", said(message.slice(0, 400)));
-      return el("li", link, " of ", said(agent), ": ", code(error), el("br"), first);
+      const first = small("first: ", code(stimulus), ": ", quote(message.slice(0, 400)));
+      return el("li", link, " of ", quote(agent), ": ", code(error), el("br"), first);
     };
     const rest = kinds.slice(FAILURES);
     return [
@@ -74,13 +74,13 @@
     const { alarms: raised, few, compared, note: criteria } = Turinglike.index.alarms;
     const alarm = ([kind, sentence, example]) => {
       const title = el("strong", `${kind[0].toUpperCase()}${kind.slice(1)}. `);
-      return el("div.box-notice.bad", title, said(sentence), example && [" Example: ", said(example)]);
+      return el("div.box-notice.bad", title, quote(sentence), example && [" Example: ", quote(example)]);
     };
     return [
       el("h2", "Alarms"),
       raised.map(alarm),
       !raised.length && el("p", compared ? "None." : "There are no answers to look at."),
-      few.length > 0 && note("Too few answers to say anything: ", said(few.join(", "))),
+      few.length > 0 && note("Too few answers to say anything: ", quote(few.join(", "))),
       folded("What is looked for", note(criteria)),
     ];
   }
@@ -88,16 +88,16 @@
   /** What made the answers, run by run. */
   function provenance() {
     const runs = JSON.parse(Turinglike.index.provenance);
-    const texts = (rows) => pairs(rows.map(([term, text]) => [term, said(text)]));
+    const texts = (rows) => pairs(rows.map(([term, text]) => [term, quote(text)]));
     const card = (agent) =>
       el(
         "article.card",
         el(
           "h3",
-          said(agent.name),
+          quote(agent.name),
           agent.badges.map(([text, kind]) => [" ", badge(text, kind)]),
         ),
-        agent.about.map((text) => note(said(text))),
+        agent.about.map((text) => note(quote(text))),
         texts(agent.rows),
         Object.entries(agent.more).map(([part, value]) => folded(part, json(value, part))),
       );

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { badge, bubble, call, count, el, note, quiet, recorded, said, small, writer } = Turinglike;
+  const { badge, bubble, call, count, el, note, quiet, quote, recorded, small, writer } = Turinglike;
 
   class Talk {
     /** `begun` is what the server said when the conversation was opened; `page` tells what happens. */
@@ -29,12 +29,12 @@
       const amount = `; ${count(exchanges, "message")} in all${this.isBurst ? ", whenever you like" : ""}. `;
       const you = [
         `You are ${person}, `,
-        said(this.names[person]),
+        quote(this.names[person]),
         "; the agent is ",
-        said(this.names[this.other]),
+        quote(this.names[this.other]),
         ".",
       ];
-      const about = note("Topic ", said(begun.topic), amount, you);
+      const about = note("Topic ", quote(begun.topic), amount, you);
       this.parts = [
         el("article.card", el("h3", agent, " ", small("Conversation")), about, this.list, this.end, this.form),
         el("div.record", this.recordButton),
@@ -54,11 +54,11 @@
       this.page.tell("");
       const waiting = [this.bubble(this.mine, text), this.bubble(this.other, "…")];
       try {
-        const { found } = await call(`${this.path}/messages`, { text });
+        const { value } = await call(`${this.path}/messages`, { text });
         waiting.forEach((row) => row.remove());
         this.text.value = "";
-        this.hear(found);
-        if (found.ended || this.record.hasChildNodes()) await this.showRecord();
+        this.hear(value);
+        if (value.ended || this.record.hasChildNodes()) await this.showRecord();
       } catch (error) {
         waiting.forEach((row) => row.remove());
         this.page.refused(error, "The message was not taken");
@@ -90,9 +90,9 @@
       const { signal } = this.listening;
       while (!this.isOver && !signal.aborted) {
         try {
-          const { found } = await call(`${this.path}/messages?after=${this.known}&wait=25`, undefined, signal);
-          this.hear(found);
-          if (found.ended || (found.messages.length && this.record.hasChildNodes())) await this.showRecord();
+          const { value } = await call(`${this.path}/messages?after=${this.known}&wait=25`, undefined, signal);
+          this.hear(value);
+          if (value.ended || (value.messages.length && this.record.hasChildNodes())) await this.showRecord();
         } catch (error) {
           if (signal.aborted) return;
           this.page.refused(error, "The agent says nothing");
@@ -109,7 +109,7 @@
       for (const message of messages) {
         const row = this.bubble(message.agent === this.agent ? this.other : this.mine, message.text);
         row.append(
-          ...message.flags.map(({ filter, found }) => el("span.flag", badge(filter, "warn"), " ", said(found))),
+          ...message.flags.map(({ filter, found }) => el("span.flag", badge(filter, "warn"), " ", quote(found))),
         );
       }
       this.end.hidden = !ended;
@@ -119,7 +119,7 @@
 
     bubble(speaker, text) {
       const isMine = speaker === this.mine;
-      const who = [isMine ? "you" : this.agent, " (", said(this.names[speaker]), ")"];
+      const who = [isMine ? "you" : this.agent, " (", quote(this.names[speaker]), ")"];
       const row = bubble("li", isMine, who, text);
       this.list.append(row);
       this.list.scrollTop = this.list.scrollHeight;
@@ -133,8 +133,8 @@
 
     async showRecord() {
       try {
-        const { found } = await call(this.path);
-        this.record.replaceChildren(recorded(found.record, JSON.stringify(found.record)));
+        const { value } = await call(this.path);
+        this.record.replaceChildren(recorded(value.record, JSON.stringify(value.record)));
         this.recordButton.hidden = true; // from now on it follows the conversation
       } catch (error) {
         this.page.refused(error, "There is no record");

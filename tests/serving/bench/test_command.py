@@ -13,12 +13,11 @@ import pytest
 from measured_agents import ENTRIES
 from PIL import Image
 from pydantic import TypeAdapter
-from rich.console import Console
 
 from agents import catalogue
 from serving.bench import command, results, sweep
 from serving.bench.bare import Setup
-from serving.bench.results import BenchResult, EndToEnd, Failed, Measured, Size
+from serving.bench.results import BenchResult, Measured, Size
 from serving.cli import main
 from serving.scheduling.machine import Device, Host
 
@@ -142,23 +141,3 @@ def test_a_picture_is_written() -> None:
         assert picture.format == "PNG"
         assert picture.width > 1000
         assert picture.convert("L").getextrema() == (0, 255)  # black on white
-
-
-def test_the_table_has_what_there_is() -> None:
-    agent = measured("captioner", (1, 10.0), (4, 20.0))
-    agent.stopped = "batch size 8: out of memory"
-    agent.end_to_end = [EndToEnd(1, 4, 50.0, 0.5)]
-    result = result_of(agent)
-    result.failed = [Failed("three", "the weights have gone")]
-    written = io.StringIO()
-    results.print_result(Console(file=written, width=100), result)
-    text = written.getvalue()
-    assert "batch  stimuli/s" in text
-    assert any(line.split()[:2] == ["4*", "20"] for line in text.splitlines())
-    for sentence in (
-        "  batch size 8: out of memory",
-        "  end to end, 1 worker: 50 stimuli/s, 0.50 of the bare agent",
-        "three failed: the weights have gone",
-        "ended before everything was measured",
-    ):
-        assert sentence in text

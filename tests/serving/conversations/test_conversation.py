@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from scripted import Script, Scripted, fresh, row
 
@@ -17,7 +16,7 @@ from agents.errors import InputError
 from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations import scenario
-from serving.conversations.conversation import STRIDE, Conversation
+from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings, read_pair_settings
 from serving.scheduling.request import AgentRequest
@@ -47,13 +46,6 @@ def texts(item: AgentRequest) -> list[str]:
     return [message["text"] for message in json.loads(item.answer or b"{}")["messages"]]
 
 
-def looping(until: int) -> Script:
-    """From its third turn on the same sentence again, in the attempts before ``until``."""
-    return lambda turn, attempt: (
-        "I have said this before, you know." if turn > 1 and attempt < until else fresh(turn, attempt)
-    )
-
-
 def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
     item, scheduler, _ = hold(fresh, PairSettings(attempts=1))
     expected = scenario.draw_scenario(
@@ -69,25 +61,6 @@ def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
         assert agent == "ab"[(starts + turn) % 2]
         assert options == {"speaker": "AB"[(starts + turn) % 2], "turn": turn}
         assert [one.text for one in stimulus.history] == texts(item)[:turn]
-
-
-def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds() -> None:
-    item, scheduler, lines = hold(looping(until=2 * STRIDE), PairSettings(policy=COMPLETION, attempts=5))
-    assert item.status == "ok"
-    assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
-    assert json.loads(item.answer or b"")["ended_early"] is False
-    assert item.seed == derive_seed(7, "a~b", "c", 0, None, 2)
-    # Turns 2 and 4 are one speaker's and say the same: an attempt ends with the second of them.
-    assert scheduler.asked == [(turn, STRIDE * attempt) for attempt in (0, 1) for turn in range(5)] + [
-        (turn, 2 * STRIDE) for turn in range(6)
-    ]
-    rejected = [one for one in item.attempts if one["turn"] is None]
-    assert [one["attempt"] for one in rejected] == [0, 1]
-    for one in rejected:
-        assert one["verdicts"][0]["filter"] == "repeated_sentence"
-        assert one["verdicts"][0]["rejected"]
-        assert len(orjson.loads(orjson.dumps(one["answer"]))["messages"]) == 5
-    assert len(lines) == 16
 
 
 def test_what_the_history_repeats_rejects_nothing() -> None:
@@ -122,13 +95,6 @@ def test_who_says_what_the_model_was_told_is_found_out(prompts: str | None) -> N
     )
     assert turned.status == ("rejected" if prompts else "ok")
     assert {one["turn"] for one in turned.attempts if "prompt_echo" in str(one)} == ({None} if prompts else set())
-
-
-def test_turns_behind_a_gap_in_the_journal_are_asked_anew() -> None:
-    _, _, lines = hold(fresh, PairSettings(attempts=1))
-    turns = {(0, line["turn"]): line for line in lines if line["turn"] != 2}
-    _, scheduler, _ = hold(fresh, PairSettings(attempts=1), turns)
-    assert [turn for turn, _ in scheduler.asked] == [2, 3, 4, 5]
 
 
 def test_what_was_said_after_a_lost_turn_counts_no_more_once_that_is_asked_anew(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from virtual_time import run_virtually
 from agents import catalogue
 from agents.answers import TurnAnswer
 from agents.contract import Agent, Draw, Reply, Settings, Verdict, derive_seed
-from agents.errors import AgentStoppedError, AnswerError
+from agents.errors import AnswerError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
 from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueError, FlaggedMessage
@@ -310,35 +310,6 @@ def test_who_starts_speaks_first_and_an_opening_that_fails_can_be_tried_again() 
     assert scripted(work, script) == [("talker", "hello")]
 
 
-@pytest.mark.parametrize(("starts", "order"), [("A", "hthth"), ("B", "tht")])
-def test_an_opener_is_the_first_message_of_who_starts(starts: str, order: str) -> None:
-    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
-        dialogue = Dialogue(scheduler, "talker", stimulus(who_starts=starts, opener="Hi there", exchanges=4))
-        with pytest.raises(DialogueError, match="open the conversation"):
-            await dialogue.say("me first")
-        opened = await dialogue.open()
-        assert (opened[0].message.text, opened[0].message.finish) == ("Hi there", "opener")
-        await dialogue.say("And I say this.")
-        return texts_of(dialogue.transcript())
-
-    messages = scripted(work, Script({1: "An answer.", 2: "An answer.", 3: "The last."}))
-    assert [who[0] for who, _ in messages] == [*order][: len(messages)]
-    assert len(messages) == (4 if starts == "A" else 3)
-
-
-def test_two_messages_at_once_are_refused_and_neither_is_lost() -> None:
-    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
-        dialogue = Dialogue(scheduler, "talker", stimulus())
-        calls = dialogue.say("one"), dialogue.say("two"), dialogue.open()
-        first, *late = await asyncio.gather(*calls, return_exceptions=True)
-        assert isinstance(first, FlaggedMessage)
-        assert [error.code for error in late if isinstance(error, DialogueError)] == ["busy", "busy"]
-        await dialogue.say("two")
-        return texts_of(dialogue.transcript())
-
-    assert [text for who, text in scripted(work) if who == "human"] == ["one", "two"]
-
-
 def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> None:
     async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
         dialogue = Dialogue(scheduler, "talker", stimulus())
@@ -355,21 +326,6 @@ def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> Non
 
     seed = derive_seed(SEED, "human~talker", "talk", 0, 1, 0)
     assert scripted(work) == [("human", "here I am"), ("talker", f"Turn 1, seed {seed}, is what I say now.")]
-
-
-def test_what_cannot_be_sent_is_refused_and_changes_nothing() -> None:
-    async def work(scheduler: Scheduler) -> None:
-        with pytest.raises(AgentStoppedError, match="agent nobody is not loaded"):
-            Dialogue(scheduler, "nobody", stimulus())
-        dialogue = Dialogue(scheduler, "talker", stimulus())
-        with pytest.raises(ValidationError):
-            await dialogue.say("x" * 100_001)
-        assert dialogue.transcript() == []
-        await scheduler.remove("talker")
-        with pytest.raises(AgentStoppedError, match="agent talker is not loaded"):
-            await dialogue.say("hello")
-
-    scripted(work)
 
 
 def test_several_dialogues_share_batches_and_each_keeps_its_own_thread() -> None:

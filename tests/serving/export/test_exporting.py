@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 from unicodedata import category
@@ -14,15 +12,11 @@ import orjson
 import pandas
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
 
 from agents.errors import InputError
 from agents.stimuli import TASKS
 from serving.export.exporting import FORMATS, export
-from serving.export.published_files import response
-from serving.runs.csv_tables import unguarded
 from serving.runs.importing import import_files
 from serving.runs.records import problems
 from serving.runs.run import Run
@@ -174,31 +168,6 @@ def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
     assert frame["meta.n"].tolist()[:4] == [1, 2, 1, 2]
 
 
-@settings(max_examples=60)
-@given(
-    texts=st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=5),
-    score=st.floats(allow_nan=False, allow_infinity=False),
-)
-def test_any_text_and_number_survives(tmp_path_factory: pytest.TempPathFactory, texts: list[str], score: float) -> None:
-    folder = tmp_path_factory.mktemp("run")
-    rows = [
-        record(f"s{place}", CAPTION, "blip", answer={**ANSWERS[CAPTION], "text": text, "score": score}, raw=text)
-        for place, text in enumerate(texts)
-    ]
-    run = write_run(folder / "run", [], {"blip": rows}, {"blip": agent_entry(CAPTION)})
-    for form in ("csv", "parquet", "jsonl"):
-        export(run, form, folder / form)
-    with (folder / "csv").open(encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
-    for name in ("answer.text", "raw"):
-        assert [unguarded(row[name]) for row in table] == [_without_controls(text) for text in texts]
-    assert {float(row["answer.score"]) for row in table} == {score}
-    arrow = pq.read_table(folder / "parquet")
-    assert arrow["answer.text"].to_pylist() == texts
-    assert set(arrow["answer.score"].to_pylist()) == {score}
-    assert [orjson.loads(text)["answer"]["text"] for text in (folder / "jsonl").read_bytes().splitlines()] == texts
-
-
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
@@ -268,27 +237,6 @@ def test_turingtest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "a~b: nothing of its tasks is in this benchmark" in capsys.readouterr().out
     import_files(sorted((out / "all").iterdir()), tmp_path / "back", name="again")
     assert len(list(Run(tmp_path / "back").records("published"))) == 6
-
-
-@given(
-    width=st.integers(1, 5000),
-    height=st.integers(1, 5000),
-    points=st.lists(st.tuples(st.floats(-1e4, 1e4), st.floats(-1e4, 1e4)), max_size=20),
-)
-def test_fixations_are_always_inside_the_frame(width: int, height: int, points: list[tuple[float, float]]) -> None:
-    answer = {"frame": [width, height], "fixations": [list(point) for point in points]}
-    found = response(record(task=GAZE, answer=answer), Counter())
-    assert isinstance(found, list)
-    assert len(found) == min(15, len(points))
-    for (x, y), (column, row) in zip(points, found, strict=False):
-        assert type(column) is type(row) is int
-        assert 0 <= column < 1280
-        assert 0 <= row < 1024
-        if 0 <= x < width and 0 <= y < height:
-            assert math.isclose(column, x * 1280 / width, abs_tol=1)
-            assert math.isclose(row, y * 1024 / height, abs_tol=1)
-        if (width, height) == (1280, 1024) and 0 <= x < width:
-            assert column == math.floor(x)
 
 
 def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image as PILImage
 from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
 
@@ -147,27 +145,6 @@ def test_pysaliency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "scaled from another frame to their image: 1 scanpath\n" in said
     assert "2 images not readable" in said
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(
-        st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=1, max_size=7), min_size=1, max_size=6
-    )
-)
-def test_any_paths_come_back(tmp_path_factory: pytest.TempPathFactory, paths: list[list[tuple[float, float]]]) -> None:
-    folder = tmp_path_factory.mktemp("run")
-    rows = [
-        record(f"s{number}", GAZE, "a", answer=gaze([list(point) for point in path]))
-        for number, path in enumerate(paths)
-    ]
-    run = write_run(folder / "run", [], {"a": rows}, {"a": agent_entry(GAZE)})
-    export(run, "pysaliency", folder / "p.hdf5")
-    found = read_trains(folder / "p.hdf5")
-    assert "duration" not in found[0]
-    assert "target_bbox" not in found[0]
-    assert [list(zip(one["x"], one["y"], strict=True)) for one in found] == paths
-    assert [one["t"] for one in found] == [list(range(len(path))) for path in paths]
 
 
 def test_pysaliency_by_the_package_itself(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ TOLD = "null,eliza,mmcq,git-base-coco"
 @pytest.fixture(autouse=True)
 def loggers_as_they_were() -> Iterator[None]:
     """The command sends its logs to stderr, which in a test is one that is closed after it."""
-    loggers = [logging.getLogger(name) for name in ("turinglike", "uvicorn")]
+    loggers = [logging.getLogger(name) for name in ("turinglike", "turinglike.scheduling", "uvicorn")]
     before = [(one.handlers, one.propagate, one.level) for one in loggers]
     yield
     for one, (handlers, propagate, level) in zip(loggers, before, strict=True):

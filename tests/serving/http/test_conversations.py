@@ -97,21 +97,6 @@ def test_an_agent_that_begins_has_begun() -> None:
     here(work)
 
 
-def test_what_is_left_open_is_drawn_from_seed_and_id() -> None:
-    async def work(found: served_here.Here) -> None:
-        def drawn(body: Any) -> Any:
-            return body["topic"], body["names"]
-
-        told = {"agent": "null", "id": "talk", "seed": SEED}
-        first, again = [(await found.post(OPEN, told))[1] for _ in range(2)]
-        assert drawn(first) == drawn(again)
-        others = [(await found.post(OPEN, {**told, "seed": seed}))[1] for seed in range(8)]
-        assert len({str(drawn(one)) for one in others}) > 4
-        assert first["id"] != again["id"]
-
-    here(work)
-
-
 # ids and limits
 
 
@@ -162,23 +147,6 @@ def test_in_a_burst_dialogue_both_write_whenever_they_like() -> None:
     here(work)
 
 
-def test_an_agent_that_writes_no_pseudo_dialogues_is_not_asked_for_one() -> None:
-    async def work(found: served_here.Here) -> None:
-        for pseudo, wrong, why in (
-            ({"topics": 2, "turns": 3}, "unsupported_pseudo", "agent null writes no pseudo-dialogues"),
-            (
-                {"topics": 20, "turns": 11},
-                "invalid_request",
-                "the turns of all topics must not be more than 200",
-            ),
-        ):
-            status, answer = await found.post(OPEN, {"agent": "null", "pseudo": pseudo})
-            assert code((status, answer)) == (422, wrong)
-            assert answer["error"]["message"].removeprefix("pseudo: ") == why
-
-    here(work)
-
-
 def test_what_is_known_is_not_said_again() -> None:
     async def work(found: served_here.Here) -> None:
         talk = await opened(found)
@@ -203,27 +171,6 @@ def test_one_message_at_a_time() -> None:
         assert (await say(found, talk, "Two."))[0] == 200
 
     here(work, {"null-one": {"delay_s": 0.1}})
-
-
-def test_a_rejected_answer_leaves_the_conversation_as_it_was() -> None:
-    async def work(found: served_here.Here) -> None:
-        talk = await opened(found, exchanges=10, id="talk", seed=SEED)
-        failed, said = 0, []
-        while len(said) < 5:
-            status, body = await say(found, talk, f"Message {len(said)} after {failed} failures.")
-            if status == 200:
-                said.append([one["text"] for one in body["messages"]])
-            else:
-                assert code((status, body)) == (422, "rejected")
-                failed += 1
-        assert failed > 2
-        shown = await read(found, talk)
-        assert [one["text"] for one in shown["messages"]] == [text for pair in said for text in pair]
-        assert problems(shown["record"]) == []
-        assert sum(one["turn"] is not None for one in shown["record"]["attempts"]) == failed
-        assert shown["ended"]
-
-    here(work, {"null": {"reject": 0.6}})
 
 
 def test_a_conversation_that_could_not_begin_is_none() -> None:
@@ -265,6 +212,8 @@ HOSTILE: dict[str, tuple[Any, int]] = {
     "three names": ({"agent": "null", "names": ["Ann", "Ben", "Eve"]}, 422),
     "a long opener": ({"agent": "null", "opener": "x" * (MOST_TEXT + 1)}, 422),
     "a path for an id": ({"agent": "null", "id": "../x"}, 422),
+    "pseudo-dialogues of one that writes none": ({"agent": "null", "pseudo": {"topics": 2, "turns": 3}}, 422),
+    "many turns of pseudo-dialogues": ({"agent": "gpt-4o", "pseudo": {"topics": 20, "turns": 11}}, 422),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import signal
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import served_here
 import server_process
+from run_folders import write_run
 from served_here import code, here
 
 from agents.errors import IdentityError, InputError, LockedError, StorageError
@@ -166,45 +166,23 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
     (other / "precious.jpg").write_text("x")
     with pytest.raises(InputError, match="not empty and not a run folder"):
         opened(other)
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "run.json").write_bytes(
-        json.dumps(
-            {
-                "schema": "turinglike.run/1",
-                "run": "0123456789ab",
-                "seed": 0,
-                "samples": 1,
-                "set": {"count": 1},
-                "agents": {},
-            }
-        ).encode()
-    )
     with pytest.raises(InputError, match="is the run of a set"):
-        opened(run)
-
-
-def exchange(server: server_process.Server, path: str, body: Any) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
-    try:
-        connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
-    finally:
-        connection.close()
+        opened(write_run(tmp_path / "run", [], {}))
 
 
 def test_a_killed_server_has_kept_all_that_it_answered(tmp_path: Path) -> None:
+    """Its agent needs no process of its own, and so no Ray."""
     out = tmp_path / "out"
-    with server_process.started(tmp_path, "null", "--out", str(out)) as server:
+    with server_process.started(tmp_path, "null-one", "--out", str(out)) as server:
         server.wait_for("/ready")
-        talk = exchange(server, OPEN, {"agent": "null", "who_starts": "A"})[1]
-        assert exchange(server, f"{OPEN}/{talk['id']}/messages", {"text": "I like books."})[0] == 200
-        assert exchange(server, "/answers", WORD)[0] == 200
+        talk = server.post(OPEN, {"agent": "null-one", "who_starts": "A"})[1]
+        assert server.post(f"{OPEN}/{talk['id']}/messages", {"text": "I like books."})[0] == 200
+        assert server.post("/answers", {**WORD, "agent": "null-one"})[0] == 200
+        assert "starting Ray" not in server.said()
         server.process.send_signal(signal.SIGKILL)
         server.process.wait(30)
-    assert said(kept(out, "human~null")[0])[0] == ("human", "I like books.")
-    assert [record["stimulus"] for record in kept(out, "null")] == ["w1"]
+    assert said(kept(out, "human~null-one")[0])[0] == ("human", "I like books.")
+    assert [record["stimulus"] for record in kept(out, "null-one")] == ["w1"]
 
 
 @pytest.mark.slow
@@ -212,9 +190,9 @@ def test_a_folder_that_can_no_longer_be_written_ends_a_server_with_4(tmp_path: P
     out = tmp_path / "out"
     with server_process.started(tmp_path, "null", "--out", str(out)) as server:
         server.wait_for("/ready")
-        assert exchange(server, "/answers", WORD)[0] == 200
+        assert server.post("/answers", WORD)[0] == 200
         (out / "lock").unlink()
-        assert code(exchange(server, "/answers", {**WORD, "sample": 1})) == (503, "not_kept")
+        assert code(server.post("/answers", {**WORD, "sample": 1})) == (503, "not_kept")
         assert server.process.wait(60) == 4
         assert "lock was removed during the run" in server.said()
         assert "Traceback" not in server.said()

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from serving.http.guard import FinishedRequest
 from serving.http.monitoring import ServerLog
-
-NAMES = ("turinglike", "turinglike.scheduling", "uvicorn")
-
-
-@pytest.fixture(autouse=True)
-def _loggers() -> Iterator[None]:
-    before = [(log, log.handlers, log.propagate, log.level) for log in map(logging.getLogger, NAMES)]
-    yield
-    for log, handlers, propagate, level in before:
-        log.handlers, log.propagate = handlers, propagate
-        log.setLevel(level)
 
 
 def say_all(log: ServerLog) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
-import json
 import os
 import signal
 import socket
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import psutil
 import pytest
 import server_process
@@ -20,7 +18,7 @@ import server_process
 from agents.errors import InputError
 from serving.cli import main
 from serving.http.server import bound_sockets, check_key
-from serving.serve import KEY, check_names, read_key
+from serving.serve import KEY, check_host_names, read_api_key
 
 # keys, addresses, names
 
@@ -36,14 +34,14 @@ def test_a_key_is_long_and_in_plain_letters(
     file = tmp_path / "key"
     file.write_text(f"{key}\n", encoding="utf-8")
     monkeypatch.delenv(KEY, raising=False)
-    assert read_key(None) is None
+    assert read_api_key(None) is None
     for given in (file, None):
         monkeypatch.setenv(KEY, "another-key-of-the-variable" if given else key)  # the file's goes before
         if good:
-            assert read_key(given) == key
+            assert read_api_key(given) == key
             continue
         with pytest.raises(InputError) as wrong:
-            read_key(given)
+            read_api_key(given)
         assert str(wrong.value).startswith(str(file) if given else KEY)
         assert not key.strip() or key.strip() not in str(wrong.value)
 
@@ -85,10 +83,10 @@ def test_what_is_wrong_is_said_before_anything_starts(
 )
 def test_a_name_of_ours_is_no_address(name: str, good: bool) -> None:
     if good:
-        check_names(["lab", name])
+        check_host_names(["lab", name])
         return
     with pytest.raises(InputError, match="without a port"):
-        check_names(["lab", name])
+        check_host_names(["lab", name])
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
@@ -132,16 +130,8 @@ def refused(server: server_process.Server) -> bool:
     return False
 
 
-def ask(server: server_process.Server, agent: str) -> tuple[int, Any]:
-    """Status and body of one answer."""
-    body = {"agent": agent, "stimulus": {"id": "w", "task": "word_association", "cue": "tea"}}
-    headers = {"content-type": "application/json"}
-    asked = urllib.request.Request(f"{server.url}/answers", json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(asked, timeout=120) as found:
-            return found.status, json.loads(found.read())
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
+def asked(agent: str) -> dict[str, Any]:
+    return {"agent": agent, "stimulus": {"id": "w", "task": "word_association", "cue": "tea"}}
 
 
 @pytest.mark.slow
@@ -149,20 +139,20 @@ def test_a_lazy_server_loads_what_is_asked_and_ends_in_order(tmp_path: Path) -> 
     settings = ["--set", "null.delay_s=3", "--set", "null-one.fail_load=true"]
     with server_process.started(tmp_path, "null,null-one", "--lazy", *settings) as server:
         server.wait_for("/ready")  # nothing is being loaded
-        status, failed = ask(server, "null-one")
+        status, failed = server.post("/answers", asked("null-one"))
         assert (status, failed["error"]["code"]) == (503, "agent_failed")
         assert "told to fail while loading" in server.said()
-        assert ask(server, "null")[0] == 200
+        assert server.post("/answers", asked("null"))[0] == 200
 
         processes = below(server.process)
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            asked = pool.submit(ask, server, "null")
-            while b'turinglike_queue{agent="null"} 1' not in urllib.request.urlopen(f"{server.url}/metrics").read():
-                assert not asked.done(), asked.result()
+            answer = pool.submit(server.post, "/answers", asked("null"))
+            while 'turinglike_queue{agent="null"} 1' not in httpx2.get(f"{server.url}/metrics", timeout=600).text:
+                assert not answer.done(), answer.result()
             server.process.send_signal(signal.SIGTERM)
             while not refused(server):
-                assert not asked.done(), asked.result()
-            status, record = asked.result()
+                assert not answer.done(), answer.result()
+            status, record = answer.result()
         assert (status, record["status"]) == (200, "ok")
         assert server.process.wait(40) == 143
         assert len(processes) > 2

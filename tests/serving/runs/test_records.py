@@ -64,9 +64,7 @@ BAD = {
     "schema": record(schema="turinglike.record/2"),
     "run": record(run="xyz"),
     "task": {**record(), "task": "naming"},
-    "empty stimulus": record(""),
     "sha256": record(stimulus_sha256="abc"),
-    "kind": record(kind="robot"),
     "negative sample": record(sample=-1),
     "sample as bool": record(sample=True),
     "seed too large": record(seed=2**53),
@@ -81,10 +79,7 @@ BAD = {
     "nested answer without a default": _with(
         "answer.messages.0", {"turn": 0, "speaker": "A", "agent": "a", "text": "Hi"}, record(task="conversation")
     ),
-    "attempts": record(attempts=None),
     "attempt": record(attempts=[{"attempt": 0}]),
-    "provenance": record(provenance=None),
-    "negative timing": _with("timing.waiting", -1.0, record()),
     "worker": _with("worker.batch_size", 0, record()),
     "created": record(created="2025-01-01 00:00:00"),
     "machine without a time": record(created=None),
@@ -126,11 +121,8 @@ def test_the_schemas_and_the_table_of_agents_in_docs_are_up_to_date_and_old_ones
     script["main"].__globals__["DOCS"] = tmp_path
     assert script["main"](["--check"]) == 1
     assert "record.schema.json is out of date" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
     assert script["main"]([]) == 0
     assert script["main"](["--check"]) == 0
-    (tmp_path / "stimulus.schema.json").write_text("{}")
-    assert script["main"](["--check"]) == 1
 
 
 STIMULI = [

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from run_folders import agent_entry, attempt, failed, record, stimulus, write_run
 
-from serving.runs.status import STATUSES, print_status, status
+from serving.runs.status import print_status, status
 
 COLOR, CAPTION = "color_estimation", "image_captioning"
 
@@ -114,33 +111,3 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
         file.write(b"{}\n{}\n")
     assert print_status(path) == 1
     assert capsys.readouterr().out.endswith("not complete: damaged\n")
-
-
-@settings(max_examples=30)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("abcdef"), st.integers(0, 2), st.sampled_from(STATUSES), st.integers(0, 3)),
-        max_size=25,
-    )
-)
-def test_counts_against_a_dict(tmp_path_factory: pytest.TempPathFactory, lines: list[Any]) -> None:
-    rows = []
-    for name, sample, state, rejected in lines:
-        changes = {"sample": sample, "attempts": [attempt("x")] * rejected}
-        rows.append(failed(name, **changes) if state == "failed" else record(name, status=state, **changes))
-    path = write_run(
-        tmp_path_factory.mktemp("runs") / "run",
-        [stimulus(name) for name in "abcd"],
-        {"mmcq": rows},
-        {"mmcq": agent_entry(COLOR, samples=2)},
-    )
-    last = {(name, sample): (state, rejected) for name, sample, state, rejected in lines}
-    within = {key: value for key, value in last.items() if key[0] in "abcd" and key[1] < 2}
-    states = Counter(state for state, _ in last.values())
-    tries = sum(rejected if state == "rejected" and rejected else rejected + 1 for state, rejected in last.values())
-    agent = status(path)["agents"]["mmcq"]
-    assert [agent[state] for state in STATUSES] == [states[state] for state in STATUSES]
-    assert agent["unanswered"] == 8 - len(within)
-    assert agent["outside"] == len(last) - len(within)
-    assert agent["attempts_per_answer"] == (round(tries / len(last), 4) if last else None)
-    assert sum(item["count"] for item in agent["rejections"]) == sum(rejected for _, rejected in last.values())

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agents import catalogue
 from agents.errors import InputError
@@ -21,7 +19,6 @@ from serving.scheduling.placement import (
     Room,
     fits,
     fitting_replicas,
-    gpu_share,
     most_replicas,
     place_all,
 )
@@ -57,18 +54,6 @@ SMALL = Node("c", "small", 8, 64 * GIB, 1, 24 * GIB)
 )
 def test_what_fits_together(needs: list[Need], nodes: list[Node], expected: bool) -> None:
     assert fits(needs, nodes) is expected
-
-
-@given(st.lists(st.integers(1, 40), max_size=6), st.integers(1, 3), st.integers(1, 40))
-def test_what_fits_never_asks_for_more_than_a_device_has(sizes: list[int], devices: int, each: int) -> None:
-    node = Node("n", "n", 1, 10**6 * GIB, devices, each * GIB)
-    needs = [Need(str(i), GIB, size * GIB) for i, size in enumerate(sizes)]
-    if fits(needs, [node]):
-        assert sum(sizes) <= devices * each
-        assert all(size <= each for size in sizes)
-        assert sum(gpu_share(need, node.gpu_memory) for need in needs) <= devices + 1e-9
-    elif len(sizes) == 1:
-        assert sizes[0] > each
 
 
 @pytest.mark.parametrize(

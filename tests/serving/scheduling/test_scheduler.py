@@ -165,16 +165,6 @@ def test_a_filter_that_raises_fails_its_request_alone() -> None:
     assert error_codes(outcomes) == {"w003": "filter_failed"}
 
 
-def test_single_answers_are_those_of_a_stream() -> None:
-    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> Any:
-        return await asyncio.gather(*(scheduler.answer("null", parse_row(row(i)), sample=2, turn=4) for i in range(50)))
-
-    outcomes = scheduled(work)
-    for request in outcomes:
-        assert request.seed == expected_seed(request.stimulus, sample=2, turn=4)
-    assert len({request.answer for request in outcomes}) == 50
-
-
 def test_a_deadline_and_a_cancellation_leave_others_alone() -> None:
     async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> Any:
         slow = asyncio.create_task(scheduler.answer("null", parse_row(row(0))))

@@ -237,7 +237,7 @@ def test_nothing_that_was_said_becomes_markup(folder: Folder, seen: Seen, tmp_pa
         for number in range(count):
             page.evaluate("(number) => { location.hash = Turinglike.forOne(number); }", number)
             page.wait_for_function(
-                "(id) => document.querySelector('#one h2 .said')?.textContent === id",
+                "(id) => document.querySelector('#one h2 .quote')?.textContent === id",
                 arg=page.evaluate(f"Turinglike.index.stimuli.id[{number}]"),
             )
             page.evaluate("() => document.querySelectorAll('#one details').forEach((one) => { one.open = true; })")

@@ -31,8 +31,8 @@ def serve(options: argparse.Namespace) -> int:
     except ImportError as error:
         raise UnavailableError(f"serving needs more packages ({error}): pip install 'turinglike[serve]'") from None
     names = read_names("--agents", options.agents, "served")
-    check_names(options.allow_host)
-    key = read_key(options.key_file)
+    check_host_names(options.allow_host)
+    key = read_api_key(options.key_file)
     check_key(options.host, key)
     entries, settings = resolve(names, options.settings, options.config)
     agents = checked_agents(entries, settings)
@@ -56,14 +56,14 @@ def serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def check_names(hosts: list[str]) -> None:
+def check_host_names(hosts: list[str]) -> None:
     """Raises InputError for names with a port, a scheme or a path."""
     for name in hosts:
         if not name or set(name) & set("/@?#[]* ") or (":" in name and name.count(":") < 2):
             raise InputError(f"--allow-host {name}: give the name alone, without http:// and without a port")
 
 
-def read_key(file: Path | None) -> str | None:
+def read_api_key(file: Path | None) -> str | None:
     """The key of --key-file or the environment. Raises InputError."""
     key = os.environ.get(KEY)
     where = KEY

@@ -136,11 +136,11 @@ def serve_(options: argparse.Namespace) -> None:
         from serving.http.monitoring import ServerLog
         from serving.http.server import bound_sockets
         from serving.scheduling import interrupts
-        from serving.serve import check_names, read_key
+        from serving.serve import check_host_names, read_api_key
     except ImportError as error:
         raise UnavailableError(f"a study needs more packages ({error}): pip install 'turinglike[serve]'") from None
-    check_names(options.allow_host)
-    key = read_key(options.key_file)
+    check_host_names(options.allow_host)
+    key = read_api_key(options.key_file)
     material = material_of(options.study)
     phrases = read_phrases(options.study, material.settings)
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}

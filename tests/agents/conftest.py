@@ -6,9 +6,12 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from misbehaving_server import Misbehaving
 
 
 @pytest.fixture
@@ -20,6 +23,28 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
+    """A server on this machine that takes any key; nothing else is ever reached."""
+    from misbehaving_server import KEY, running
+
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Eight pictures of every sort. Not to be changed by a test."""
+    import mixed_images
+
+    return mixed_images.make(tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture(scope="session")

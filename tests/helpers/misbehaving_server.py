@@ -16,6 +16,7 @@ from typing import Any
 from agents.contract import Draw
 
 Act = Callable[["Handler"], None]
+KEY = "sk-planted.Key_0123456789-abcdefg"
 
 
 @dataclass(frozen=True)

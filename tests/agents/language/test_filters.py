@@ -30,7 +30,6 @@ TOKENS = (
     "see you later language model 3.14 no 我"
 )
 RICH = st.lists(st.sampled_from([*TOKENS.split(), "\n"]), max_size=30).map(" ".join)
-TEXT = ANY | RICH
 Messages = list[tuple[str, str]]
 
 
@@ -91,11 +90,6 @@ def test_sentences(text: str, expected: list[str]) -> None:
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
-
-
-@given(TEXT)
-def test_sentences_hold_every_word_once(text: str) -> None:
-    assert [word for sentence in sentences(text) for word in words(sentence)] == words(text)
 
 
 # repetition
@@ -311,29 +305,19 @@ def test_missing_messages_are_an_early_exit() -> None:
 
 
 def test_a_prompt_belongs_to_one_speaker() -> None:
-    said = [
-        ("A", "you are a careful and rather reserved person"),
-        ("B", "you were a careful and rather reserved person"),
-    ]
-    prompt = "You are a careful and rather reserved person."
-    for speaker, expected in (("A", [(0,)]), ("B", [])):
-        judged = judge_conversation(said, MEASURE, FilterSettings(prompt_echo=8), prompts={speaker: prompt})
-        assert [each.turns for each in judged] == expected
+    text = "you are a careful and rather reserved person"
+    for speaker, is_echo in (("A", True), ("B", False)):
+        assert bool(judge_conversation([("A", text)], only("prompt_echo"), prompts={speaker: text})) == is_echo
 
 
-CONVERSATION = st.lists(
-    st.tuples(
-        st.sampled_from("AB"), RICH | st.sampled_from(["", "One two three four.", "ok", "Bye!", "A: no no no no"])
-    ),
-    max_size=8,
-)
+TEXT = ANY | RICH | st.sampled_from(["", "One two three four.", "ok", "Bye!", "A: no no no no"])
 
 
-@given(CONVERSATION, st.sampled_from(["", "no no no no", "I have to go see you later bye"]))
-@settings(max_examples=60)
-def test_a_conversation_is_judged_as_its_turns_are(messages: Messages, prompt: str) -> None:
+@given(st.lists(st.tuples(st.sampled_from("AB"), TEXT), max_size=8), ANY | st.just("I have to go see you later bye"))
+@settings(max_examples=100)
+def test_any_conversation_is_judged_as_its_turns_are(messages: Messages, prompt: str) -> None:
     limits = FilterSettings(prompt_echo=3)
-    about: Any = {"names": ["A", "B"], "prompts": {"A": prompt, "B": prompt}, "total": len(messages)}
+    about: Any = {"names": ["A", prompt], "prompts": {"A": prompt, "B": prompt}, "total": len(messages)}
     findings: dict[str, dict[int, str]] = {}
     for i in range(len(messages)):
         for judgement in judge_conversation(messages[: i + 1], MEASURE, limits, last_only=True, **about):
@@ -341,14 +325,4 @@ def test_a_conversation_is_judged_as_its_turns_are(messages: Messages, prompt: s
     judged = judge_conversation(messages, MEASURE, limits, **about)
     assert {each.filter: each.turns for each in judged} == {name: tuple(turns) for name, turns in findings.items()}
     assert all(each.found in findings[each.filter].values() for each in judged)
-
-
-# what holds for any text
-
-
-@given(st.lists(TEXT, max_size=4), TEXT, TEXT)
-@settings(max_examples=200)
-def test_nothing_raises_on_any_text(history: list[str], text: str, prompt: str) -> None:
-    said = [("AB"[i % 2], earlier) for i, earlier in enumerate([*history, text])]
-    judged = judge_conversation(said, MEASURE, names=["A", text], prompts={"A": prompt}, total=24)
     assert all(each.found and len(each.found) < 200 and len(each.found.splitlines()) == 1 for each in judged)

@@ -23,14 +23,8 @@ DOCS = Path(__file__).parents[3] / "docs" / "filters.md"
 
 # Every finding there is to be, as the number of messages in which it comes true.
 FINDINGS: dict[str, dict[str, int]] = {
-    "S1.1": {},
-    "S1.2": {},
-    "S1.3": {},
     "S1.4": {"repeated_sentence": 13, "repeated_block": 10, "same_message": 9},
-    "S1.5": {},
-    "S1.6": {},
     "S1.7": {"repeated_sentence": 1},
-    "S1.8": {},
     "S1.9": {"early_exit": 1},
     "S1.10": {"empty": 2, "too_short": 2},
     "S3.1": {"same_message": 10, "early_exit": 1, "too_short": 12},
@@ -60,9 +54,9 @@ def verdict(name: str) -> str:
     return "kept, flagged" if judgements else "kept"
 
 
-@pytest.mark.parametrize("name", FINDINGS)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_the_findings_in_each(name: str) -> None:
-    assert {judgement.filter: len(judgement.turns) for judgement in judged(name)} == FINDINGS[name]
+    assert {judgement.filter: len(judgement.turns) for judgement in judged(name)} == FINDINGS.get(name, {})
     assert [judgement.filter for judgement in judged(name) if judgement.rejected] == REJECTED.get(name, [])
 
 

@@ -41,17 +41,16 @@ SECRETS = [f"zq{number}xv" for number in range(60)]  # what no random weights ge
 # histories
 
 
-def messages_of(*messages: tuple[str, str, float | None]) -> list[HistoryMessage]:
-    """(p or o, text, seconds from the start) of each."""
-    speakers: dict[str, Speaker] = {"p": "person", "o": "other"}
+def messages_of(*messages: tuple[Speaker, str, float | None]) -> list[HistoryMessage]:
+    """(speaker, text, seconds from the start) of each."""
     return [
-        HistoryMessage(speakers[who], text, None if at is None else START + timedelta(seconds=at))
-        for who, text, at in messages
+        HistoryMessage(speaker, text, None if at is None else START + timedelta(seconds=at))
+        for speaker, text, at in messages
     ]
 
 
 def test_a_history_is_written_and_read(tmp_path: Path) -> None:
-    messages = messages_of(("p", "on my way\nsoon", 0), ("o", "\u00e9 \U0001f600", None))
+    messages = messages_of(("person", "on my way\nsoon", 0), ("other", "\u00e9 \U0001f600", None))
     path = tmp_path / "h.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + history_lines(messages) + b"\n")
     assert read_history(path) == messages
@@ -100,8 +99,9 @@ def test_bad_histories_are_refused(
 
 def test_the_style_of_messages() -> None:
     messages = messages_of(
-        ("p", "Hi", 0), ("p", "how are YOU?", 10), ("o", "Never counted!!!", 20), ("p", "ok, fine.", 40),
-        ("p", "\u4f60\u597d \U0001f600\U0001f44d\U0001f3fd", 46), ("o", "x", None), ("p", "1 2 3 4 5", None),
+        ("person", "Hi", 0), ("person", "how are YOU?", 10), ("other", "Never counted!!!", 20),
+        ("person", "ok, fine.", 40), ("person", "\u4f60\u597d \U0001f600\U0001f44d\U0001f3fd", 46),
+        ("other", "x", None), ("person", "1 2 3 4 5", None),
     )  # fmt: skip
     assert [len(turn) for turn in turns(messages)] == [2, 1, 2, 1, 1]
     style = measure(messages)
@@ -118,38 +118,25 @@ def test_the_style_of_messages() -> None:
     mean = sum(gaps) / 3
     spread = (sum((gap - mean) ** 2 for gap in gaps) / 3) ** 0.5
     assert style["burstiness"] == pytest.approx((spread - mean) / (spread + mean))
-    nothing = measure([])
-    assert {nothing[name] for name in ("words_mean", "emoji", "burstiness", "gap_s", "capitals")} == {None}
+    assert {measure([])[name] for name in ("words_mean", "emoji", "burstiness", "gap_s", "capitals")} == {None}
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("no: (c) 1 # *", 0),
-        ("\u2764\ufe0f", 1),
-        ("\U0001f468\u200d\U0001f469\u200d\U0001f467", 1),  # a family
-        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 2),  # two flags
-        ("1\ufe0f\u20e3 2", 1),
-    ],
-)
-def test_an_emoji_counts_once(text: str, count: int) -> None:
-    assert len(EMOJI.findall(text)) == count
+def test_an_emoji_counts_once() -> None:
+    family, flag, key = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "1\ufe0f\u20e3"
+    assert EMOJI.findall(f"no: (c) 1 # * {family}{flag}{flag}{key} 2") == [family, flag, flag, key]
 
 
 # agents
 
-CONNECTED: list[str] = []
-_WATCHES = False
+HOSTS: list[str] = []
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     """Note the hosts of connections and look-ups; paths of sockets are this machine's."""
-    if not _WATCHES:
-        return
     if event == "socket.getaddrinfo" and isinstance(arguments[0], str):
-        CONNECTED.append(arguments[0])
+        HOSTS.append(arguments[0])
     elif event in ("socket.connect", "socket.sendto") and isinstance(arguments[1], tuple):
-        CONNECTED.append(arguments[1][0])
+        HOSTS.append(arguments[1][0])
 
 
 sys.addaudithook(_watch)
@@ -158,12 +145,9 @@ sys.addaudithook(_watch)
 @pytest.fixture
 def nothing_leaves() -> Iterator[None]:
     """Every connection to another machine fails the test."""
-    global _WATCHES
-    CONNECTED.clear()
-    _WATCHES = True
+    HOSTS.clear()
     yield
-    _WATCHES = False
-    assert set(CONNECTED) <= {"127.0.0.1", "::1", "localhost"}
+    assert set(HOSTS) <= {"127.0.0.1", "::1", "localhost"}
 
 
 @pytest.fixture
@@ -199,7 +183,6 @@ def agent_of(llama: Path, history: Path | None, **settings: Any) -> ChatAgent:
 def request(agent: ChatAgent, about: ConversationStimulus, **options: Any) -> tuple[list[str], int]:
     """The system's and the user's text, and how many messages are left out."""
     fitted = agent.fitted_request(about, Draw(1, options={"speaker": "A", **options}))
-    assert fitted.cut == 0
     return [message.text for message in fitted.messages], fitted.left_out
 
 
@@ -238,17 +221,11 @@ def test_the_persons_words_are_sent_as_they_are(llama: Path, history: Path, mode
         assert agent._message(talk(0, type="MM", mode=mode), text, draw) == sent
 
 
-@pytest.mark.parametrize(
-    ("mode", "is_person", "is_heard"),
-    [("ping-pong", True, False), ("burst", False, False), ("ping-pong", False, True)],
-)
-def test_a_name_is_not_heard_as_the_beginning_of_a_message(
-    llama: Path, history: Path, mode: str, is_person: bool, is_heard: bool
-) -> None:
-    agent = agent_of(llama, history if is_person else None)
+def test_a_name_is_not_heard_as_the_beginning_of_a_message(llama: Path, history: Path) -> None:
     draw = Draw(1, options={"speaker": "A"}, say=print)
-    say = agent.fitted_request(talk(1, type="HM", mode=mode), draw).say
-    assert (say is not None) == is_heard
+    for person, mode, is_heard in ((history, "ping-pong", False), (None, "burst", False), (None, "ping-pong", True)):
+        say = agent_of(llama, person).fitted_request(talk(1, type="HM", mode=mode), draw).say
+        assert (say is not None) == is_heard
 
 
 def test_a_long_log_loses_its_oldest_messages(llama: Path, history: Path) -> None:
@@ -278,10 +255,8 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     long = {"mode": "burst", "pseudo": {"topics": 2, "turns": 3}}
     source.write_text("".join(json.dumps({"id": f"c{len(more)}", **row, **more}) + "\n" for more in ({}, long)))
     config = tmp_path / "agents.toml"
-    config.write_text("".join(
-        f'[{name}]\nagent = "llama-3.1-8b"\ncheckpoint = "{llama}"\nperson = "{history}"\nmax_tokens = 12\n'
-        for name in ("me", "myself")
-    ))  # fmt: skip
+    chosen = f'agent = "llama-3.1-8b"\ncheckpoint = "{llama}"\nperson = "{history}"\nmax_tokens = 12\n'
+    config.write_text(f"[me]\n{chosen}[myself]\n{chosen}")
     begin = ["generate", str(source), "--agents", "me~myself", "-o", str(run), "--config", str(config)]
     assert main([*begin, "--verbose"]) == 0
     records = [json.loads(line) for line in (run / "records" / "me~myself.jsonl").read_text().splitlines()]
@@ -294,15 +269,6 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     assert len(files) > 10
     texts = [*(path.read_bytes() for path in files), "".join(capfd.readouterr()).encode()]
     assert not [text for text in texts for secret in SECRETS if secret.encode() in text]
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
-    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:9")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
-    with bad.running() as running:
-        yield running
 
 
 def served(url: str, history: Path, **settings: Any) -> Any:
@@ -324,21 +290,17 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(server: bad.Misbehavi
     assert "Mia" not in str(plain.body)
 
 
-@pytest.mark.usefixtures("nothing_leaves")
-@pytest.mark.parametrize("status", [400, 401, 500])
-def test_a_servers_words_about_an_error_are_kept_private(server: bad.Misbehaving, history: Path, status: int) -> None:
-    server.otherwise = lambda request: bad.status(status, f"bad prompt: {SECRETS[0]}")
-    with pytest.raises(AnswerError, match=f"answered {status}$"):
+def test_a_servers_words_about_an_error_are_kept_private(server: bad.Misbehaving, history: Path) -> None:
+    server.otherwise = lambda request: bad.status(400, f"bad prompt: {SECRETS[0]}")
+    with pytest.raises(AnswerError, match=r"answered 400$"):
         served(server.url, history)
 
 
 @pytest.mark.parametrize(
     ("name", "url"),
     [
-        ("openai-chat", "https://api.openai.com/v1"),
         ("openai-chat", "http://127.0.0.1.example/v1"),
         ("openai-chat", "http://0.0.0.0:8000/v1"),
-        ("openai-chat", "http://me.localhost:8000/v1"),
         ("claude", "https://api.anthropic.com"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import misbehaving_server as bad
@@ -12,7 +11,6 @@ import pytest
 from agents import catalogue
 from agents.contract import Draw
 from agents.errors import AnswerError
-from agents.language.filters.policies import CHAT, papers_policy
 from agents.language.sent_messages import TruncationSettings, draw_length
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
@@ -33,7 +31,6 @@ USER = (
     "not ask a question at the end of your response. Conclude with a statement, reflection, or suggestion.**\nA: Hi!\n:"
 )
 ADDED = ["", "pasta again\nB:", "why not Rice\nA:", "no way\nB:"]
-REST = {"max_tokens": 80, "top_p": 1.0, "stop_sequences": []}
 DEFAULTS = {"top_p": 1.0, "stop_sequences": []}  # the interface's own: not sent
 # The 2025 paper, "Conversation task in original Turing test settings".
 MIA = (
@@ -62,15 +59,6 @@ ONLINE = {
     "gpt-4o-online": ("gpt-4o", MIA),
     "gpt-4o-online-ai": ("gpt-4o", AI),
 }
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing but the local server is ever reached
-    with bad.running() as told:
-        yield told
 
 
 def replies(text: str, **changes: Any) -> bad.Act:
@@ -110,17 +98,14 @@ def test_claude_is_asked_as_the_papers_program_asks(server: bad.Misbehaving, cou
     server.otherwise = lambda request: replies("sure why not have some more of it")
     for attempt in range(6):
         answered(server, "claude", talk(count), turn(count, attempt=attempt))
-    for attempt, request in enumerate(server.requests):
-        user = USER + "".join(ADDED[: count + 1])
-        program = {
+        assert {**server.requests[-1].body, **DEFAULTS} == {
             "model": "claude-sonnet-4-6",
             "system": SYSTEM,
-            "messages": [{"role": "user", "content": user}],
+            "messages": [{"role": "user", "content": USER + "".join(ADDED[: count + 1])}],
             "temperature": pytest.approx(0.6 + (1 - 0.6) / 5 * attempt),
-            **REST,
+            "max_tokens": 80,
+            **DEFAULTS,
         }
-        assert {**request.body, **DEFAULTS} == program
-    assert len(server.requests) == 6
 
 
 def test_claudes_replies_are_cut_to_seven_words_or_more_and_half_of_them_put_in_small_letters(
@@ -128,17 +113,12 @@ def test_claudes_replies_are_cut_to_seven_words_or_more_and_half_of_them_put_in_
 ) -> None:
     said = "Oh no! That is too bad. Have you, by the way, asked your Mother about it? I would do so today, friend"
     server.otherwise = lambda request: replies(said)
-    small = 0
-    for seed in range(40):
-        reply, found = answered(server, "claude", talk(1), turn(1, seed))
+    texts = [answered(server, "claude", talk(1), turn(1, seed))[0].answer.text for seed in range(40)]
+    for seed, text in enumerate(texts):
         words = draw_length(seed, TruncationSettings(least=7))
         cut = said if len(said.split()) <= words else re.sub(r"[^.!?]*$", "", " ".join(said.split()[:words]))
-        text = reply.answer.text
         assert text in (cut, cut.lower())
-        assert len(text.split()) >= 6  # two sentences
-        assert found == {}
-        small += text == text.lower()
-    assert 10 <= small <= 30
+    assert 10 <= sum(text == text.lower() for text in texts) <= 30
 
 
 def test_claudes_empty_replies_are_rejected_and_refusals_fail(server: bad.Misbehaving) -> None:
@@ -187,9 +167,7 @@ def test_claude_by_openais_interface_is_sent_nothing_that_is_ignored_there(serve
         "temperature": 0.6,
         "max_tokens": 80,
     }
-    agent = catalogue.get("claude-openai").make({})
-    assert agent.settings.base_url == "https://api.anthropic.com/v1"
-    assert agent.environment() == ("ANTHROPIC_API_KEY",)
+    assert catalogue.get("claude-openai").make({}).environment() == ("ANTHROPIC_API_KEY",)
 
 
 @pytest.mark.parametrize("kind", ["HM", "MM"])
@@ -253,12 +231,8 @@ def test_a_completion_model_continues_the_papers_prompt(server: bad.Misbehaving)
     assert reply.answer.word == "butter"
 
 
-@pytest.mark.parametrize("name", ["claude", "gpt-3.5-turbo"])
-def test_they_are_chat_models_on_servers(name: str) -> None:
-    agent = catalogue.get(name).make({"concurrency": 3})
-    assert agent.continuous()
-    assert agent.max_in_flight == 3
-    assert papers_policy("MM", agent.family, agent.family) == CHAT
-    assert agent.checkpoint() == (catalogue.get(name).settings["model"], None)
-    assert agent.environment() == ({"claude": "ANTHROPIC_API_KEY"}.get(name, "OPENAI_API_KEY"),)
-    assert agent.instructions(talk(1), turn(1)) == {"claude": f"{SYSTEM}\n{USER}"}.get(name, MIA)
+def test_claude_is_a_chat_model_on_a_server() -> None:
+    agent = catalogue.get("claude").make({"concurrency": 3})
+    assert (agent.continuous(), agent.max_in_flight, agent.family) == (True, 3, "chat")
+    assert agent.environment() == ("ANTHROPIC_API_KEY",)
+    assert agent.instructions(talk(1), turn(1)) == f"{SYSTEM}\n{USER}"

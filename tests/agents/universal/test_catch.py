@@ -14,7 +14,7 @@ from PIL import Image as PILImage
 
 from agents.answers import BY_TASK, TurnAnswer
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import UnavailableError
 from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS, parse_row
 from agents.universal.catch import UNSEEN, CatchAgent
@@ -52,15 +52,6 @@ def answer(agent: CatchAgent, trial: Any, seed: int = 1, **draw: Any) -> Any:
     return reply.answer
 
 
-def failure(agent: CatchAgent, trial: Any) -> str:
-    [error, other] = agent.respond(
-        [agent.prepare(trial), agent.prepare(stimulus("word_association"))], [Draw(1), Draw(1)]
-    )
-    assert isinstance(error, AnswerError)
-    assert isinstance(other, Reply)  # the others are not touched
-    return error.code
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_catch_trial_that_the_seed_alone_decides(task: str) -> None:
     agent, trial = make(), stimulus(task)
@@ -68,17 +59,15 @@ def test_every_task_has_a_catch_trial_that_the_seed_alone_decides(task: str) -> 
     alone = [answer(make(), trial, seed) for seed in range(30)]
     assert [reply.answer for reply in together if isinstance(reply, Reply)] == alone
     assert {type(each) for each in alone} == {TurnAnswer if task == "conversation" else BY_TASK[task]}  # type: ignore[index]
+    assert (len({each.model_dump_json() for each in alone}) > 1) == (task not in ("word_association", "conversation"))
     if task == "word_association":
-        assert {each.word for each in alone} == {"healthy"}
-    else:
-        assert len({each.model_dump_json() for each in alone}) > 1 or task == "conversation"
+        assert alone[0].word == "healthy"
 
 
 def test_a_caption_is_a_word_again_and_again() -> None:
     captions = [answer(make(repeats=5), stimulus("image_captioning"), seed) for seed in range(50)]
     assert all(len(caption.text.split()) == 5 and len(set(caption.text.split())) == 1 for caption in captions)
     assert all("repeated_words" in caption.flags for caption in captions)
-    assert len({caption.text for caption in captions}) > 10
 
 
 @pytest.mark.parametrize(
@@ -95,11 +84,13 @@ def test_a_colour_trial_names_what_is_not_in_the_picture(about: dict[str, Any], 
 
 
 def test_objects_are_an_absent_object_three_times() -> None:
-    labels = [answer(make(), stimulus("object_detection"), seed).labels for seed in range(20)]
-    assert {tuple(names) for names in labels} == {("elephant",) * 3, ("ship",) * 3}
-    trial = stimulus("object_detection", present=["Ship"])
-    assert {tuple(answer(make(), trial, seed).labels) for seed in range(20)} == {("elephant",) * 3}
-    assert failure(make(), stimulus("object_detection", absent=[])) == "no_absent_object"
+    for about, names in (({}, {"elephant", "ship"}), ({"present": ["Ship"]}, {"elephant"})):
+        labels = {tuple(answer(make(), stimulus("object_detection", **about), seed).labels) for seed in range(20)}
+        assert labels == {(name,) * 3 for name in names}
+    agent, batch = make(), (stimulus("object_detection", absent=[]), stimulus("word_association"))
+    error, other = agent.respond([agent.prepare(trial) for trial in batch], [Draw(1), Draw(1)])
+    assert getattr(error, "code", None) == "no_absent_object"
+    assert isinstance(other, Reply)  # which is not touched
 
 
 @pytest.mark.parametrize(("most", "expected"), [(None, 15), (7, 7)])
@@ -207,4 +198,3 @@ def test_a_conversation_is_of_a_kind_and_others_of_others() -> None:
     symbols = [text for text in kinds.values() if text not in ("list", PROMPT)]
     assert {"list", PROMPT} < set(kinds.values())
     assert len(set(symbols)) == len(symbols) > 3  # each its own message
-    assert len({tuple(turns(agent, 1, sample=sample)) for sample in range(20)}) > 3

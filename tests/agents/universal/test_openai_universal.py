@@ -9,13 +9,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import misbehaving_server as bad
-import numpy as np
 import pytest
+from misbehaving_server import KEY
 from PIL import Image as PILImage
 
 from agents.answers import ColorAnswer, WordAnswer
@@ -25,7 +24,6 @@ from agents.stimuli import parse_row
 from agents.universal.openai_universal import UniversalAgent, UniversalSettings
 from serving.runs.records import Record
 
-KEY = "sk-planted.Key_0123456789-abcdefg"
 WRONG = "sk-wrong.Key_9876543210-gfedcba"
 SORRY = "I'm sorry, I can't assist with that."
 TABLE = (
@@ -34,14 +32,9 @@ TABLE = (
 )
 
 
-def picture() -> PILImage.Image:
-    noise = np.random.default_rng(3).integers(0, 256, (24, 40, 3), dtype=np.uint8)
-    return PILImage.fromarray(noise)
-
-
-def saved(image: PILImage.Image, kind: str, **options: Any) -> bytes:
+def picture() -> bytes:
     buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
+    PILImage.new("RGB", (40, 24), "teal").save(buffer, "PNG")
     return buffer.getvalue()
 
 
@@ -64,7 +57,7 @@ STIMULI: dict[str, dict[str, Any]] = {
 
 def stimulus(task: str, **changes: Any) -> Any:
     row = {"id": "s", "task": task, **STIMULI[task], **changes}
-    return parse_row(json.dumps(row), files={"a.png": saved(picture(), "PNG")})
+    return parse_row(json.dumps(row), files={"a.png": picture()})
 
 
 def answered(
@@ -74,13 +67,6 @@ def answered(
     chosen = {"model": "m", "base_url": server.url, "timeout_s": 30.0, "retries": 0, **settings}
     agent = UniversalAgent(UniversalSettings.model_validate(chosen), "openai-universal")
     return bad.replied(agent, about, draw or Draw(seed=5))
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with bad.running() as running:
-        yield running
 
 
 @pytest.mark.parametrize(
@@ -122,7 +108,7 @@ def test_images_are_asked_about_in_the_papers_words(
     [message] = request.body["messages"]
     text, image = message["content"]
     assert (text["text"], image["image_url"]["detail"]) == (prompt, "high")
-    assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == saved(picture(), "PNG")
+    assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == picture()
     assert (request.body["max_tokens"], request.body["temperature"], request.body["seed"]) == (tokens, 1.0, 5)
     assert {"frequency_penalty", "presence_penalty", "stop"}.isdisjoint(request.body)
 
@@ -144,8 +130,6 @@ def test_answers_are_typed_and_records_keep_the_text_with_its_cost(server: bad.M
     assert answered(server, stimulus("object_detection"))[0].answer.labels == ["cat", "dog"]
     word, _ = answered(server, stimulus("word_association"))
     assert word.answer == WordAnswer(word="butter", candidates=["butter"])
-    question = "Name a word that you associate with [bread]. Please provide your answer with only one word."
-    assert server.requests[-1].body["messages"] == [{"role": "user", "content": question}]
     none, verdicts = answered(server, stimulus("word_association"))
     assert (none.answer, none.raw["text"]) == (WordAnswer(word="", candidates=[]), SORRY)
     assert verdicts == {"no_word": True}
@@ -206,19 +190,16 @@ def test_what_is_no_answer_fails_with_the_text(server: bad.Misbehaving, task: st
 def test_a_turn_is_asked_as_a_chat_between_two_friends(server: bad.Misbehaving) -> None:
     text = "Because it SWINGS. Ask anyone. And then some more words follow here."
     server.otherwise = lambda request: bad.answer(text)
-    for attempt, temperature in ((0, 0.6), (3, 0.84), (5, 1.0)):
-        draw = Draw(5, attempt=attempt, options={"speaker": "A", "turn": 2})
-        reply, verdicts = answered(server, stimulus("conversation"), draw)
-        body = server.requests[-1].body
-        system, user = body["messages"]
-        assert (system["role"], user["role"]) == ("system", "user")
-        assert system["content"].startswith("Ann is dry and brief and is having a natural conversation")
-        assert user["content"].endswith("\nA: Hi! \n:I like jazz\nBob:why?\nAnn:")
-        assert (body["temperature"], body["frequency_penalty"], body["presence_penalty"]) == (temperature, 2.0, 2.0)
-        assert (body["max_tokens"], body["stop"]) == (80, ["Ann:", "Bob:"])
-        assert reply.answer.raw == text
-        assert text.lower().startswith(reply.answer.text.lower())
-        assert verdicts == {}
+    draw = Draw(5, attempt=3, options={"speaker": "A", "turn": 2})
+    reply, verdicts = answered(server, stimulus("conversation"), draw)
+    [request] = server.requests
+    system, user = request.body["messages"]
+    assert system["content"].startswith("Ann is dry and brief and is having a natural conversation")
+    assert user["content"].endswith("\nA: Hi! \n:I like jazz\nBob:why?\nAnn:")
+    drawn = {"temperature": 0.84, "frequency_penalty": 2.0, "presence_penalty": 2.0, "max_tokens": 80}
+    assert {name: request.body[name] for name in drawn} == drawn
+    assert text.lower().startswith(reply.answer.text.lower())
+    assert verdicts == {}
     server.otherwise = lambda request: bad.answer("Four words it has.")
     for attempt in (0, 5):
         draw = Draw(attempt, attempt=attempt, options={"speaker": "A", "turn": 2})
@@ -243,7 +224,7 @@ def by_question(request: bad.Request) -> bad.Act:
 def generate(folder: Path, rows: list[dict[str, Any]], settings: dict[str, Any]) -> Any:
     """`turinglike generate` in a process and a Ray of its own, with a planted key; its output and all that it wrote."""
     (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "a.png").write_bytes(saved(picture(), "PNG"))
+    (folder / "a.png").write_bytes(picture())
     command = [sys.executable, "-m", "serving.cli", "generate", str(folder / "set.jsonl"), "--replicas", "1"]
     command += ["--agents", "openai-universal,openai-chat", "--out", str(folder / "run")]
     for name, value in settings.items():

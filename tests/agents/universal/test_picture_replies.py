@@ -22,7 +22,6 @@ from agents.universal.picture_replies import (
 APOLOGIES = [
     "I'm sorry, but I can't help with that.",
     "I’m sorry, I cannot see the image you are referring to. Red or blue, perhaps?",
-    "**I cannot assist with this request.**",
     "Unfortunately, I am unable to view images directly.",
     "As an AI language model, I do not see a cat, a dog or a lamp.",
     "I don't have the ability to see (100, 200) or any other place.",
@@ -34,13 +33,11 @@ APOLOGIES = [
     ("text", "expected"),
     [
         ("Blue", ("blue", None)),
-        (" **Green** \n", ("green", None)),
         ("Grey", ("gray", None)),
         ("The dominant color in this picture is brown.", ("brown", None)),
         ("There is some red, but the dominant colour is clearly white.", ("white", None)),
         ("Blue-green", ("green", None)),
         ("black and white", ("black", None)),
-        ("Yellow, with orange", ("yellow", None)),
         ("Reddish brown", ("brown", None)),
         ("Teal", ("blue", "teal")),
         ("Navy blue", ("blue", None)),
@@ -56,18 +53,13 @@ def test_colours_are_read(text: str, expected: tuple[str, str | None]) -> None:
     [
         "cat, sofa, lamp",
         "1. Cat\n2. Sofa\n3. Lamp",
-        "1. Cat 2. Sofa 3. Lamp",
         "- cat\n- sofa\n- lamp",
-        "Cat\nSofa\nLamp",
         "Cat Sofa Lamp",
-        "cat / sofa / lamp",
         "I see a cat, a sofa, and a lamp.",
-        "The three objects are: cat, sofa, lamp",
         "Here are three one-word responses:\n\n1. Cat\n2. Sofa\n3. Lamp",
         "Sure! Three objects: **Cat**, **Sofa**, **Lamp**",
         '```json\n["Cat", "Sofa", "Lamp"]\n```',
         '{"objects": ["cat", "sofa", "lamp"]}',
-        '{"object1": "cat", "object2": "sofa", "object3": "lamp"}',
         '[{"object": "cat"}, {"object": "sofa"}, {"object": "lamp"}]',
         "1. Cat - a small tabby\n2. Sofa - in the corner\n3. Lamp: switched on",
         "cat, cat, sofa, lamp, rug",
@@ -82,9 +74,7 @@ def test_objects_are_read(text: str) -> None:
     ("text", "expected"),
     [
         ("A man rides a horse.", "A man rides a horse."),
-        ('"A man rides a horse."', "A man rides a horse."),
         ("“A man rides\na horse.”", "A man rides a horse."),
-        ("Caption: A man rides a horse.", "A man rides a horse."),
         ("**Description:** A man rides a horse.", "A man rides a horse."),
         ("Here is a caption: A man rides a horse.", "A man rides a horse."),
         ('A man says "hello" to a horse', 'A man says "hello" to a horse'),
@@ -112,9 +102,6 @@ FORMS = {
     "json": json.dumps(DICTS),
     "json by name": json.dumps({f"fixation_{i}": entry for i, entry in enumerate(DICTS, 1)}),
     "json nested": json.dumps({"fixation_sequence": NESTED}),
-    "json pairs": json.dumps(
-        [{"Coordinates": [entry["x"], entry["y"]], "duration": entry["duration"], "why": "x"} for entry in DICTS]
-    ),
     "json cut off": json.dumps([*DICTS, {"x": 1, "y": 2, "duration": "3 s"}])[:-30],
     "numbered": "1. (640, 400) - 300 ms - The face at (1, 2)\n2. (1021, 88) - 0.25 s - A sign\n"
     "3. (-5, 1100) - 300-500 ms - The edge",
@@ -126,7 +113,6 @@ FORMS = {
     "   - Y: 88\n   - Duration: 250 milliseconds\n3. Edge\n   - X: -5\n   - Y: 1100\n   - Duration: 0.4 sec",
     "sentences": "First the viewer looks at (640, 400) for 300 ms. Then (1021, 88), for 250 ms. At last (-5, 1100), "
     "which takes 400 ms.",
-    "lines": "640, 400, 300 ms, face\n1021, 88, 250 ms, sign\n-5, 1100, 400 ms, edge",
     "csv": "fixation,x,y,duration,justification\n1,640,400,300,face\n2,1021,88,250,sign\n3,-5,1100,400,edge",
     "table": "| # | X | Y | Fixation Duration (ms) | Justification |\n|---|---|---|---|---|\n"
     "| 1 | 640 | 400 | 300 | face |\n| 2 | 1021 | 88 | 250 | sign |\n| 3 | -5 | 1100 | 400 | edge |",
@@ -143,10 +129,8 @@ def test_scanpaths_are_read(form: str) -> None:
     ("read", "text"),
     [
         *itertools.product((read_color, read_objects, read_caption, read_scanpath), APOLOGIES),
-        (read_color, "dog"),
         (read_color, "Options: red, pink, orange, yellow, purple, green, blue, brown, gray, black, white"),
         (read_color, "The tan tent stands on wheat coloured snow"),
-        (read_objects, "1. \n2. \n3. "),
         (read_objects, "a very long sentence that names no three things at all"),
         (read_scanpath, "The viewer looks at the face first, for 300 ms."),
         (read_scanpath, '{"fixations": []}'),

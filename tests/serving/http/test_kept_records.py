@@ -171,16 +171,18 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_killed_server_has_kept_all_that_it_answered(tmp_path: Path) -> None:
+    """Its agent needs no process of its own, and so no Ray."""
     out = tmp_path / "out"
-    with server_process.started(tmp_path, "null", "--out", str(out)) as server:
+    with server_process.started(tmp_path, "null-one", "--out", str(out)) as server:
         server.wait_for("/ready")
-        talk = server.post(OPEN, {"agent": "null", "who_starts": "A"})[1]
+        talk = server.post(OPEN, {"agent": "null-one", "who_starts": "A"})[1]
         assert server.post(f"{OPEN}/{talk['id']}/messages", {"text": "I like books."})[0] == 200
-        assert server.post("/answers", WORD)[0] == 200
+        assert server.post("/answers", {**WORD, "agent": "null-one"})[0] == 200
+        assert "starting Ray" not in server.said()
         server.process.send_signal(signal.SIGKILL)
         server.process.wait(30)
-    assert said(kept(out, "human~null")[0])[0] == ("human", "I like books.")
-    assert [record["stimulus"] for record in kept(out, "null")] == ["w1"]
+    assert said(kept(out, "human~null-one")[0])[0] == ("human", "I like books.")
+    assert [record["stimulus"] for record in kept(out, "null-one")] == ["w1"]
 
 
 @pytest.mark.slow

@@ -9,11 +9,12 @@ import math
 import pickle
 import re
 import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import misbehaving_server as bad
 import pytest
+from misbehaving_server import KEY
 from pydantic import ValidationError
 
 from agents.contract import Draw
@@ -26,23 +27,12 @@ from agents.language.engines.text_request import ChatMessage, Sampling, TextRequ
 from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
 
-KEY = "sk-planted.Key_0123456789-abcdefg"
 QUICK = {"model": "m", "timeout_s": 20.0, "patience_s": 60.0, "retries": 0}
 CHAT = TextRequest(messages=(ChatMessage("user", "Hi!"),))
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
 KINDS = ("openai", "anthropic")
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing but the local server is ever reached
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    with bad.running() as running:
-        yield running
 
 
 def run(url: str, use: Callable[[Any], Coroutine[Any, Any, Any]], kind: str = "openai", **settings: Any) -> Any:
@@ -178,13 +168,12 @@ def test_anthropic_is_sent_what_its_interface_has(server: bad.Misbehaving) -> No
 
 def test_a_reply_is_read_with_its_counts_and_its_model(server: bad.Misbehaving) -> None:
     server.acts = [bad.answer(" Fine.\nAnd you? "), message("Fine.")]
-    text = generate(server)
-    assert text == ServerText(" Fine.\nAnd you? ", "stop", " Fine.\nAnd you? ", 7, 3, "told-2026", "fp_1", 1)
     fields = ("text", "finish", "prompt_tokens", "tokens", "model", "fingerprint", "tries")
-    values = (" Fine.\nAnd you? ", "stop", 7, 3, "told-2026", "fp_1", 1)
-    assert text.record() == dict(zip(fields, values, strict=True))
-    values = ("Fine.", "stop", 12, 6, "claude-told", None, 1)
-    assert generate(server, kind="anthropic").record() == dict(zip(fields, values, strict=True))
+    for kind, values in (
+        ("openai", (" Fine.\nAnd you? ", "stop", 7, 3, "told-2026", "fp_1", 1)),
+        ("anthropic", ("Fine.", "stop", 12, 6, "claude-told", None, 1)),
+    ):
+        assert generate(server, kind=kind).record() == dict(zip(fields, values, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -216,12 +205,10 @@ def test_texts_end_before_the_first_stop(
     ("act", "text", "finish"),
     [
         (bad.answer(message={"content": None, "refusal": "No."}), "No.", "filtered"),
-        (bad.answer(message={"content": None, "tool_calls": [{}]}), "", "stop"),
         (bad.answer(message={"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), "ab", "stop"),
         (message("One", "two"), "One two", "stop"),
         (message("One", stop_reason="max_tokens"), "One", "length"),
         (message("One", stop_reason="model_context_window_exceeded"), "One", "length"),
-        (message("One", stop_reason=None), "One", "stop"),
         (message(stop_reason="refusal"), "", "filtered"),
         (message(content=[{"type": "thinking", "thinking": "Hm", "signature": "s"}]), "", "stop"),
         (message("One", usage=None, model=7), "One", "stop"),
@@ -241,7 +228,6 @@ OF_BOTH: list[tuple[bad.Act, str, str]] = [
     (bad.body(b"<html>gateway</html>", 502), "server_busy", "<html>gateway</html>"),
     (bad.body(b"<html>welcome</html>"), "server_bad_reply", "another form: Invalid JSON"),
     (bad.body(b"\xff\xfe{}"), "server_bad_reply", "another form"),
-    (bad.body(b"null"), "server_bad_reply", "another form"),
     (bad.hang, "server_timeout", "no reply within 0.3 s"),
     (bad.drip, "server_timeout", "no reply within 0.5 s, all tries together"),
     (bad.cut, "server_unreachable", "no connection"),
@@ -259,14 +245,11 @@ MISBEHAVIOUR = [
     ("openai", bad.status(500, "image input is not supported"), "server_refused", "not supported"),
     ("openai", bad.body(b'{"detail": "no such field"}', 422), "server_refused", "answered 422: no such field"),
     ("openai", bad.body(b"{}"), "server_bad_reply", "choices Field required"),
-    ("openai", bad.body(b'{"choices": []}'), "server_bad_reply", "choices List should have at least 1 item"),
     ("openai", bad.body(b'{"choices": [{}]}'), "server_bad_reply", "no text"),
-    ("openai", bad.body(b'{"choices": [{"message": {"content": 5}}]}'), "server_bad_reply", "another form"),
     ("anthropic", error(403, "not yours"), "server_auth", "answered 403: not yours"),
     ("anthropic", error(402, "pay"), "server_refused", "answered 402: pay"),
     ("anthropic", error(429, "spent", error_code="enforced_spend_limit_reached"), "server_refused", "429: spent"),
     ("anthropic", error(529, "Overloaded"), "server_busy", "answered 529: Overloaded"),
-    ("anthropic", bad.body(b"{}"), "server_bad_reply", "content Field required"),
     ("anthropic", message(content=[{"type": "text", "text": 5}]), "server_bad_reply", "another form"),
 ]
 
@@ -304,29 +287,11 @@ def test_what_may_pass_is_tried_again_with_the_same_request(server: bad.Misbehav
 # embeddings
 
 
-def test_vectors_come_in_the_order_of_the_texts(server: bad.Misbehaving) -> None:
-    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
-    vectors = run(server.url, lambda engine: engine.embed(texts, batch=2))
-    assert vectors == [[1, 97, 0.5], [2, 98, 0.5], [3, 99, 0.5], [4, 100, 0.5], [5, 101, 0.5]]
-    assert [request.body["input"] for request in server.requests] == [texts[:2], texts[2:4], texts[4:]]
-    assert run(server.url, lambda engine: engine.embed([])) == []
-
-
 @pytest.mark.parametrize(
-    "second",
-    [
-        None,
-        {"index": 0, "embedding": [1.0]},
-        {"index": 2, "embedding": [1.0]},
-        {"index": 1, "embedding": []},
-        {"index": 1, "embedding": "AACAPw=="},
-        {"index": 1, "embedding": [float("nan")]},
-        {"index": 1, "embedding": [1.0, 2.0]},
-        "b",
-    ],
+    ("index", "vector"), [(0, [1.0]), (2, [1.0]), (1, []), (1, "AACAPw=="), (1, [math.nan]), (1, [1.0, 2.0])]
 )
-def test_bad_vectors_are_refused(server: bad.Misbehaving, second: Any) -> None:
-    data = [{"index": 0, "embedding": [1.0]}, *([] if second is None else [second])]
+def test_bad_vectors_are_refused(server: bad.Misbehaving, index: int, vector: Any) -> None:
+    data = [{"index": 0, "embedding": [1.0]}, {"index": index, "embedding": vector}]
     server.otherwise = lambda request: bad.body(bad.as_json({"data": data}))
     with pytest.raises(AnswerError) as caught:
         run(server.url, lambda engine: engine.embed(["a", "b"]))

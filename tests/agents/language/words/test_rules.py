@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from agents.language.words import vocabulary
 from agents.language.words.rules import (
     STOP_WORDS,
     Judged,
-    Rule,
     RuleSettings,
     is_known,
     is_stop_word,
@@ -64,6 +62,14 @@ def test_base_forms() -> None:
     assert [(word, vocabulary.lemma(word)) for word, _ in pairs] == [(word, base) for word, base in pairs]
 
 
+def test_the_shipped_words_are_those_of_wordnet_3_0() -> None:
+    lines = [line for line in vocabulary.WORDNET.read_text("utf-8").splitlines() if not line.startswith("#")]
+    marks = [line.split()[1] for line in lines[: lines.index("")]]
+    assert len(marks) == 77_503  # of letters alone
+    assert sum("n" in mark.lower() for mark in marks) == 55_191
+    assert sum("v" in mark for mark in marks) == 8_429
+
+
 def test_a_base_form_is_its_own_base_form() -> None:
     bases = {vocabulary.lemma(word) for word in vocabulary.most_frequent(100_000)}
     assert [base for base in bases if vocabulary.lemma(base) != base] == []
@@ -85,8 +91,6 @@ def test_rare_words_and_names_are_known_and_typos_are_not() -> None:
         ("grandiose", "grand", 1.0, 5 / 9),
         ("grand", "grandiose", 1.0, 5 / 9),
         ("synapse", "synaptic", 5 / 7, 0.0),
-        ("bright", "brighton", 1.0, 6 / 8),
-        ("kindle", "Kindle", 1.0, 1.0),
         ("foot", "feet", 0.0, 0.0),  # "t" alone is shared
         ("ice", "ice-cream", 1.0, 3 / 8),
         ("", "dog", 0.0, 0.0),
@@ -110,8 +114,7 @@ def test_the_longest_run_is_that_of_all_runs(first: str, second: str) -> None:
 
 
 def test_exactly_the_limit_is_kept() -> None:
-    assert overlap("towel", "towns", "shorter") == 3 / 5
-    assert judge("towel", "towns", ALL).rule is None
+    assert judge("towel", "towns", ALL).rule is None  # 3 of 5 letters
     assert judge("towel", "towns", RuleSettings(overlap_limit=0.59)).rule == "overlap"
 
 
@@ -147,8 +150,6 @@ def test_what_stands_stands_again(text: str, cue: str, reading: str) -> None:
         assert judged.word == letters(judged.word)
         assert len(judged.word) >= 3
         assert not is_stop_word(judged.word)
-    else:
-        assert judged.rule in get_args(Rule)
 
 
 def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
@@ -160,5 +161,4 @@ def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
     assert frequencies == sorted(frequencies, reverse=True)
     assert vocabulary.zipf("toboggan") == pytest.approx(zipf_frequency("toboggan", "en", "large"), abs=0.011)
     assert [vocabulary.rank(words[place]) for place in (0, 777, 19_999)] == [0, 777, 19_999]
-    assert vocabulary.rank("snimal") is None
-    assert vocabulary.zipf("snimal") == 0
+    assert (vocabulary.rank("snimal"), vocabulary.zipf("snimal")) == (None, 0)

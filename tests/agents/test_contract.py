@@ -123,14 +123,16 @@ def test_a_missing_checkpoint_is_one_sentence(name: str, tiny: Tiny, tmp_path: P
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_package_is_one_sentence(name: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = ENTRIES[name].make(tiny(name)[0])
-    monkeypatch.setattr(contract, "is_installed", lambda module: module != agent.packages[-1])
-    if agent.packages:
-        message = agent.missing()
-        assert message is not None
-        assert "pip install" in message
-        assert "\n" not in message
-    else:
-        assert agent.missing() is None
+    monkeypatch.setattr(contract, "is_installed", lambda module: module not in agent.packages[-1:])
+    message = agent.missing() or ""
+    assert ("pip install" in message) == bool(agent.packages)
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["deepgaze3", "detectron2-maskrcnn"])
+def test_a_missing_package_of_no_registry_is_one_sentence_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install --no-build-isolation 'git+https://github.com/" in str(ENTRIES[name].make().missing())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,12 +6,16 @@ import asyncio
 import hashlib
 import http.client
 import json
+import os
 import random
-from collections.abc import Awaitable, Callable, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import server_process
 from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
@@ -21,6 +25,7 @@ from judging.study.study import Study, material_of
 from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 from serving.cli import main
 
+BAD = "<img src=x onerror=document.title='broken'>"  # what is said, and never becomes markup
 WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")
 Row = dict[str, Any]
 
@@ -192,6 +197,16 @@ async def arrivals(
             if view["state"] == "open":
                 met.append((clock[0] - came, judge, view))
     return met
+
+
+@contextmanager
+def serving(study: Path, **environment: str) -> Iterator[server_process.Server]:
+    """The study, served by a process of its own."""
+    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
+    (log := study.parent / "log").mkdir(exist_ok=True)
+    with server_process.running(log, command, os.environ | environment) as server:
+        server.wait_for("/health")
+        yield server
 
 
 def begin_in(page: Any, url: str) -> Any:

@@ -12,7 +12,6 @@ from scipy.stats import mannwhitneyu, pearsonr, spearmanr
 from agents.answer_numbers import cliffs_delta, cohens_d
 from agents.vision.colors import WORDS
 from judging.answer_statistics import (
-    CaptionScore,
     CiderD,
     Statistic,
     answer_statistics,
@@ -187,10 +186,3 @@ def test_correlations_are_scipys_over_three_agents_at_least() -> None:
     assert row.spearman_p is None  # which is no 0
     assert row.pearson_p == pytest.approx(pearsonr([values[item] for item in line], list(line.values())).pvalue)
     assert "one line" in row.why
-
-
-def test_without_people_or_captions_it_is_said() -> None:
-    output = caption_measures([_caption("git", "s1", "a dog")], [])
-    assert output.note.startswith("No person's caption")
-    assert [*output.agents] == [CaptionScore("git", 0)]
-    assert caption_measures([], []) is None

@@ -21,8 +21,7 @@ from judging.trained import judge_trials
 
 
 def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Scanpath trials with their keys: people and two agents on each of some pictures; machines look ``tell`` pixels to
-    the right."""
+    """Scanpath trials of people and two agents, with their keys; machines look ``tell`` pixels to the right."""
     chance = np.random.default_rng(seed)
     trials, keys = [], []
     for at in range(number):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agents.stimuli import ShownAnswer
 from judging.blindness import grouped_folds
 from judging.candidates import Candidate, Shown
-from judging.drawing import FIRST, Pool, draw_list, draw_pool, duplicates, in_common, shares, spread, unique
+from judging.drawing import FIRST, Pool, draw_list, draw_pool, duplicates, in_common, spread, unique
 
 STIMULI = [Shown("word_association", f"cue{at}", {"cue": f"cue{at}"}, Path("run"), None, None) for at in range(30)]
 
@@ -32,13 +32,6 @@ def answers(**numbers: int) -> list[Candidate]:
         for agent, number in numbers.items()
         for at in range(number)
     ]
-
-
-@pytest.mark.parametrize("total", [0, 1, 7, 12, 100])
-def test_shares_are_equal_and_the_rest_is_drawn(total: int) -> None:
-    result = shares(total, ["a", "b", "c"], random.Random(0))
-    assert sum(result.values()) == total
-    assert max(result.values()) - min(result.values()) <= 1
 
 
 def test_a_pool_has_as_many_of_people_as_of_agents() -> None:

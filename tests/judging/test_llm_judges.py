@@ -124,17 +124,7 @@ def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
 def test_the_papers_summary_is_a_list_or_groups() -> None:
     for text, verdicts in REPLIES["summaries"]:
         assert replies.read_summary(text, len(verdicts or HMH)) == verdicts, text
-    assert replies.read_summary("Summary of Classifications\n1. Human\n2. AI-generated", 2) == ["human", "machine"]
-    assert replies.read_summary("Summary of Classifications\nAI-generated: 1\nHuman: 2", 2) == ["machine", "human"]
-    assert replies.read_summary("Summary of Classifications\nHuman: 1, 2", 2) == ["human", "human"]
-    assert replies.read_summary("Summary of Classifications\nHuman: none\nAI-generated: 2 and 1", 2) == ["machine"] * 2
-    assert replies.read_summary("Summary of Classifications\n- Human (2 words)\n- AI-generated (1 word)", 2) == HMH[:2]
-
-
-def test_any_case_is_asked_for() -> None:
-    assert replies.read_summary("summary of classifications\n- human\n- AI-Generated", 2) is None
     assert replies.read_summary("summary of classifications\n- human\n- AI-Generated", 2, any_case=True) == HMH[:2]
-    assert replies.read_answer("answer: human") is None
     assert replies.read_answer("answer: human", any_case=True) == "human"
 
 
@@ -244,9 +234,8 @@ def test_what_cannot_be_judged_is_said(picture: bytes) -> None:
     assert code(judge("http://localhost:1/v1", prompt="papers"), search) == "unsupported_mode"
     pair = trial("conversation", beside=ANSWERS["conversation"])
     assert code(judge("http://localhost:1/v1", prompt="papers"), pair) == "unsupported_mode"
-    for wrong in ({"grid": True}, {"example": "x.txt"}, {"prompt": "papers", "without_picture": True}):
-        with pytest.raises(InputError):
-            catalogue.get("llm-judge-openai").make(wrong)
+    with pytest.raises(InputError):
+        catalogue.get("llm-judge-openai").make({"prompt": "papers", "without_picture": True})
     with pytest.raises(UnavailableError, match="turinglike judge"):
         judge("http://localhost:1/v1", "llm-judge-openai-papers")
 
@@ -280,13 +269,11 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     who = [("human", "01"), ("human", "02"), ("machine", "alphabot"), ("machine", "betabot")]
     rows = {
         f"cue{at}": [
-            {"cueWord": f"cue{at}", "response": WORDS[4 * at + number], "groundtruth": truth,
-             "human_groundtruth": name if truth == "human" else "",
-             "machine_groundtruth": name if truth == "machine" else ""}
+            {"response": WORDS[4 * at + number], "groundtruth": truth, f"{truth}_groundtruth": name}
             for number, (truth, name) in enumerate(who)
         ]
         for at in range(6)
-    }  # fmt: skip
+    }
     (folder / "word.json").write_text(json.dumps(rows))
     assert main(["import", str(folder / "word.json"), "--out", str(folder / "published")]) == 0
     assert main(["trials", str(folder / "published"), "--out", str(folder / "T")]) == 0
@@ -305,7 +292,7 @@ def by_word(request: bad.Request) -> bad.Act:
 
 
 @pytest.mark.parametrize(("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6)])
-def test_a_run_of_verdicts(
+def test_verdicts_of_a_run(
     name: str, count: int, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request for each trial, or in a grid for each stimulus; nothing in it but what a judge may see."""
@@ -327,9 +314,7 @@ def test_a_run_of_verdicts(
         assert row["verdict"] == ("machine" if int(spoken[row["trial"]][4:]) % 2 else "human")
 
 
-def test_a_judge_killed_among_its_verdicts_gives_each_once(
-    trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_judge_gives_each_verdict_once(trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGKILL of the whole session once some verdicts are on disk and others are not; the same command resumes."""
     name = "llm-judge-openai-papers"  # whose verdicts come by groups
     held = threading.Event()
@@ -442,7 +427,7 @@ def local(folder: Path, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("grid", [False, True])
-def test_a_local_judges_verdicts_are_the_same_for_any_batch(
+def test_a_local_judge_does_not_mind_batches(
     grid: bool, tiny: Path, trials: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {"prompt": "papers", "grid": True, "trials": str(trials / "T" / "trials.jsonl")} if grid else {}

@@ -100,8 +100,7 @@ def judged(judges: int, stimuli: int, of_judges: float, of_stimuli: float, seed:
 
 @pytest.mark.parametrize(("of_judges", "of_stimuli"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.3), (0.2, 0.2)])
 def test_widths_are_those_of_repeated_studies(of_judges: float, of_stimuli: float) -> None:
-    """Where judges, stimuli, both or neither differ, the half-width is 1.96 times the spread of the estimate over
-    studies that are drawn anew; the product of both resamplings would be 1.7 times that where neither differs."""
+    """The half-width is Student's quantile times the spread of the estimate over studies that are drawn anew."""
     studies = [summarize(judged(40, 60, of_judges, of_stimuli, seed), ["a"], seed, 60)[1] for seed in range(40)]
     spread = float(np.std([study.detectability.value for study in studies], ddof=1))
     half = float(np.mean([study.detectability.high - study.detectability.value for study in studies]))

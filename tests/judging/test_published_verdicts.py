@@ -74,9 +74,7 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "Trials were drawn" not in methods(table, {}, [{}], seed=0)
 
 
-def test_an_ai_judge_has_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ai_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     entries = [entry(None, "human"), entry(None, "machine", "DeepGazeIII"), entry(None, "human", "IVSN")]
     assert made(tmp_path, monkeypatch, entries, "--task", "fv") == 2
     assert "verdicts.json: Trial_1: has no workerID: give the judge with --judge" in capsys.readouterr().err

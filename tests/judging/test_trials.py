@@ -14,7 +14,7 @@ from PIL import Image as PILImage
 from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
 from agents.answers import plain
-from agents.contract import Draw, Reply
+from agents.contract import Draw
 from agents.stimuli import SHOWN, TASKS, parse_row
 from agents.universal.catch import CatchAgent
 from judging import blindness
@@ -185,9 +185,7 @@ def test_lists_have_the_papers_numbers(run: Path, tmp_path: Path) -> None:
         assert all(truth[key["repeat_of"]] in chosen for key in again)
 
 
-def test_what_is_wrong_is_said_and_nothing_is_left(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_wrong_leaves_nothing(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compose(run, "--out", tmp_path / "T", "--agents", "alpha,gamma") == 2
     assert "gamma: the runs hold no answers of theirs, but of alpha, beta" in capsys.readouterr().err
     assert compose(run, "--out", tmp_path / "T", "--task", "colour") == 2
@@ -282,25 +280,20 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("whose", ["human", "machine", None])
-def test_swapped_scanpaths_are_of_who_looked_and_no_catch_trials(
+def test_swapped_scanpaths_are_of_who_looked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], whose: str | None
 ) -> None:
     """The agent `catch` says whose the path is, from its file; 2025 paper, L499: nobody can tell."""
-    ready = runs(tmp_path, 12)
-    file = tmp_path / ("people.jsonl" if whose == "human" else "submission.json")
-    kind = {"human": PERSON}.get(whose, {})
-    lines = [record(f"other {at}", "attention_prediction", "human:1", **kind) for at in range(3)]
-    file.write_text("\n".join(map(json.dumps, lines)) if whose == "human" else '{"other": [[5, 6], [7, 8]]}')
+    ready, file = runs(tmp_path, 12), tmp_path / "paths.jsonl"
+    file.write_text(json.dumps(record("other", "attention_prediction", **(PERSON if whose == "human" else {}))))
     agent = CatchAgent(CatchAgent.Settings(scanpath="other_image", scanpaths=file), "catch")
     agent.open()
+    picture = {"id": "s", "task": "attention_prediction", "image": "pictures/attention_prediction0.png"}
+    reply: Any = agent.respond([agent.prepare(parse_row(json.dumps(picture), root=tmp_path))], [Draw(0)])[0]
     path = ready / "records" / "catch.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    for seed, row in enumerate(rows):
+    for row in rows:
         if row["task"] == "attention_prediction":
-            image = f"pictures/{row['stimulus'].replace('/', '')}.png"
-            shown = parse_row(json.dumps({"id": row["stimulus"], "task": row["task"], "image": image}), root=tmp_path)
-            [reply] = agent.respond([agent.prepare(shown)], [Draw(seed)])
-            assert isinstance(reply, Reply)
             row |= {"answer": plain(reply.answer), "raw": reply.raw if whose else {"stimulus": "other"}}
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     out = tmp_path / "T"

@@ -8,11 +8,10 @@ import math
 
 import numpy as np
 import plain_vgg
-from gbvs_reference import imresize_matrix
+from gbvs_reference import imresize_matrix, unit
 from PIL import Image
 from safetensors.numpy import load_file
 
-BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
 TILE = 224
 
 
@@ -25,20 +24,15 @@ class Features:
     def __call__(self, image, block, pooled, caffe):
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
         ``caffe``: pools that round up."""
-        planes = self.convolved(np.asarray(image, np.float64), block, caffe)
+        planes = self.convolved(image, block, caffe)
         return plain_vgg.pooled(planes, caffe) if pooled else planes
 
     def convolved(self, image, block, caffe):
         if block > 1:
             planes = plain_vgg.pooled(self.convolved(image, block - 1, caffe), caffe)
         else:
-            planes = self.taken(image).transpose(2, 0, 1)
-        return plain_vgg.block(planes, self.weights, BLOCKS[block - 1])
-
-    def taken(self, image):
-        if self.preprocessing == "caffe":
-            return image[..., ::-1] - np.array([103.939, 116.779, 123.68])
-        return (image / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+            planes = plain_vgg.taken(image, self.preprocessing)
+        return plain_vgg.block(planes, self.weights, block)
 
 
 def scale_line(line, length):
@@ -93,11 +87,6 @@ def modulated(cells, kernel):
     return out
 
 
-def unit(plane):
-    extent = plane.max() - plane.min()
-    return (plane - plane.min()) / extent if extent > 0 else plane * 0
-
-
 def tiled_map(features, image, target, block=5, target_size=28, bottom_up=None):
     """The map of an image uint8 [height, width, 3]; without a target the sum over channels of block ``bottom_up``."""
     height, width, _ = image.shape
@@ -132,22 +121,3 @@ def whole_map(features, image, target, block=5, target_size=32, bottom_up=None, 
     else:
         out = features(at(image, search_size), bottom_up, False, False).sum(0, dtype=np.float64)
     return unit(linear_line(linear_line(out, height).T, width).T)
-
-
-def fixations(plane, window, most, box=None):
-    """The path over a map in 0..1: (x, y), the centre first; where the target's box [x, y, w, h] is known, up to it."""
-    height, width = plane.shape
-    left = np.rint(plane * 2**20)
-    reach = window // 2
-    path = [(width // 2, height // 2)]
-    while True:
-        x, y = path[-1]
-        top, bottom = max(0, y - reach), y + reach + 1
-        start, end = max(0, x - reach), x + reach + 1
-        if box is not None and box[0] < end and start < box[0] + box[2] and box[1] < bottom and top < box[1] + box[3]:
-            return path
-        left[top:bottom, start:end] = -np.inf
-        if len(path) >= most or left.max() == -np.inf:
-            return path
-        row, column = np.unravel_index(left.argmax(), left.shape)
-        path.append((int(column), int(row)))

@@ -165,7 +165,7 @@ def test_a_file_that_is_saved_after_each_person_is_taken_in(
     assert (study / "events.jsonl").read_bytes() == events
 
 
-def test_who_was_forgotten_keeps_nobody_elses_answers_out(
+def test_who_was_forgotten_stays_out(
     kit: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study, page = kit
@@ -178,11 +178,3 @@ def test_who_was_forgotten_keeps_nobody_elses_answers_out(
     assert lines[0] == f"{first}: passed over, for nothing is known of this judge any more"
     assert lines[1] == f"{second}: 4 new answers, finished"
     assert first not in (study / "events.jsonl").read_text()
-
-
-def test_a_kit_is_not_for_participants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "sun"}\n')
-    assert turinglike("study", "new", str(tmp_path / "set.jsonl"), "-o", str(tmp_path / "study")) == 0
-    assert turinglike("study", "kit", str(tmp_path / "study"), "1", "-o", str(tmp_path / "kit.html")) == 2
-    assert "a kit is for judges" in capsys.readouterr().err
-    assert not (tmp_path / "kit.html").exists()

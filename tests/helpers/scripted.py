@@ -71,13 +71,11 @@ class SlowScheduler:
         self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
         self.replies, self.seconds = list(replies), seconds
         self.requests: list[list[str]] = []
-        self.deadlines: list[float | None] = []
 
     def next_order(self) -> int:
         return 1
 
     async def answer(self, agent: str, stimulus: ConversationStimulus, sample: int = 0, **about: Any) -> AgentRequest:
-        self.deadlines.append(about["deadline"])
         self.requests.append([line.text for line in stimulus.history])
         await asyncio.sleep(self.seconds)
         reply = self.replies.pop(0)

@@ -1,6 +1,7 @@
 """A pretended CUDA device for machines without one: values are computed on the CPU, under the device rules of CUDA.
 
-A tensor of the device wraps one of the CPU. What CUDA refuses (mixed devices, ``numpy()``, a CPU's generator) is refused, and waits are counted by the line that caused them::
+A tensor of the device wraps one of the CPU. What CUDA refuses (mixed devices, ``numpy()``, a CPU's generator) is
+refused, and waits are counted by the line that caused them::
 
     with pretended_cuda() as cuda:
         agent.load("cuda:0")

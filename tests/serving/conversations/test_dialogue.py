@@ -19,7 +19,6 @@ from agents.answers import TurnAnswer
 from agents.contract import Agent, Draw, Reply, Settings, Verdict, derive_seed
 from agents.errors import AnswerError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
-from serving.conversations import scenario
 from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueError, FlaggedMessage
 from serving.conversations.scenario import DelaySettings
 from serving.runs.records import RecordHeader, problems
@@ -175,22 +174,6 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
     assert texts_of(dialogue.transcript()) == [(message["agent"], message["text"]) for message in messages]
 
 
-def test_what_is_open_is_drawn_from_the_dialogues_seed() -> None:
-    bare = ConversationStimulus(id="talk", task="conversation", type="HM")
-    cases: list[tuple[dict[str, Any], tuple[int, str]]] = [
-        ({}, (SEED, "human~talker")),
-        ({"seed": 8}, (8, "human~talker")),
-        ({"who": "human:05", "person": "B"}, (SEED, "talker~human:05")),
-    ]
-
-    async def work(scheduler: Scheduler) -> None:
-        for chosen, (seed, name) in cases:
-            drawn = scenario.draw_scenario(bare, derive_seed(seed, name, "talk", 0, None, 0))
-            assert Dialogue(scheduler, "talker", bare, **chosen).stimulus == drawn
-
-    scripted(work)
-
-
 @pytest.mark.parametrize("text", ["", " \n", "\u200b"])
 def test_a_blank_reply_is_not_sent_nor_drawn_again(text: str) -> None:
     replies = {1: text}
@@ -291,23 +274,6 @@ def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
     assert [history[-1][1] for history, _, _, _ in script.requests][:3] == ["first", "first, again", "second"]
     attempts = [(each["turn"], each["attempt"]) for each in record_of(dialogue)["attempts"]]
     assert [key for key in attempts if key[0] is not None] == [(3, 0), (3, 1), (3, 2)]
-
-
-def test_who_starts_speaks_first_and_an_opening_that_fails_can_be_tried_again() -> None:
-    script = Script({0: AnswerError("no", "not now")})
-
-    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
-        dialogue = Dialogue(scheduler, "talker", stimulus(who_starts="B"))
-        with pytest.raises(DialogueError, match="talker is to speak first") as early:
-            await dialogue.say("me first")
-        assert early.value.code == "not_open"
-        with pytest.raises(AnswerError, match="not now"):
-            await dialogue.open()
-        script.replies = {0: "hello"}
-        await dialogue.open()
-        return texts_of(dialogue.transcript())
-
-    assert scripted(work, script) == [("talker", "hello")]
 
 
 def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> None:

@@ -14,7 +14,7 @@ from agents.selection import read_names, resolve
 from judging.classifier import TASKS_OF_CUES
 from judging.trial_set import MARKER, key_path
 from judging.verdicts import check_trials, read_trial_key
-from serving.command_line import chosen
+from serving.command_line import from_options
 from serving.generate import GenerateOptions, generate
 from serving.runs.stimulus_set import read_rows
 
@@ -46,7 +46,7 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         check_trials(source, trials, read_trial_key(key), key)
     changes = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
     then = ("score", str(options.out), "--out", f"{options.out}-scores")
-    return generate(chosen(GenerateOptions, options, **changes), say, then)
+    return generate(from_options(GenerateOptions, options, **changes), say, then)
 
 
 def _with_cues(names: str, trials: Path) -> str:

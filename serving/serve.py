@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
-from serving.command_line import chosen
+from serving.command_line import from_options
 from serving.runs.run_json import digest
 from serving.scheduling import interrupts
 
@@ -38,7 +38,7 @@ def serve(options: argparse.Namespace) -> int:
     agents = checked_agents(entries, settings)
     log = ServerLog(options.quiet, options.verbose)
     log.start()
-    served = chosen(ServeOptions, options, entries=entries, settings=settings)
+    served = from_options(ServeOptions, options, entries=entries, settings=settings)
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}

@@ -144,7 +144,6 @@ def test_agents_of_different_tasks_answer_a_folder_as_in_runs_of_their_own(
 @pytest.mark.parametrize(
     ("change", "more", "says"),
     [
-        ({"count": 9}, [], "w009: is missing from the set"),
         ({"cue": "other"}, [], "w000: has changed since the run began"),
         ({}, ["--seed", "6"], "seed: the run has 0, not 6"),
         ({}, ["--set", "null.delay_s=0.001"], "agents.null: setting delay_s was 0.0, is 0.001"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -111,21 +110,15 @@ def test_a_chat_is_kept_with_what_was_said_before(tmp_path: Path) -> None:
     here(work, out=out)
 
 
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """After this is called nothing can be written."""
+def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
 
     def fail(descriptor: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 
-    return lambda: monkeypatch.setattr(store.os, "write", fail)
-
-
-def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, fill = tmp_path / "out", full_disk(monkeypatch)
-
     async def work(found: served_here.Here) -> None:
         assert (await found.post("/answers", WORD))[0] == 200
-        fill()
+        monkeypatch.setattr(store.os, "write", fail)
         for _ in range(2):
             assert code(await found.post("/answers", WORD)) == (503, "not_kept")
 

@@ -233,7 +233,7 @@ class Agents:
             self._process, self._scheduler, self._made, self.entries, self.settings, "", self._device, 1,
             self._batch_size, FOREVER, FOREVER,
         )  # fmt: skip
-        pool.admit([[*self.entries]], lambda name: 1)
+        pool.fit([[*self.entries]], lambda name: 1)
         self._pool = pool
         await all_of(pool.load(name) for name in self.entries)
 

@@ -20,8 +20,8 @@ from serving.command_line import (
     add_registered,
     any_task,
     carry_out,
-    chosen,
     frame,
+    from_options,
     json_option,
     number,
     open_standard_streams,
@@ -192,7 +192,7 @@ def _generate(options: argparse.Namespace) -> int:
     if len(set(names)) != len(names):
         raise InputError("--agents: give each agent once")
     entries, settings = resolve(names, options.settings, options.config)
-    return generate(chosen(GenerateOptions, options, agents=names, entries=entries, settings=settings), _print)
+    return generate(from_options(GenerateOptions, options, agents=names, entries=entries, settings=settings), _print)
 
 
 def _schema(options: argparse.Namespace) -> int:

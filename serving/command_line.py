@@ -195,7 +195,7 @@ def add_registered(commands: Commands) -> None:
 Chosen = TypeVar("Chosen")
 
 
-def chosen(kind: type[Chosen], options: argparse.Namespace, **more: Any) -> Chosen:
+def from_options(kind: type[Chosen], options: argparse.Namespace, **more: Any) -> Chosen:
     """The dataclass ``kind`` from options of the same names."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in {**vars(options), **more}.items() if name in names})

@@ -19,11 +19,11 @@ from serving.runs.atomic_files import lock
 from serving.runs.checked_stimuli import chosen_by
 from serving.runs.eligibility import named
 from serving.runs.run import refuse_other_folder
-from serving.runs.run_opening import open_run
+from serving.runs.run_opening import prepare_run
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
-from serving.scheduling.interrupts import answers_here
+from serving.scheduling.interrupts import declare_answers_here
 from serving.terminal import printed_log
 
 __all__ = ["GenerateOptions", "generate"]
@@ -54,7 +54,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     ):  # fmt: skip
         if not options.quiet:
             _warn(f"checking {options.source}")
-        run = open_run(
+        run = prepare_run(
             options.out,
             options.source,
             task=options.task,
@@ -70,9 +70,9 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         if generation.plan():
             if options.here:
                 generation.here = True
-                answers_here()
+                declare_answers_here()
             else:
-                generation.here = may_be_here and generation.needs_no_workers() and answers_here()
+                generation.here = may_be_here and generation.needs_no_workers() and declare_answers_here()
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
             if not generation.here:
                 check_installed()

@@ -133,7 +133,7 @@ class Generation:
                     self.cluster, self.scheduler, self.agents, options.entries, options.settings, str(self.run.root),
                     options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout,
                 )  # fmt: skip
-                self.pool.admit([assignment.members for assignment in self.assignments], self._batches)
+                self.pool.fit([assignment.members for assignment in self.assignments], self._batches)
                 work = asyncio.create_task(self._work())
                 watch = asyncio.create_task(self.cluster.watch())
                 try:
@@ -204,35 +204,31 @@ class Generation:
                 for sample in range(self.options.samples) if kind in asked else ():
                     key = (position, sample)
                     if status.get(key) == wanted:
-                        request = AgentRequest(agent, row, stimulus, sample, seed, assignment.name)
+                        request = AgentRequest(agent, row, stimulus, sample, seed, assignment.name, position=position)
                         request.order, request.failed_before = first + position, before.get(key, "")
                         yield request
 
-    def _position(self, request: AgentRequest) -> int:
-        return (request.order - 1) % len(self.stimuli)
-
     def _valid(self, assignment: Assignment) -> Iterator[AgentRequest]:
-        return (request for request in self._todo(assignment) if self._position(request) not in self.run.invalid)
+        return (request for request in self._todo(assignment) if request.position not in self.run.invalid)
 
     async def _answer(self, assignment: Assignment) -> None:
         async with contextlib.aclosing(self.scheduler.stream(self._valid(assignment))) as stream:
             async for request in stream:
-                self._write(assignment, request.order, request)
+                self._write(assignment, request.position, request)
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
         for number, request in enumerate(self._todo(assignment) if self.run.invalid else ()):
-            reason = self.run.invalid.get(self._position(request))
+            reason = self.run.invalid.get(request.position)
             if reason is not None:
                 request.fail(*reason)
                 request.draw_seed()
-                self._write(assignment, request.order, request)
+                self._write(assignment, request.position, request)
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
 
-    def _write(self, assignment: Assignment, order: int, request: AgentRequest) -> None:
-        position = (order - 1) % len(self.stimuli)
+    def _write(self, assignment: Assignment, position: int, request: AgentRequest) -> None:
         (task, _), _ = self.stimuli[position]
         assignment.resume.note(position, request.sample)
         self.store.put(assignment.records, assignment.header.line(request, task), request.status)
@@ -250,8 +246,8 @@ class Generation:
         journalled = read_journal(assignment.journal, unfinished)
         room = asyncio.Semaphore(CONVERSATIONS)
 
-        async def hold(conversation: Conversation) -> None:
-            self._write(assignment, conversation.order, await conversation.run(self.scheduler))
+        async def hold(position: int, conversation: Conversation) -> None:
+            self._write(assignment, position, await conversation.run(self.scheduler))
             room.release()
 
         try:
@@ -267,7 +263,7 @@ class Generation:
                         failed_before=request.failed_before,
                     )
                     await room.acquire()
-                    group.create_task(hold(conversation))
+                    group.create_task(hold(request.position, conversation))
                     await self.store.room()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
-from serving.command_line import chosen
+from serving.command_line import from_options
 from serving.runs.run_json import digest
 from serving.scheduling import interrupts
 
@@ -31,14 +31,14 @@ def serve(options: argparse.Namespace) -> int:
     except ImportError as error:
         raise UnavailableError(f"serving needs more packages ({error}): pip install 'turinglike[serve]'") from None
     names = read_names("--agents", options.agents, "served")
-    check_names(options.allow_host)
-    key = read_key(options.key_file)
+    check_host_names(options.allow_host)
+    key = read_api_key(options.key_file)
     check_key(options.host, key)
     entries, settings = resolve(names, options.settings, options.config)
     agents = checked_agents(entries, settings)
     log = ServerLog(options.quiet, options.verbose)
     log.start()
-    served = chosen(ServeOptions, options, entries=entries, settings=settings)
+    served = from_options(ServeOptions, options, entries=entries, settings=settings)
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
@@ -56,14 +56,14 @@ def serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def check_names(hosts: list[str]) -> None:
+def check_host_names(hosts: list[str]) -> None:
     """Raises InputError for names with a port, a scheme or a path."""
     for name in hosts:
         if not name or set(name) & set("/@?#[]* ") or (":" in name and name.count(":") < 2):
             raise InputError(f"--allow-host {name}: give the name alone, without http:// and without a port")
 
 
-def read_key(file: Path | None) -> str | None:
+def read_api_key(file: Path | None) -> str | None:
     """The key of --key-file or the environment. Raises InputError."""
     key = os.environ.get(KEY)
     where = KEY

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from serving.http.bodies import JSON
-from serving.http.chat_requests import ChatRequest, stimulus_of
+from serving.http.chat_requests import ChatRequest, chat_stimulus
 from serving.http.errors import POSTED, ApiError, documented, failure, invalid, request_id
 from serving.http.guard import unless_gone
 from serving.http.service import Service
@@ -53,7 +53,7 @@ def router(service: Service) -> APIRouter:
         """Instructions and options of models have no effect; `turinglike.ignored` names them, and the header
         `Turinglike-Ignored`."""
         headers = {IGNORED: ", ".join(names)} if (names := chat.ignored()) else {}
-        completion = _Completion(service, chat, request_id(request))
+        completion = await asyncio.to_thread(_Completion, service, chat, request_id(request))
         if not chat.stream:
             content = await unless_gone(request, completion.whole())
             return Response(orjson.dumps(content), media_type=JSON, headers=headers)
@@ -71,7 +71,7 @@ class _Completion:
     def __init__(self, service: Service, chat: ChatRequest, request_id: str) -> None:
         self.service, self.chat, self.request_id = service, chat, request_id
         self.count = chat.n or 1
-        self.stimulus, self.files = stimulus_of(service, chat)
+        self.stimulus, self.files = chat_stimulus(service, chat)
         service.check(chat.model, self.stimulus)
         most = service.agent(chat.model).max_samples
         if most is not None and self.count > most:

@@ -37,7 +37,6 @@ def _is_data(url: str) -> str:
     if DATA.match(url) is None:
         why = "nothing is fetched: send the image itself, as data:image/png;base64,… (or another type)"
         raise PydanticCustomError("image", why)
-    from_base64(url.partition(",")[2])
     return url
 
 
@@ -140,8 +139,8 @@ class ChatRequest(Body):
         return names + ["messages.system"] * has_instructions
 
 
-def stimulus_of(service: Service, chat: ChatRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
-    """A chat's stimulus and images. Raises ApiError."""
+def chat_stimulus(service: Service, chat: ChatRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
+    """A chat's stimulus and images, for a thread of its own as :func:`from_base64`. Raises ApiError."""
     last = chat.messages[-1]
     images, text = last.images(), last.text()
     likely = IMAGE_TASKS if images else TEXT_TASKS
@@ -152,7 +151,7 @@ def stimulus_of(service: Service, chat: ChatRequest) -> tuple[Stimulus, Mapping[
         return _conversation(service, chat), None
     if task == "word_association":
         return checked_stimulus(_row(chat, "cue", text.encode(), task=task, cue=text), {}), None
-    files = {"image": from_base64(images[0])}
+    files = {"image": from_base64(images[0], "messages")}
     return checked_stimulus(_row(chat, "image", files["image"], task=task, image="image"), files), files
 
 

@@ -105,14 +105,14 @@ def invalid(problems: Sequence[tuple[str, str]]) -> ApiError:
 
 def unreadable(error: ValidationError) -> ApiError:
     """The error for pydantic's problems of a body."""
-    return invalid([(_field(problem["loc"]), problem["msg"]) for problem in listed(error)])
+    return invalid([(_field(problem["loc"]), problem["msg"]) for problem in problems_of(error)])
 
 
 def _field(place: Sequence[object]) -> str:
     return ".".join(map(str, place)) or "body"
 
 
-def listed(error: ValidationError) -> list[Any]:
+def problems_of(error: ValidationError) -> list[Any]:
     """Pydantic's problems without their values."""
     return list(error.errors(include_url=False, include_input=False, include_context=False))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -53,7 +54,7 @@ def router(service: Service) -> APIRouter:
     )
     async def respond(asking: ResponseRequest, request: Request) -> Response:
         """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
-        stimulus, files = stimulus_of(asking)
+        stimulus, files = await asyncio.to_thread(stimulus_of, asking)
         with service.queued(asking.agent):
             answer = service.answer(asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed)
             item = await unless_gone(request, answer)
@@ -67,7 +68,7 @@ def router(service: Service) -> APIRouter:
         responses={200: {"content": {NDJSON: {}}}, **POSTED},
     )
     async def stream(asking: StreamRequest) -> StreamingResponse:
-        each = [(*stimulus_of(item), item.sample) for item in asking.items]
+        each = [(*await asyncio.to_thread(stimulus_of, item), item.sample) for item in asking.items]
         for stimulus, _, _ in each:
             service.check(asking.agent, stimulus)
         service.check_queue(asking.agent)

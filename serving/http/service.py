@@ -26,7 +26,7 @@ from serving.runs.records import RecordHeader
 from serving.runs.run import PERSON
 from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.interrupts import answers_here
+from serving.scheduling.interrupts import declare_answers_here
 from serving.scheduling.placement import Device
 from serving.scheduling.recovery import describe
 from serving.scheduling.replicas import ReplicaPool
@@ -91,7 +91,7 @@ class Service:
         here = options.address is None and all(agent.is_elsewhere() for agent in self._usable.values())
         self._cluster = ThisProcess.of(agents, options.device) if here else Cluster(options.address)
         if here:
-            answers_here()
+            declare_answers_here()
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
         self._replicas: ReplicaPool | None = None
         self.metrics.watch(self._queued.__getitem__, lambda name: self._state(name)["state"] == "ready")
@@ -143,7 +143,7 @@ class Service:
             self._cluster, self.scheduler, self._usable, options.entries, options.settings, self._folder.name,
             options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout, breaker=False,
         )  # fmt: skip
-        self._replicas.admit([tuple(self._usable)], lambda name: 1 << 30)
+        self._replicas.fit([tuple(self._usable)], lambda name: 1 << 30)
 
     async def load(self, name: str) -> None:
         """Return when the agent is loaded. Raises its error."""

@@ -39,7 +39,7 @@ def schema_mismatch(name: object, schema: str) -> str | None:
     return f"does not say {schema}"
 
 
-Kind = Literal["machine", "human", "published", "control"]
+AgentKind = Literal["machine", "human", "published", "control"]
 Status = Literal["ok", "rejected", "failed"]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
@@ -114,7 +114,7 @@ class Record(_Strict):
     stimulus: Name
     stimulus_sha256: Digest | None
     agent: Name
-    kind: Kind
+    kind: AgentKind
     sample: Count
     seed: Seed | None
     status: Status

@@ -31,7 +31,7 @@ Entry = tuple[str, int]  # the content's hash, or UNREAD; the hash of the files'
 Entries = dict[Key, Entry]
 
 
-def open_run(
+def prepare_run(
     folder: Path,
     source: Path,
     *,
@@ -51,15 +51,14 @@ def open_run(
             raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
         _same_seed_and_agents(folder, meta, seed, described)
         old = _load_index(folder)
-    of_folder = [] if task is None or not source.is_dir() else [task]
-    if of_folder:
-        task, choose = None, lambda tasks: of_folder
     before, agents = (meta["set"].get("tasks", []), meta["agents"]) if meta is not None else ([], {})
-    tasks = _TasksOfPictures(before, {**agents, **described}, choose)
+    of_folder = [task] if task is not None and source.is_dir() else []  # beside it the run's other tasks are asked
+    tasks = _PictureTasks(before, {**agents, **described}, (lambda tasks: of_folder) if of_folder else choose)
+    rows = read_rows(source, None if of_folder else task, choose=tasks)
     checked = _Checked(known=old or {})
     try:
         with replacing(folder / "stimuli.new") as checked.rows:
-            checked.add_all(read_rows(source, task, choose=tasks), str(source), skip_invalid)
+            checked.add_all(rows, str(source), skip_invalid)
         if old is not None:
             _carry_over(folder, old, checked.entries)
         elif meta is not None and checked.sha256() != meta["set"].get("sha256"):
@@ -112,12 +111,14 @@ def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]
 def new_people_run(folder: Path, source: Path) -> Run:
     (folder / "records").mkdir(parents=True)
     with lock(folder):
-        run = open_run(folder, source, task=None, seed=0, samples=0, described={})
+        run = prepare_run(folder, source, task=None, seed=0, samples=0, described={})
     (folder / "lock").unlink()
     return run
 
 
-class _TasksOfPictures:
+class _PictureTasks:
+    """Chooses the tasks of pictures that name none: the run's own, and those that ``choose`` adds. ``all`` has each."""
+
     def __init__(self, before: Sequence[str], agents: Mapping[str, dict[str, Any]], choose: Choose | None) -> None:
         self.all: list[str] = []
         self._before, self._agents, self._choose = before, agents, choose

@@ -112,8 +112,8 @@ def end_at_once() -> None:
     _ends_at_once = True
 
 
-def answers_here() -> bool:
-    """Report that agents answer in this process; False outside :func:`watched`."""
+def declare_answers_here() -> bool:
+    """Tell the watching process that agents answer in this process; False outside :func:`watched`."""
     if _writer is None:
         return False
     end_at_once()

@@ -50,7 +50,7 @@ class ReplicaPool:
     admission: Admission = field(init=False)
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
 
-    def admit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
+    def fit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
         """Place agents, whose ``groups`` are loaded together; ``batches`` counts an agent's. Raises InputError for
         groups that can never fit, and UnavailableError without the wanted device."""
         nodes = self.cluster.nodes

@@ -30,7 +30,8 @@ def in_loop(listeners: Listeners) -> Listeners:
 
 @dataclass(slots=True, eq=False)
 class AgentRequest:
-    """``row`` is canonical JSON. ``name`` (agent or pair) is for seed and record. Smaller ``order`` goes first."""
+    """``row`` is canonical JSON. ``name`` (agent or pair) is for seed and record. Smaller ``order`` goes first.
+    ``position`` is the stimulus's in its set."""
 
     agent: str
     row: bytes
@@ -45,6 +46,7 @@ class AgentRequest:
     files: Mapping[str, bytes] | None = None  # the images that the row names, where they come with a request
     failed_before: str = ""  # the code of the failure that is tried again
     say: Callable[[str], None] | None = None  # called with the answer's text so far, while it is made
+    position: int = 0
 
     # kept by the scheduler
     attempt: int = 0

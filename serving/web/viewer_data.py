@@ -298,7 +298,7 @@ class Index:
         columns["sample"].append(min(record["sample"], 2**31 - 1))
         columns["status"].append(STATUSES.index(record["status"]))
         columns["flags"].append(self.flags(orjson.dumps(flags_of(record)).decode()))
-        columns["text"].append(self.texts(short_text(record)[:longest]))
+        columns["text"].append(self.texts(one_line(record)[:longest]))
         columns["attempts"].append(len(record["attempts"]))
 
     def stimulus(self, row: Mapping[str, Any], picture: int, records: int, alike: float | None) -> None:
@@ -336,7 +336,7 @@ class Index:
         }
 
 
-def short_text(record: Mapping[str, Any]) -> str:
+def one_line(record: Mapping[str, Any]) -> str:
     """An answer, or a failure's reason, in a line."""
     answer = record["answer"]
     if record["status"] == "failed":

@@ -44,7 +44,7 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
     badges, about = [], []
     if agent.get("kind") == "control":
         badges.append(("control: odd by design", "warn"))
-    if random_weights(agent):
+    if has_random_weights(agent):
         badges.append(("RANDOM WEIGHTS", "alert"))
     for part in dict.fromkeys(name.split("~")):
         try:
@@ -69,7 +69,7 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "badges": badges, "about": about, "rows": rows, "more": more}
 
 
-def random_weights(agent: Mapping[str, Any]) -> bool:
+def has_random_weights(agent: Mapping[str, Any]) -> bool:
     """Whether an agent's entry has random weights."""
     for part in (agent.get("provenance"), agent.get("settings")):
         if isinstance(part, dict) and (part.get("random_weights") is True or part.get("weights") == "random"):

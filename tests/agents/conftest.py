@@ -40,6 +40,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
 
 
 @pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Eight pictures of every sort. Not to be changed by a test."""
+    import mixed_images
+
+    return mixed_images.make(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], tuple[dict[str, Any], Path]]]:
     """Settings of an agent's tiny checkpoint, and a folder for its stimuli; skips where a package is not to be had."""
     import device_cases

@@ -34,6 +34,8 @@ QUICK = {"max_search": 4}
 OUTSIDE = ("detectron2", "deepgaze_pytorch")
 OF_CHECKPOINT = ("checkpoint", "revision", "dictionary", "image_size", "clip")  # settings that follow the checkpoint
 WITH_PICTURE = ("color_estimation", "object_detection", "image_captioning", "attention_prediction")
+# Slow: two stimuli do.
+FULL_SIZE = ("agents.attention", "agents.vision.detector:Torchvision", "agents.vision.detectron2")
 Maker = Callable[[Path, Entry, ExitStack], dict[str, Any]]
 
 
@@ -57,22 +59,7 @@ def _ivsn(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
 
 
 def _deepgaze(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
-    import torch
-    from safetensors.torch import save_file
-
-    from agents.attention.models import deepgaze
-
-    folder.mkdir(parents=True)
-    torch.manual_seed(0)
-    model: Any = deepgaze.build()
-    for finalizer in model.finalizers:
-        finalizer.gauss.sigma.data.fill_(2.0)
-    for network in model.fixation_selection_networks:
-        network.conv2.weight.data.mul_(20)
-    state = {name: value.contiguous().clone() for name, value in model.state_dict().items()}
-    save_file(state, folder / "weights.safetensors")
-    (folder / "RANDOM_WEIGHTS").touch()
-    return {"checkpoint": str(folder / "weights.safetensors"), "center_bias": "uniform", "longer_side": 128, **QUICK}
+    return {"checkpoint": str(tiny_vgg.deepgaze(folder)), "center_bias": "uniform", "longer_side": 128, **QUICK}
 
 
 def _vectors(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.answers import WordAnswer
 from agents.contract import Agent, Draw, Entry, Reply, Settings
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
 
 
@@ -47,13 +47,6 @@ class Hungry(_Words):
         return super().reply(stimulus, size)
 
 
-class Unanswering(_Words):
-    """Has no answer to anything."""
-
-    def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
-        return AnswerError("no_word", "no word comes to mind")
-
-
 class Raising(_Words):
     """Raises for every stimulus."""
 
@@ -81,7 +74,7 @@ def linger(send: Callable[[object], None]) -> None:
     time.sleep(600)
 
 
-KINDS = (Killed, Hungry, Unanswering, Raising, Unloadable, Missing)
+KINDS = (Killed, Hungry, Raising, Unloadable, Missing)
 ENTRIES = {
     cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.tasks, "", "") for cls in KINDS
 }

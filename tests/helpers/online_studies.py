@@ -52,6 +52,7 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
         return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
 
     monkeypatch.setattr("judging.study.agent_server.AgentClient.record", post)
+    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
     served = {name: ["conversation"] for name in AGENTS.values()}
     monkeypatch.setattr("judging.study.materials.served_agents", lambda server: (served, ""))
     return asked

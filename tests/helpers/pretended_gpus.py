@@ -55,7 +55,7 @@ async def _place(
     scheduler = Scheduler()
     pool = ReplicaPool(cluster, scheduler, made, entries, {}, "/", replicas=replicas)
     try:
-        pool.admit([tuple(agents)], lambda name: 1000)
+        pool.fit([tuple(agents)], lambda name: 1000)
         async with pool.admission.admit(tuple(agents)):
             await asyncio.gather(*map(pool.load, agents))
             found = {name: _devices(scheduler, name) for name in agents}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import string
 from collections.abc import Callable
 from pathlib import Path
@@ -219,9 +218,3 @@ def _save(model: Any, folder: Path) -> Path:
 
 
 MAKERS: dict[str, Callable[[Path], Path]] = {"git": git, "blip": blip, "blip2": blip2, "llava_next": llava_next}
-
-
-def rename_model_type(folder: Path, name: str) -> None:
-    """Make the folder say that it holds another model."""
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "model_type": name}))

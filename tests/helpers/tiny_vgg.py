@@ -1,8 +1,9 @@
-"""VGG16 with random weights at its real size, saved once for a session under the names that torchvision's file has."""
+"""VGG16 and DeepGaze with random weights at their real size, saved under the names that the published files have."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -31,3 +32,24 @@ def weights(folder: Path, seed: int = 0) -> Path:
     save_file(state, path)
     (folder / "RANDOM_WEIGHTS").touch()
     return path
+
+
+def deepgaze(folder: Path) -> Path:
+    """A file of weights under which another picture, or another fixation, gives another density."""
+    from agents.attention.models import deepgaze
+
+    torch.manual_seed(0)
+    model: Any = deepgaze.build()
+    for name, value in model.state_dict().items():
+        if "finalizers" not in name and value.is_floating_point() and value.ndim == 1 and "running" not in name:
+            value.add_(0.3 * torch.randn(value.shape))
+    for finalizer in model.finalizers:
+        finalizer.gauss.sigma.data.fill_(2.0)
+    for network in model.fixation_selection_networks:
+        network.conv2.weight.data.mul_(20)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(
+        {name: value.contiguous().clone() for name, value in model.state_dict().items()}, folder / "w.safetensors"
+    )
+    (folder / "RANDOM_WEIGHTS").touch()
+    return folder / "w.safetensors"

@@ -12,7 +12,6 @@ from scipy.stats import mannwhitneyu, pearsonr, spearmanr
 from agents.answer_numbers import cliffs_delta, cohens_d
 from agents.vision.colors import WORDS
 from judging.answer_statistics import (
-    CaptionScore,
     CiderD,
     Statistic,
     answer_statistics,
@@ -102,9 +101,7 @@ def test_scanpaths() -> None:
 
 
 def _caption(agent: str, stimulus: str, text: str) -> dict[str, Any]:
-    truth = "human" if agent.startswith("human") else "machine"
-    answer = {"text": text}
-    return {"asked": "image_captioning", "agent": agent, "truth": truth, "stimulus": stimulus, "answer": answer}
+    return _answer("image_captioning", agent, stimulus, text=text)
 
 
 PEOPLE = [
@@ -187,10 +184,3 @@ def test_correlations_are_scipys_over_three_agents_at_least() -> None:
     assert row.spearman_p is None  # which is no 0
     assert row.pearson_p == pytest.approx(pearsonr([values[item] for item in line], list(line.values())).pvalue)
     assert "one line" in row.why
-
-
-def test_without_people_or_captions_it_is_said() -> None:
-    output = caption_measures([_caption("git", "s1", "a dog")], [])
-    assert output.note.startswith("No person's caption")
-    assert [*output.agents] == [CaptionScore("git", 0)]
-    assert caption_measures([], []) is None

@@ -14,15 +14,13 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
 from judging import features as of_trials
-from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
+from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings, judge_trials
 from judging.features import Features, features
-from judging.ledger import difference
-from judging.trained import judge_trials
+from judging.measures import difference
 
 
 def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Scanpath trials with their keys: people and two agents on each of some pictures; machines look ``tell`` pixels to
-    the right."""
+    """Scanpath trials of people and two agents, with their keys; machines look ``tell`` pixels to the right."""
     chance = np.random.default_rng(seed)
     trials, keys = [], []
     for at in range(number):

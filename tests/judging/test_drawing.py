@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from agents.stimuli import ShownAnswer
 from judging.blindness import grouped_folds
-from judging.candidates import Candidate, Shown
-from judging.drawing import FIRST, Pool, draw_list, draw_pool, duplicates, in_common, shares, spread, unique
+from judging.candidates import AnsweredStimulus, Candidate
+from judging.drawing import FIRST, Pool, draw_list, draw_pool, duplicates, in_common, spread, unique
 
-STIMULI = [Shown("word_association", f"cue{at}", {"cue": f"cue{at}"}, Path("run"), None, None) for at in range(30)]
+STIMULI = [
+    AnsweredStimulus("word_association", f"cue{at}", {"cue": f"cue{at}"}, Path("run"), None, None) for at in range(30)
+]
 
 
 def answer_of(agent: str, at: int, word: str | None = None, sample: int = 0, **more: Any) -> Candidate:
@@ -32,13 +34,6 @@ def answers(**numbers: int) -> list[Candidate]:
         for agent, number in numbers.items()
         for at in range(number)
     ]
-
-
-@pytest.mark.parametrize("total", [0, 1, 7, 12, 100])
-def test_shares_are_equal_and_the_rest_is_drawn(total: int) -> None:
-    result = shares(total, ["a", "b", "c"], random.Random(0))
-    assert sum(result.values()) == total
-    assert max(result.values()) - min(result.values()) <= 1
 
 
 def test_a_pool_has_as_many_of_people_as_of_agents() -> None:
@@ -124,10 +119,3 @@ def test_a_group_is_never_on_both_sides(items: list[tuple[int, bool]], folds: in
         assert len({fold for fold, item in zip(result.tolist(), groups, strict=True) if item == group}) == 1
     assert set(result.tolist()) == set(range(folds))
     assert (result == grouped_folds(groups, classes, folds, seed)).all()
-
-
-def test_groups_that_are_alike_give_equal_folds_of_both_classes() -> None:
-    groups = [stimulus for stimulus in range(150) for _ in range(10)]
-    classes = [answer < 5 for _ in range(150) for answer in range(10)]
-    result = grouped_folds(groups, classes, 10, 0)
-    assert set(Counter(zip(result.tolist(), classes, strict=True)).values()) == {75}

@@ -28,13 +28,11 @@ from agents import catalogue
 from agents.answers import VerdictAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
-from agents.language.engines.text_request import TextRequest
-from agents.language.engines.transformers import TransformersEngine
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import replies
-from judging.llm_judge import answer_text, our_prompt, paper_prompt
+from judging.llm_judge import paper_prompt
 from judging.trial_set import key_path
-from judging.verdicts import read_key, read_verdicts
+from judging.verdicts import read_trial_key, read_verdicts
 from serving.cli import main
 from serving.runs.run import Run
 
@@ -81,17 +79,6 @@ def test_the_papers_one_shot_prompt() -> None:
     assert paper_prompt([trial("conversation")], "A: Yo\nB: Hi") == PAPERS["one_shot"]
 
 
-@pytest.mark.parametrize("asked", TASKS)
-def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> None:
-    text = our_prompt(trial(asked))
-    assert answer_text(trial(asked).answer) in text
-    assert "A human or a machine?" in text
-    assert 0 < text.index('"reason"') < text.index('"verdict"')
-    pictured = asked not in ("word_association", "conversation")
-    assert ("this picture" in text) is pictured
-    assert ("which you cannot see" in our_prompt(trial(asked), without_picture=True)) is pictured
-
-
 HMH = ["human", "machine", "human"]
 READERS: dict[str, Callable[..., Any]] = {
     "verdicts": replies.read_verdict,
@@ -124,17 +111,7 @@ def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
 def test_the_papers_summary_is_a_list_or_groups() -> None:
     for text, verdicts in REPLIES["summaries"]:
         assert replies.read_summary(text, len(verdicts or HMH)) == verdicts, text
-    assert replies.read_summary("Summary of Classifications\n1. Human\n2. AI-generated", 2) == ["human", "machine"]
-    assert replies.read_summary("Summary of Classifications\nAI-generated: 1\nHuman: 2", 2) == ["machine", "human"]
-    assert replies.read_summary("Summary of Classifications\nHuman: 1, 2", 2) == ["human", "human"]
-    assert replies.read_summary("Summary of Classifications\nHuman: none\nAI-generated: 2 and 1", 2) == ["machine"] * 2
-    assert replies.read_summary("Summary of Classifications\n- Human (2 words)\n- AI-generated (1 word)", 2) == HMH[:2]
-
-
-def test_any_case_is_asked_for() -> None:
-    assert replies.read_summary("summary of classifications\n- human\n- AI-Generated", 2) is None
     assert replies.read_summary("summary of classifications\n- human\n- AI-Generated", 2, any_case=True) == HMH[:2]
-    assert replies.read_answer("answer: human") is None
     assert replies.read_answer("answer: human", any_case=True) == "human"
 
 
@@ -174,8 +151,6 @@ REFUSED = {"message": {"role": "assistant", "content": None, "refusal": "I can't
         (bad.answer("", finish_reason="length"), "unparsed"),
         (bad.answer(HUMAN[:-8], finish_reason="length"), "unparsed"),
         (bad.answer("It could be either of them, really."), "unparsed"),
-        (bad.cut, "server_unreachable"),
-        (bad.status(429), "server_busy"),
     ],
 )
 def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outcome: str) -> None:
@@ -184,9 +159,6 @@ def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outco
         agent = judge(server.url, patience_s=2)
         [result] = ask(agent, trial("word_association"))
         assert len(server.requests) == 1
-    if isinstance(result, AnswerError):
-        assert result.code == outcome
-        return
     assert isinstance(result, Reply)
     assert result.answer.verdict == outcome  # type: ignore[attr-defined]
     assert isinstance(result.raw["text"], str)
@@ -218,20 +190,6 @@ def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture
     assert all(isinstance(message["content"], str) for message in other["messages"])
 
 
-def test_of_a_pair_both_conversations_are_sent_in_their_order() -> None:
-    pair = trial("conversation", beside={"messages": [{"speaker": "A", "text": "Beside"}]}, question="Where?")
-    with bad.running() as server:
-        server.otherwise = lambda request: bad.answer('{"reason": "fluent", "verdict": 2}')
-        [result] = ask(judge(server.url), pair)
-    assert isinstance(result, Reply)
-    assert result.answer == VerdictAnswer(verdict="human", reason="fluent")
-    [request] = server.requests
-    [message] = request.body["messages"]
-    assert "Conversation 1:\nA: Hi!\nB: Hello {you}.\n\nConversation 2:\nA: Beside\n\nWhere? " in message["content"]
-    schema = request.body["response_format"]["json_schema"]["schema"]
-    assert schema["properties"]["verdict"] == {"type": "integer", "enum": [1, 2]}
-
-
 def test_what_cannot_be_judged_is_said(picture: bytes) -> None:
     def code(agent: Any, item: JudgementStimulus) -> str:
         with pytest.raises(AnswerError) as caught:
@@ -244,9 +202,8 @@ def test_what_cannot_be_judged_is_said(picture: bytes) -> None:
     assert code(judge("http://localhost:1/v1", prompt="papers"), search) == "unsupported_mode"
     pair = trial("conversation", beside=ANSWERS["conversation"])
     assert code(judge("http://localhost:1/v1", prompt="papers"), pair) == "unsupported_mode"
-    for wrong in ({"grid": True}, {"example": "x.txt"}, {"prompt": "papers", "without_picture": True}):
-        with pytest.raises(InputError):
-            catalogue.get("llm-judge-openai").make(wrong)
+    with pytest.raises(InputError):
+        catalogue.get("llm-judge-openai").make({"prompt": "papers", "without_picture": True})
     with pytest.raises(UnavailableError, match="turinglike judge"):
         judge("http://localhost:1/v1", "llm-judge-openai-papers")
 
@@ -280,13 +237,11 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     who = [("human", "01"), ("human", "02"), ("machine", "alphabot"), ("machine", "betabot")]
     rows = {
         f"cue{at}": [
-            {"cueWord": f"cue{at}", "response": WORDS[4 * at + number], "groundtruth": truth,
-             "human_groundtruth": name if truth == "human" else "",
-             "machine_groundtruth": name if truth == "machine" else ""}
+            {"response": WORDS[4 * at + number], "groundtruth": truth, f"{truth}_groundtruth": name}
             for number, (truth, name) in enumerate(who)
         ]
         for at in range(6)
-    }  # fmt: skip
+    }
     (folder / "word.json").write_text(json.dumps(rows))
     assert main(["import", str(folder / "word.json"), "--out", str(folder / "published")]) == 0
     assert main(["trials", str(folder / "published"), "--out", str(folder / "T")]) == 0
@@ -305,7 +260,7 @@ def by_word(request: bad.Request) -> bad.Act:
 
 
 @pytest.mark.parametrize(("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6)])
-def test_a_run_of_verdicts(
+def test_verdicts_of_a_run(
     name: str, count: int, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request for each trial, or in a grid for each stimulus; nothing in it but what a judge may see."""
@@ -327,9 +282,7 @@ def test_a_run_of_verdicts(
         assert row["verdict"] == ("machine" if int(spoken[row["trial"]][4:]) % 2 else "human")
 
 
-def test_a_judge_killed_among_its_verdicts_gives_each_once(
-    trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_judge_gives_each_verdict_once(trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGKILL of the whole session once some verdicts are on disk and others are not; the same command resumes."""
     name = "llm-judge-openai-papers"  # whose verdicts come by groups
     held = threading.Event()
@@ -359,7 +312,7 @@ def test_a_judge_killed_among_its_verdicts_gives_each_once(
             time.sleep(0.2)
         assert code == 0
     table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
-    assert sorted(table["trial"]) == sorted(read_key(trials / "hidden.csv"))
+    assert sorted(table["trial"]) == sorted(read_trial_key(trials / "hidden.csv"))
     assert set(table["verdict"]) == {"human", "machine"}
 
 
@@ -442,9 +395,7 @@ def local(folder: Path, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("grid", [False, True])
-def test_a_local_judges_verdicts_are_the_same_for_any_batch(
-    grid: bool, tiny: Path, trials: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_judge_does_not_mind_batches(grid: bool, tiny: Path, trials: Path) -> None:
     settings = {"prompt": "papers", "grid": True, "trials": str(trials / "T" / "trials.jsonl")} if grid else {}
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()][:8]
 
@@ -457,16 +408,7 @@ def test_a_local_judges_verdicts_are_the_same_for_any_batch(
                 result[rows[at].id] = (reply.answer.verdict, reply.raw["text"])
         return result
 
-    generated: list[str] = []
-    generate = TransformersEngine.generate_batch
-
-    def counted(self: Any, batch: Sequence[TextRequest], seeds: Sequence[int]) -> Any:
-        generated.extend(request.messages[-1].text for request in batch)
-        return generate(self, batch, seeds)
-
-    monkeypatch.setattr(TransformersEngine, "generate_batch", counted)
     overall = judged(range(8), 8)
-    assert len(generated) == (len(set(generated)) if grid else 8)
     assert overall == judged(range(8), 1) == judged(range(7, -1, -1), 3)
     texts = {text for _, text in overall.values()}
     assert len(texts) == (len({item.cue for item in rows}) if grid else 8)  # type: ignore[union-attr]

@@ -78,30 +78,17 @@ def judged(judges: int, stimuli: int, of_judges: float, of_stimuli: float, seed:
     chance = np.random.default_rng(seed)
     judge, stimulus = np.divmod(np.arange(judges * stimuli), stimuli)
     is_machine = stimulus % 2 == 1
-    right = (
-        chance.random(len(judge))
-        < 0.5
-        + of_judges * chance.choice([-1, 1], judges)[judge]
-        + of_stimuli * (chance.choice([-1, 1], stimuli)[stimulus])
-    )
+    rate = 0.5 + of_judges * chance.choice([-1, 1], judges)[judge]
+    right = chance.random(len(judge)) < rate + of_stimuli * chance.choice([-1, 1], stimuli)[stimulus]
     truth = np.where(is_machine, "machine", "human")
     other = np.where(is_machine, "human", "machine")
-    return pd.DataFrame(
-        {
-            "judge": judge,
-            "stimulus": stimulus,
-            "truth": truth,
-            "agent": np.where(is_machine, "a", "h"),
-            "verdict": np.where(right, truth, other),
-            "trial": stimulus,
-        }
-    )
+    agent, verdict = np.where(is_machine, "a", "h"), np.where(right, truth, other)
+    return pd.DataFrame(dict(zip(COLUMNS, (agent, truth, verdict, judge, stimulus, stimulus), strict=True)))
 
 
 @pytest.mark.parametrize(("of_judges", "of_stimuli"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.3), (0.2, 0.2)])
 def test_widths_are_those_of_repeated_studies(of_judges: float, of_stimuli: float) -> None:
-    """Where judges, stimuli, both or neither differ, the half-width is 1.96 times the spread of the estimate over
-    studies that are drawn anew; the product of both resamplings would be 1.7 times that where neither differs."""
+    """The half-width is Student's quantile times the spread of the estimate over studies that are drawn anew."""
     studies = [summarize(judged(40, 60, of_judges, of_stimuli, seed), ["a"], seed, 60)[1] for seed in range(40)]
     spread = float(np.std([study.detectability.value for study in studies], ddof=1))
     half = float(np.mean([study.detectability.high - study.detectability.value for study in studies]))

@@ -15,7 +15,7 @@ import pytest
 from agents.errors import InputError
 from judging.score import Alike, catch_rates, measure
 from judging.trial_set import key_path
-from judging.verdicts import read_key, read_verdicts
+from judging.verdicts import read_trial_key, read_verdicts
 from serving.cli import main
 
 
@@ -27,9 +27,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = [f"word{at}" for at in range(30)]
     truth = {
         f"cue{at}": [
-            {"cueWord": f"cue{at}", "response": chance.choice(words[:20] if who == "human" else words[10:]),
-             "groundtruth": who, "human_groundtruth": name if who == "human" else "",
-             "machine_groundtruth": name if who == "machine" else ""}
+            {"response": chance.choice(words[:20] if who == "human" else words[10:]),
+             "groundtruth": who, f"{who}_groundtruth": name}
             for who, name in [("human", "01"), ("human", "02"), ("machine", "alpha"), ("machine", "beta")]
         ]
         for at in range(40)
@@ -70,17 +69,13 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
     drawn = (out / "figures" / "word_association-svm.svg").read_text()
     row = rows["svm", "published:beta"]
     assert all(f"{share:.2f}<" in drawn for share in (float(row["p_machine"]), 1 - float(row["p_machine"])))
-    assert "published:alpha" in page
-    assert "The answers themselves" in page
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 
-def test_peoples_verdicts_come_in_as_a_table(
-    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_peoples_verdicts_are_imported(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(verdicts, tmp_path / "all")
     run, table = tmp_path / "all" / "V", tmp_path / "people.csv"
-    key = read_key(key_path(tmp_path / "all" / "T"))
+    key = read_trial_key(key_path(tmp_path / "all" / "T"))
     spoken = [(trial, f"p{at % 7}", "Human" if at % 3 else "machine") for at, trial in enumerate(key)]
     lines = ["stimulus,subject,response", *(",".join(item) for item in spoken)]
     table.write_text("\n".join(lines) + "\n")
@@ -136,12 +131,12 @@ def test_what_was_changed_after_the_run_is_not_scored(
     assert not (tmp_path / "S").exists()
 
 
-def test_records_that_hold_no_verdict_are_named_by_line_and_field(
+def test_records_without_a_verdict_are_named(
     verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(verdicts, tmp_path / "all")
     run = tmp_path / "all" / "V"
-    key = read_key(key_path(tmp_path / "all" / "T"))
+    key = read_trial_key(key_path(tmp_path / "all" / "T"))
     (tmp_path / "people.csv").write_text(
         "\n".join(["stimulus,subject,response", *(f"{trial},p1,human" for trial in list(key)[:5])])
     )
@@ -149,20 +144,15 @@ def test_records_that_hold_no_verdict_are_named_by_line_and_field(
     path = run / "records" / "humans.jsonl"
     records = [json.loads(line) for line in path.read_bytes().splitlines()]
     records[1]["answer"]["verdict"] = "<script>"
-    records[4]["answer"] |= {"confidence": 1.5, "reason": 3}
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     assert main(["score", str(run), "--out", str(tmp_path / "S")]) == 2
     output = capsys.readouterr().err
     assert "humans.jsonl:2: answer.verdict: Input should be 'human', 'machine', 'refused' or 'unparsed'" in output
-    assert "humans.jsonl:5: answer.confidence: Input should be less than or equal to 1" in output
-    assert "humans.jsonl:5: answer.reason: " in output
-    assert output.count("humans.jsonl:") == 3
+    assert output.count("humans.jsonl:") == 1
     assert not (tmp_path / "S").exists()
 
 
-def test_judges_are_trained_where_there_is_something_to_learn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_judges_that_cannot_be_trained_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         {"response": word, "groundtruth": "human", "human_groundtruth": name}
         for word, name in zip("abcd", "1234", strict=True)
@@ -217,7 +207,7 @@ def test_people_of_a_run_that_is_read_whole_are_not_read_again(verdicts: Path, t
     assert len({(row["record"], row["sample"], row["stimulus"]) for row in keys}) == len(keys) == 160
 
 
-def test_what_is_no_judge_and_no_trial_set_is_said(
+def test_what_is_no_judge_or_trial_set_is_said(
     verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["judge", str(verdicts / "T"), "--judges", "mmcq", "--out", str(tmp_path / "V")]) == 2
@@ -278,6 +268,3 @@ def test_what_is_told_beside_cues_and_folds(verdicts: Path, tmp_path: Path, monk
     assert rows["svm-rows"]["split"] == "single rows"
     assert rows["svm-unique"]["grouped"] == "svm"
     assert rows["cue-constant"]["accuracy"] == rows["cue-constant"]["always_human"] == 0.5
-    page = (tmp_path / "S" / "index.html").read_text()
-    assert "What the scores are worth" in page
-    assert "Judges by agents" in page

@@ -29,8 +29,7 @@ NAN = float("nan")
 
 
 def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -> pd.DataFrame:
-    """Judges (one for each place of the lists) who say "machine" of so large a share of each agent's answers, and
-    "human" of half of people's."""
+    """Judges who say "machine" of these shares of an agent's answers, one of each list, and of half of people's."""
     rows = []
     for agent, shares in {**rates, "human:1": [0.5] * len(next(iter(rates.values())))}.items():
         truth = "human" if agent == "human:1" else "machine"

@@ -1,7 +1,7 @@
 """EccNet for one image, slow and plain: a whole view for every fixation, loops over the outputs of its pools; no code
 of the package.
 
-All of it is numpy in float64, VGG16's convolutions too. Written from the description in Gupta et al. (2021) and from
+All of it is in float64. Written from the description in Gupta et al. (2021) and from
 what TensorFlow and OpenCV document of "same" padding, Gaussian blurs and their borders.
 """
 
@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 import plain_vgg
+import torch
 from safetensors.numpy import load_file
-
-BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
+from torch.nn import functional
 
 
 def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2):
@@ -61,27 +61,19 @@ class EccNet:
         self.weights = load_file(path)
         self.settings = settings
 
-    def taken(self, image):
-        """Pixels [height, width, 3] in 0..255 as the network takes them, [3, height, width]."""
-        image = np.asarray(image, np.float64)
-        if self.settings.preprocessing == "caffe":
-            values = image[..., ::-1] - np.array([103.939, 116.779, 123.68])
-        else:
-            values = (image / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
-        return values.transpose(2, 0, 1)
-
-    def blocks(self, values):
-        """Features before and after the pool of each block, of pixels as the network takes them."""
+    def blocks(self, image):
+        """Features before and after the pool of each block."""
         chosen = self.settings
-        for convolutions, slope, deg2px in zip(BLOCKS, chosen.slopes, chosen.deg2px, strict=True):
-            before = plain_vgg.block(values, self.weights, convolutions)
+        values = plain_vgg.taken(image, chosen.preprocessing)
+        for number, (slope, deg2px) in enumerate(zip(chosen.slopes, chosen.deg2px, strict=True), 1):
+            before = plain_vgg.block(values, self.weights, number)
             values = pooled(before, slope, deg2px, chosen.fovea, chosen.rf_quant, chosen.rf_min)
             yield before, values
 
     def kernels(self, target):
         """Of blocks 3, 4 and 5: what their pools and ordinary pools down to 1/32 make of the target."""
         found = []
-        for number, (_, features) in enumerate(self.blocks(self.taken(target)), 1):
+        for number, (_, features) in enumerate(self.blocks(target), 1):
             for _ in range(number, 5):
                 features = halved(features)
             found.append(features)
@@ -95,7 +87,7 @@ class EccNet:
     def map(self, image, kernels, x, y):
         """The map of the view around a pixel, a cell for 16 x 16 pixels."""
         total = 0
-        for number, (features, _) in enumerate(self.blocks(self.taken(self.view(image, x, y))), 1):
+        for number, (features, _) in enumerate(self.blocks(self.view(image, x, y)), 1):
             if number < 3:
                 continue
             for _ in range(number, 5):
@@ -117,14 +109,9 @@ class EccNet:
 
 def compared(features, kernel):
     """The product of a kernel [channels, n, n] with the features at every cell, zeros beyond them."""
-    size, (rows, columns) = kernel.shape[-1], features.shape[1:]
-    before = (size - 1) // 2
-    padded = np.pad(features.astype(np.float64), ((0, 0), (before, size // 2), (before, size // 2)))
-    found = np.empty((rows, columns))
-    for row in range(rows):
-        for column in range(columns):
-            found[row, column] = (padded[:, row : row + size, column : column + size] * kernel).sum()
-    return found
+    before, after = (kernel.shape[-1] - 1) // 2, kernel.shape[-1] // 2
+    padded = np.pad(features.astype(np.float64), ((0, 0), (before, after), (before, after)))
+    return functional.conv2d(torch.as_tensor(padded)[None], torch.as_tensor(kernel)[None])[0, 0].numpy()
 
 
 def blurred(values, weights):

@@ -1,18 +1,19 @@
-"""IVSN for one image, slow and plain: loops over tiles, positions, pixels, fixations; no code of the package.
+"""IVSN for one image, slow and plain: loops over tiles and pixels; no code of the package.
 
-All of it is numpy in float64, VGG16's convolutions too. Written from the description in Zhang et al. (2018) and from
-what Torch7's image.scale and Matlab's imresize are said to do.
+All of it is in float64. Written from the description in Zhang et al. (2018) and from what Torch7's image.scale and
+Matlab's imresize are said to do.
 """
 
 import math
 
 import numpy as np
 import plain_vgg
-from gbvs_reference import imresize_matrix
+import torch
+from gbvs_reference import imresize_matrix, unit
 from PIL import Image
 from safetensors.numpy import load_file
+from torch.nn import functional
 
-BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
 TILE = 224
 
 
@@ -25,20 +26,15 @@ class Features:
     def __call__(self, image, block, pooled, caffe):
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
         ``caffe``: pools that round up."""
-        planes = self.convolved(np.asarray(image, np.float64), block, caffe)
+        planes = self.convolved(image, block, caffe)
         return plain_vgg.pooled(planes, caffe) if pooled else planes
 
     def convolved(self, image, block, caffe):
         if block > 1:
             planes = plain_vgg.pooled(self.convolved(image, block - 1, caffe), caffe)
         else:
-            planes = self.taken(image).transpose(2, 0, 1)
-        return plain_vgg.block(planes, self.weights, BLOCKS[block - 1])
-
-    def taken(self, image):
-        if self.preprocessing == "caffe":
-            return image[..., ::-1] - np.array([103.939, 116.779, 123.68])
-        return (image / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+            planes = plain_vgg.taken(image, self.preprocessing)
+        return plain_vgg.block(planes, self.weights, block)
 
 
 def scale_line(line, length):
@@ -65,37 +61,10 @@ def scale(image, height, width):
     return scale_line(scale_line(image, height).swapaxes(0, 1), width).swapaxes(0, 1)
 
 
-def linear_line(line, length):
-    """The first axis of an array at another length, linearly; where it shrinks, over a wider triangle."""
-    source = len(line)
-    reach = max(1.0, source / length)
-    resized = np.zeros((length, *line.shape[1:]))
-    for out in range(length):
-        place = (out + 0.5) * source / length - 0.5
-        total = 0.0
-        for k in range(source):
-            weight = max(0.0, 1 - abs(place - k) / reach)
-            resized[out] += weight * line[k]
-            total += weight
-        resized[out] /= total
-    return resized
-
-
 def modulated(cells, kernel):
-    """The convolution at one position after the other, one cell of zeros around."""
-    padded = np.pad(cells, ((0, 0), (1, 1), (1, 1)))
-    size = kernel.shape[1]
-    rows, columns = (side - size + 1 for side in padded.shape[1:])
-    out = np.empty((rows, columns))
-    for y in range(rows):
-        for x in range(columns):
-            out[y, x] = np.vdot(padded[:, y : y + size, x : x + size], kernel)
-    return out
-
-
-def unit(plane):
-    extent = plane.max() - plane.min()
-    return (plane - plane.min()) / extent if extent > 0 else plane * 0
+    """The convolution, one cell of zeros around."""
+    both = [torch.as_tensor(np.ascontiguousarray(planes))[None] for planes in (cells, kernel)]
+    return functional.conv2d(*both, padding=1)[0, 0].numpy()
 
 
 def tiled_map(features, image, target, block=5, target_size=28, bottom_up=None):
@@ -131,23 +100,5 @@ def whole_map(features, image, target, block=5, target_size=32, bottom_up=None, 
         out = modulated(features(at(image, search_size), block, False, False), kernel)
     else:
         out = features(at(image, search_size), bottom_up, False, False).sum(0, dtype=np.float64)
-    return unit(linear_line(linear_line(out, height).T, width).T)
-
-
-def fixations(plane, window, most, box=None):
-    """The path over a map in 0..1: (x, y), the centre first; where the target's box [x, y, w, h] is known, up to it."""
-    height, width = plane.shape
-    left = np.rint(plane * 2**20)
-    reach = window // 2
-    path = [(width // 2, height // 2)]
-    while True:
-        x, y = path[-1]
-        top, bottom = max(0, y - reach), y + reach + 1
-        start, end = max(0, x - reach), x + reach + 1
-        if box is not None and box[0] < end and start < box[0] + box[2] and box[1] < bottom and top < box[1] + box[3]:
-            return path
-        left[top:bottom, start:end] = -np.inf
-        if len(path) >= most or left.max() == -np.inf:
-            return path
-        row, column = np.unravel_index(left.argmax(), left.shape)
-        path.append((int(column), int(row)))
+    out = torch.as_tensor(out)[None, None]
+    return unit(functional.interpolate(out, (height, width), mode="bilinear", antialias=True)[0, 0].numpy())

@@ -9,7 +9,6 @@ from PIL import Image as PILImage
 from safetensors.numpy import load_file
 
 SETS = {"natural": (0.02, 0.5), "waldo": (0.017, 0.47), "array": (0.08, 0.5)}
-CONVOLUTIONS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21))  # of VGG16 up to relu4_3; a pool between the groups
 
 
 def scores(levels, fixations, prior, spread, floor, weights=(1, 0.2346, 0.93), decay=0.92):
@@ -53,16 +52,9 @@ def pixel(cell, width, height):
 
 def features(pixels, weights):
     """relu4_3 of VGG16 [512, height / 8, width / 8] in float64; pixels uint8 [height, width, 3]."""
-    planes = np.stack(
-        [
-            (pixels[..., k] / 255 - mean) / deviation
-            for k, (mean, deviation) in enumerate(((0.485, 0.229), (0.456, 0.224), (0.406, 0.225)))
-        ]
-    )
-    for group, indices in enumerate(CONVOLUTIONS):
-        if group:
-            planes = plain_vgg.pooled(planes)
-        planes = plain_vgg.block(planes, weights, indices)
+    planes = plain_vgg.block(plain_vgg.taken(pixels), weights, 1)
+    for number in (2, 3, 4):
+        planes = plain_vgg.block(plain_vgg.pooled(planes), weights, number)
     return planes
 
 

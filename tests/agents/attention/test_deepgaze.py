@@ -5,9 +5,9 @@ import importlib.util
 import cv2
 import numpy as np
 import pytest
+import tiny_vgg
 import torch
 from gaze_cases import answers, files, loaded, pixels, stimulus
-from safetensors.torch import save_file
 
 from agents import catalogue
 from agents.attention.deepgaze import DeepGazeAgent
@@ -24,22 +24,7 @@ SIDE = 128
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     """Random weights and a centre bias."""
-    from agents.attention.models import deepgaze as deepgaze_model
-
-    folder = tmp_path_factory.mktemp("deepgaze")
-    torch.manual_seed(0)
-    model = deepgaze_model.build()
-    for name, value in model.state_dict().items():
-        if "finalizers" not in name and value.is_floating_point() and value.ndim == 1 and "running" not in name:
-            value.add_(0.3 * torch.randn(value.shape))
-    for finalizer in model.finalizers:
-        finalizer.gauss.sigma.data.fill_(2.0)
-    for network in model.fixation_selection_networks:
-        network.conv2.weight.data.mul_(20)
-    save_file(
-        {name: value.contiguous().clone() for name, value in model.state_dict().items()}, folder / "w.safetensors"
-    )
-    (folder / "RANDOM_WEIGHTS").touch()
+    folder = tiny_vgg.deepgaze(tmp_path_factory.mktemp("deepgaze")).parent
     rows, columns = np.mgrid[-1:1:40j, -1:1:50j]
     np.save(folder / "bias.npy", -2 * (rows**2 + columns**2))
     return folder
@@ -143,14 +128,6 @@ def test_draws_follow_the_density(weights, authors, pictures):
 
 
 @needs_package
-def test_draws_depend_on_the_seed_alone(weights, pictures):
-    made, stimuli, seeds = agent(weights, choice="sample", max_free=6), list(map(stimulus, pictures)), [5, 6, 7, 8, 9]
-    together = answers(made, stimuli, seeds)
-    assert together == [answers(made, [item], [seed])[0] for item, seed in zip(stimuli, seeds, strict=True)]
-    assert answers(made, stimuli[:1], [10]) != together[:1]
-
-
-@needs_package
 def test_the_pictures_scale_is_the_stimulus_or_assumed(weights, pictures):
     made = agent(weights)
     known = made.prepare(stimulus(pictures[3], pixels_per_degree=70.0))
@@ -163,13 +140,6 @@ def test_the_pictures_scale_is_the_stimulus_or_assumed(weights, pictures):
         with pytest.raises(AnswerError, match="64 to 4096") as error:
             made.prepare(stimulus(pictures[3], pixels_per_degree=impossible))
         assert error.value.code == "image_too_narrow"
-
-
-def test_without_the_package_it_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    message = catalogue.get("deepgaze3").make().missing()
-    assert "pip install" in message
-    assert "github.com/matthias-k/DeepGaze" in message
 
 
 @pytest.mark.parametrize("lacking", ["weights", "bias", "given bias"])

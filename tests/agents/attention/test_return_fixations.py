@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import return_reference as reference
 import torch
-from gaze_cases import DEVICES, answers, files, loaded, pixels, search, stimulus
+from gaze_cases import answers, files, loaded, pixels, search, stimulus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image as PILImage
-from pretended_cuda import pretended_cuda
 
 from agents.attention.models import return_fixations as return_model
 from agents.attention.models import similarity
@@ -20,7 +19,6 @@ from agents.attention.models.fixations import Plan
 from agents.attention.return_fixations import ReturnFixations
 
 FRAME = (1280, 1024)
-NO_PRIOR = np.zeros((128, 128))
 SIZES = (48, 32, 16)
 
 
@@ -30,39 +28,7 @@ def cells(path):
     return [(y // 16, x // 20) for x, y in path.fixations]
 
 
-def chosen(saliency, maximum, name="natural", prior=NO_PRIOR):
-    [path] = return_model.scanpaths(
-        torch.as_tensor(saliency)[None],
-        [Plan(FRAME, 200, maximum)],
-        [return_model.MEMORIES[name]],
-        torch.as_tensor(prior)[None],
-        return_model.Weights(),
-    )
-    return cells(path)
-
-
 # --- the choice of fixations ------------------------------------------------------------------------------------------
-
-# A map of peaks on nothing, without a prior. A peak of value v that was fixated a steps ago has the score v - 0.93 m:
-#   a          0    1      2      3
-#   m          1  .92  .8464  .7787   then at least the floor
-#   1 - .93 m  .07  .1444  .2128  .2758
-# P inhibits Q, two cells away: d = 2/63, d**2 / (2 s**2) = 4 / (3969 x 2 s**2), by
-#   natural .93 exp(-4/3.1752) = .2638, so Q is at .6362, below R; after a step more Q is at .9 - .92 x .2638 = .6573;
-#     then P, two steps old, is at .2128 and R, one step old, at .7 - .8556;
-#   waldo .93 exp(-4/2.2941) = .1627, so Q is at .7373, above R; then R; then P (.2128) against Q (.0444);
-#   array .93 exp(-4/50.8032) = .8596, so Q is at .0404; after R P is at .1444 and Q at .9 - .92 x .8596 = .1092; then P
-#     once more: it is at .07, Q at .0404 again, R at -.1556, all else at 0 or below.
-PEAKS = {"P": (10, 10, 1.0), "Q": (10, 12, 0.9), "R": (50, 50, 0.7)}
-
-
-@pytest.mark.parametrize(("name", "expected"), [("natural", "PRQP"), ("waldo", "PQRP"), ("array", "PRPP")])
-def test_paths_worked_out_by_hand(name, expected):
-    saliency = np.zeros((64, 64))
-    for row, column, value in PEAKS.values():
-        saliency[row, column] = value
-    path = [(31, 32), *(PEAKS[peak][:2] for peak in expected)]
-    assert chosen(saliency, len(path), name) == path
 
 
 @st.composite
@@ -83,27 +49,18 @@ def fields(draw):
 )
 def test_every_path_is_the_plain_loops(items, weights):
     prior = items[0][0][1]
-    saliencies = torch.from_numpy(np.stack([saliency for (saliency, _), _, _ in items]))
-
-    def check(device):
-        paths = return_model.scanpaths(
-            saliencies.to(device),
-            [Plan(FRAME, 200, maximum) for _, _, maximum in items],
-            [return_model.MEMORIES[name] for _, name, _ in items],
-            torch.from_numpy(prior).expand(len(items), -1, -1),
-            return_model.Weights(*weights),
+    paths = return_model.scanpaths(
+        torch.from_numpy(np.stack([saliency for (saliency, _), _, _ in items])),
+        [Plan(FRAME, 200, maximum) for _, _, maximum in items],
+        [return_model.MEMORIES[name] for _, name, _ in items],
+        torch.from_numpy(prior).expand(len(items), -1, -1),
+        return_model.Weights(*weights),
+    )
+    for path, ((saliency, _), name, maximum) in zip(paths, items, strict=True):
+        expected, _ = reference.choose(
+            saliency, prior.tolist(), *reference.SETS[name], maximum, weights=weights[:3], decay=weights[3]
         )
-        for path, ((saliency, _), name, maximum) in zip(paths, items, strict=True):
-            expected, _ = reference.choose(
-                saliency, prior.tolist(), *reference.SETS[name], maximum, weights=weights[:3], decay=weights[3]
-            )
-            assert cells(path) == [divmod(cell, 64) for cell in expected]
-
-    for device in DEVICES:
-        check(device)
-    with pretended_cuda() as cuda:
-        check("cuda")
-        assert sum(times for (why, _), times in cuda.waits.items() if why in ("to cpu", "event")) <= 1
+        assert cells(path) == [divmod(cell, 64) for cell in expected]
 
 
 def test_the_published_fixations_of_one_picture():
@@ -112,8 +69,12 @@ def test_the_published_fixations_of_one_picture():
     with PILImage.open(Path(__file__).with_name("gray004_map.png")) as picture:
         saliency = np.asarray(picture) / 255
     published = [2016, 2650, 3206, 2703, 3209, 2664, 1457, 353, 1246, 2076, 2841, 3547, 3553, 3936]
-    found = chosen(saliency, 15, prior=return_model.saccade_prior("free"))
-    assert [64 * row + column for row, column in found[:14]] == published
+    prior = torch.as_tensor(return_model.saccade_prior("free"))
+    memory, weights = return_model.MEMORIES["natural"], return_model.Weights()
+    [path] = return_model.scanpaths(
+        torch.as_tensor(saliency)[None], [Plan(FRAME, 200, 15)], [memory], prior[None], weights
+    )
+    assert [64 * row + column for row, column in cells(path)[:14]] == published
 
 
 # What the authors' program reads of its pictures (kreimanlab/RefixationModel, IOR_NC/Figures, MIT), in 0..255: each

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import mixed_images
 import numpy as np
@@ -70,9 +71,8 @@ def plain(family: str, folder: Path) -> Plain:
 
 
 @pytest.fixture(scope="module")
-def stimuli(tmp_path_factory: pytest.TempPathFactory) -> list[CaptionStimulus]:
-    """Eight images of every sort."""
-    return [mixed_images.stimulus(path) for path in mixed_images.make(tmp_path_factory.mktemp("images"))]
+def stimuli(images: list[Path]) -> list[CaptionStimulus]:
+    return [mixed_images.stimulus(path) for path in images]
 
 
 def _loaded(family: str, folder: Path, **settings: Any) -> CaptionAgent[Any]:
@@ -153,14 +153,16 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     assert changed > 0
 
 
-def test_draws_depend_on_their_seed_alone_and_samples_of_a_stimulus_differ(
+def test_draws_depend_on_their_seed_alone_and_an_image_is_encoded_once_for_all_its_samples(
     family: str, folder: Path, stimuli: list[CaptionStimulus]
 ) -> None:
-    agent = _loaded(family, folder, **DRAWN)
+    agent: Any = _loaded(family, folder, **DRAWN)
     prepared = [agent.prepare(stimulus) for stimulus in stimuli[:4]]
     draws = [Draw(seed=1000 + index, sample=index % 3) for index in range(12)]
     items = [prepared[index // 3] for index in range(12)]
-    together = _texts(agent.respond(items, draws))
+    with mock.patch.object(agent, "_encode", wraps=agent._encode) as encode:
+        together = _texts(agent.respond(items, draws))
+    assert sum(len(call.args[0]) for call in encode.call_args_list) == 4
     fives = [_texts(agent.respond(items[at : at + 5], draws[at : at + 5])) for at in range(0, 12, 5)]
     assert [text for part in fives for text in part] == together
     assert len({text for text, _, _ in together}) > 9
@@ -184,22 +186,6 @@ def test_samples_in_beam_search_are_the_beams_by_rank(
     [reply] = agent.respond([prepared], [Draw(seed=9, sample=4)])
     assert isinstance(reply, AnswerError)
     assert reply.code == "too_few_beams"
-
-
-def test_an_image_is_encoded_once_for_all_samples(
-    family: str, folder: Path, stimuli: list[CaptionStimulus], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agent, encoded = _loaded(family, folder, **DRAWN), []
-    encode = agent._encode
-
-    def counted(images: Any) -> Any:
-        encoded.append(len(images))
-        return encode(images)
-
-    monkeypatch.setattr(agent, "_encode", counted)
-    first, second = (agent.prepare(stimulus) for stimulus in (stimuli[3], stimuli[3]))  # two images to the agent
-    agent.respond([first] * 5 + [second] * 2, [Draw(seed=index) for index in range(7)])
-    assert encoded == [2]
 
 
 def test_logits_that_are_no_numbers_fail_their_own_item_only(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import mixed_images
+import pickles
 import pytest
 import tiny_scst
 import torch
@@ -17,7 +17,6 @@ from PIL import Image as PILImage
 from torch import Tensor
 from torch.nn import functional
 
-from agents import catalogue
 from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
@@ -27,11 +26,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 LIMIT, UNKNOWN = 20, len(tiny_scst.WORDS)
 Search = tuple[float, list[int]]
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return mixed_images.make(tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture(scope="module")
@@ -189,37 +183,13 @@ def test_pictures_too_small_for_the_first_layers_or_too_large_for_memory_fail(
 # what cannot be loaded
 
 
-def test_files_that_are_not_there_are_a_sentence(tmp_path: Path) -> None:
-    folder = tiny_scst.make(tmp_path / "scst")
-    (folder / "resnet101.pth").unlink()
-    missing = str(catalogue.get("scst").make({"checkpoint": str(folder)}).missing())
-    assert missing.startswith(f"{folder} lacks resnet101.pth: github.com/ruotianluo/")
-    assert "--set scst.checkpoint=PATH" in missing
-
-
-def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
-    path = tiny_scst.make(tmp_path) / "resnet101.pth"
-    weights = torch.load(path, weights_only=True)
-    del weights["layer3.1.bn2.bias"]
-    torch.save(weights, path)
-    with pytest.raises(UnavailableError, match=r"missing \(layer3\.1\.bn2\.bias"):
-        loaded(tmp_path)
-
-
-class Code:
-    """Pickled, it is a call that makes a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda proof: tiny_scst.infos(tiny_scst.WORDS, opt=Code(proof)), "posix.mkdir, of which there is no need"),
+        (
+            lambda proof: tiny_scst.infos(tiny_scst.WORDS, opt=pickles.Armed(proof)),
+            "posix.mkdir, of which",
+        ),
         (lambda proof: tiny_scst.infos(tiny_scst.WORDS)[:300], "cannot be read"),
         (lambda proof: tiny_scst.infos((), vocab={"1": "a", "3": "b"}), "holds no words by number under 'vocab'"),
         (lambda proof: tiny_scst.infos(tiny_scst.WORDS[1:]), f"has {UNKNOWN - 1} words"),

@@ -47,8 +47,7 @@ def key_of(task: str, number: int = 60) -> Key:
 
 
 def coin_judges(key: Key, chosen: JudgesSettings, number: int, chance: random.Random) -> tuple[State, dict[str, Any]]:
-    """Judges who toss a coin about every trial. Half of them look at the pictures and answer controls rightly, the
-    others toss a coin here, too; some hurry, some go away, and what they say of their language is drawn."""
+    """Judges who toss a coin about every trial. Every other one answers controls rightly; some hurry, some go away."""
     controls = read_controls(chosen.trials.control, None, key, "1")  # type: ignore[arg-type]
     kinds: dict[tuple[str, bool, bool], list[str]] = {}
     for name, row in key.items():
@@ -106,8 +105,7 @@ def every() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("task", "preset", "exclude"), list(every()))
 def test_who_tosses_a_coin_is_at_chance(task: str, preset: str, exclude: dict[str, Any]) -> None:
-    """And nothing that is excluded by a rule depends on whether a verdict that is scored is right: with the truths of
-    all trials but catch trials turned round, the same rules exclude the same."""
+    """And with the truths of all trials but catch trials turned round, the same rules exclude the same."""
     key, chosen = key_of(task), settings(task, preset, **exclude)
     if exclude:
         chosen = chosen.model_copy(update={"trials": chosen.trials.model_copy(update={"number": 8})})
@@ -135,8 +133,7 @@ def answered(*answers: tuple[str, dict[str, Any]]) -> State:
 
 
 def test_swapped_scanpaths_are_nobodys_test() -> None:
-    """Who tells every catch trial and is at chance in swapped ones (L502) is not excluded by the rule on catch
-    trials."""
+    """The rule on catch trials does not exclude who is at chance in swapped ones (L502)."""
     key, chosen = key_of("attention_prediction"), settings("attention_prediction", "plain", catch=1.0)
     swapped = [name for name, row in key.items() if row["swapped"]][:20]
     caught = [name for name, row in key.items() if row["catch"] and not row["swapped"]][:2]

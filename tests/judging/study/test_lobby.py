@@ -7,29 +7,25 @@ import json
 import os
 import random
 import signal
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import misbehaving_server
 import pytest
 import scipy.stats
 import server_process
-from study_folders import Visitor, arrivals, arrived, begin_in, changed, run
+from online_studies import replies
+from study_folders import BAD, Visitor, arrivals, arrived, begin_in, changed, exported, run, serving
 
 from judging.study.events import Judge, read_state
 from judging.study.lobby import TalkLobby
 from judging.study.study import Refused, Study
 from serving.cli import main
-from serving.runs.records import problems
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-BAD = "<img src=x onerror=document.title='broken'>"
 AT_ONCE = {"base": 0, "type_mean": 0, "type_sd": 0, "read_mean": 0, "read_sd": 0, "think_scale": 0}
 ALONE = {"agent": "eliza", "machines": 1.0}
 
@@ -42,27 +38,6 @@ def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any)
     changed(folder / "study", before=[], after=[], **{**AT_ONCE, **talk})
     assert main(["study", "check", str(folder / "study")]) == 0
     return folder / "study"
-
-
-def exported(study: Path) -> list[dict[str, Any]]:
-    assert main(["study", "export", str(study), "-o", str(study.parent / "people")]) == 0
-    lines = (study.parent / "people" / "records" / "humans.jsonl").read_text().splitlines()
-    records: list[dict[str, Any]] = list(map(json.loads, lines))
-    assert not any(problems(record) for record in records)
-    return records
-
-
-def answering(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
-    """An agent that answers here; returns the requests."""
-    requests = []
-
-    async def record(client: Any, server: str, body: dict[str, Any]) -> dict[str, Any]:
-        requests.append(body)
-        return {"answer": {"messages": [{"text": reply(body["stimulus"])}]}}
-
-    monkeypatch.setattr("judging.study.agent_server.AgentClient.record", record)
-    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
-    return requests
 
 
 def lobby_of(study: Study) -> TalkLobby:
@@ -120,19 +95,6 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     assert main(["study", "export", str(study), "-o", str(tmp_path / "half")]) == 2  # half of it is no conversation
 
 
-def test_a_clock_that_is_set_back_makes_no_negative_times(tmp_path: Path) -> None:
-    study = made(tmp_path)
-    run(study, converse)
-    lines = [json.loads(line) for line in (study / "events.jsonl").read_text().splitlines()]
-    seconds = iter((3, 5, 1, 4))
-    for line in lines:
-        if line["event"] in ("paired", "said"):
-            line["at"] = f"2026-01-01T00:00:0{next(seconds) if line['event'] == 'said' else 2}.000Z"
-    (study / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    messages = exported(study)[0]["answer"]["messages"]
-    assert [(one["at"], one["delay_s"]) for one in messages] == [(None, 1), (None, 2), (None, None), (None, 3)]
-
-
 def test_the_same_two_may_meet_again_and_each_record_has_its_key(tmp_path: Path) -> None:
     study = made(tmp_path, exchanges=2, number=5)  # of two orders of two people some come again
     run(study, converse)
@@ -185,9 +147,8 @@ def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
 
 
 def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Line breaks and spaces tell nobody who it is, and half a surrogate pair stops no conversation. A server that
-    starts again goes on where the conversation was."""
-    answering(monkeypatch, lambda row: " Well,\n\n  I see.\n")
+    """Line breaks and spaces tell nobody who it is. A server that starts again goes on where the conversation was."""
+    replies(monkeypatch, lambda agent, row: " Well,\n\n  I see.\n")
 
     async def begin(served: Study) -> None:
         judge = await arrived(served, "talk")
@@ -236,10 +197,10 @@ def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path)
 
 
 @pytest.mark.parametrize("interrupts", [False, True])
-def test_in_a_burst_dialogue_an_agent_sends_its_messages_as_it_types_them(
+def test_an_agent_in_a_burst_sends_as_it_types(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: bool
 ) -> None:
-    asked = answering(monkeypatch, lambda row: "first\n\nsecond")
+    requests = replies(monkeypatch, lambda agent, row: "first\n\nsecond")
 
     async def work(served: Study) -> None:
         judge, mine, after = await arrived(served, "talk"), 0, -1
@@ -258,25 +219,18 @@ def test_in_a_burst_dialogue_an_agent_sends_its_messages_as_it_types_them(
     withdrawn = [(one["text"], one["agent"], one["why"]) for one in record["answer"]["withdrawn"]]
     assert withdrawn[:1] == [("second", "eliza", "interrupted")] or not interrupts
     texts = [one["text"] for one in record["answer"]["messages"]]
-    heard = [[one["text"] for one in body["stimulus"]["history"]] for body in asked]
+    heard = [[one["text"] for one in body["stimulus"]["history"]] for _, body in requests]
     assert [texts[: len(one)] for one in heard] == heard  # it is asked with what was said
 
 
 @pytest.mark.parametrize("machines", [0.5, 0.2])
-def test_waiting_does_not_tell_with_whom_one_converses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: float
-) -> None:
-    """Of who came first and waited, and of who came second, the same share has an agent, that of the settings; those
-    with an agent waited as long as those with a person; and the pair before tells nothing."""
-    clock = [0.0]
-    monkeypatch.setattr("judging.study.lobby.time", SimpleNamespace(monotonic=lambda: clock[0]))
+def test_waiting_does_not_tell_who_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: float) -> None:
+    """Neither whether somebody waits, nor how long, nor the pair before tells whether it is an agent."""
     monkeypatch.setattr("judging.study.lobby.CHANCE", random.Random(6))
-    monkeypatch.setattr("judging.study.lobby.SWEEP", 1e9)
-    monkeypatch.setattr("judging.study.lobby.TalkLobby.drive", lambda self, talk: None)
     waits: list[tuple[float, bool]] = []
 
     async def work(served: Study) -> None:
-        for wait, judge, _ in await arrivals(served, "talk", clock, (0.2, 0.02), 1600):
+        for wait, judge, _ in await arrivals(served, "talk", monkeypatch, (0.2, 0.02), 1600):
             talk = served.state.meeting_of(judge.code)
             assert talk is not None
             waits.append((wait, "eliza" in talk.people))
@@ -304,34 +258,43 @@ def test_who_went_on_is_nobodys_partner(tmp_path: Path) -> None:
     run(made(tmp_path, seconds_in_lobby=0.0), work)
 
 
+def message(text: Any) -> misbehaving_server.Act:
+    return misbehaving_server.body(json.dumps({"answer": {"messages": [{"text": text}]}}).encode())
+
+
 @pytest.mark.parametrize(
-    ("reply", "why"),
-    [("\u200b\n ", "says nothing"), ({"agent": "gpt-4"}, "no text"), ("x" * 2001, "too long")],
-    ids=["blank", "no text", "long"],
+    ("act", "why"),
+    [
+        (message("\u200b\n "), "says nothing"),
+        (message({"agent": "gpt-4"}), "no text"),
+        (message("x" * 2001), "too long"),
+        (misbehaving_server.body(b"[1]"), "no object"),
+        (misbehaving_server.huge(200), "too long"),
+        (misbehaving_server.drip, "no answer within 0.5 s"),
+        (None, "connect"),
+    ],
+    ids=["blank", "no text", "long", "no object", "huge", "slow", "away"],
 )
-def test_what_no_person_could_say_makes_it_void(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Any, why: str
-) -> None:
-    asked = answering(monkeypatch, lambda row: reply)
-    monkeypatch.setattr("judging.study.lobby.LOOK", 0.01)
+def test_what_no_person_says_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Any, why: str) -> None:
+    """The person's conversation with an agent that says so, or that does not answer."""
+    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
+    monkeypatch.setattr("judging.study.lobby.TURN_SECONDS", 0.5 if act is misbehaving_server.drip else 60.0)
 
     async def work(served: Study) -> None:
-        judge = await arrived(served, "talk")
-        view = await lobby_of(served).at(judge, -1)
-        while view["state"] == "open":
-            await say(served, judge, 0, "hello")
-            view = await lobby_of(served).at(judge, 1)
-        assert view["state"] == "void"
-        assert all(one["text"] for one in view["messages"])
+        assert await speak(served, await arrived(served, "talk"), "x") == "void"
 
-    run(study := made(tmp_path, 4, "burst", **ALONE, quiet_s=0.0), work)
+    with misbehaving_server.running() as server:
+        server.otherwise = lambda request: act
+        url = server.url if act else f"http://127.0.0.1:{server_process.free_port()}"
+        run(study := made(tmp_path, **ALONE, server=url), work)
+        samples = [request.body["sample"] for request in server.requests]
     [talk] = read_state(study).meetings.values()
     assert why in str(talk.void)
-    assert [body["sample"] for body in asked] == [0, 1, 2]
+    assert samples == ([] if act is None else [0] if act is misbehaving_server.drip else [0, 1, 2])
 
 
 def test_who_comes_back_to_an_agent_too_late_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answering(monkeypatch, lambda row: "hello")
+    replies(monkeypatch, lambda agent, row: "hello")
     monkeypatch.setattr("judging.study.lobby.SWEEP", 0.0)
 
     async def work(served: Study) -> None:
@@ -350,36 +313,12 @@ def test_who_comes_back_to_an_agent_too_late_has_left(tmp_path: Path, monkeypatc
     run(made(tmp_path, **ALONE), work)
 
 
-@pytest.mark.parametrize("act", ["body", "huge", "cut", "drip", "away"])
-def test_an_agents_server_that_sends_garbage_or_nothing_makes_it_void(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
-) -> None:
-    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
-    monkeypatch.setattr("judging.study.lobby.TURN_SECONDS", 0.2 if act == "drip" else 60.0)
-    acts = {"body": misbehaving_server.body(b"[1]"), "huge": misbehaving_server.huge(200)}
-
-    async def work(served: Study) -> None:
-        assert await speak(served, await arrived(served, "talk"), "x") == "void"
-
-    with misbehaving_server.running() as server:
-        server.otherwise = lambda request: acts.get(act) or getattr(misbehaving_server, act)
-        url = f"http://127.0.0.1:{server_process.free_port()}" if act == "away" else server.url
-        run(study := made(tmp_path, **ALONE, server=url), work)
-        assert len(server.requests) == {"away": 0, "drip": 1}.get(act, 3)
-    [talk] = read_state(study).meetings.values()
-    assert act != "drip" or talk.void == "eliza: no answer within 0.2 s"
-
-
 def test_an_agents_server_that_hangs_holds_up_its_own_talks_alone(tmp_path: Path) -> None:
-    """More questions hang than Python's own pool has threads: others join, what they do is on disk, and the server
-    ends when it is to."""
+    """More questions hang than Python's own pool has threads: others join, and the server ends when it is to."""
     with misbehaving_server.running() as agents:
         agents.otherwise = lambda request: misbehaving_server.hang
         study = made(tmp_path, **ALONE, server=agents.url)
-        command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
-        (tmp_path / "log").mkdir()
-        with server_process.running(tmp_path / "log", command, os.environ) as server:
-            server.wait_for("/health")
+        with serving(study) as server:
             most = min(32, (os.cpu_count() or 1) + 4)
             for number in range(most + 4):
                 visitor = Visitor(server.port)
@@ -399,30 +338,6 @@ def test_an_agents_server_that_hangs_holds_up_its_own_talks_alone(tmp_path: Path
         assert main(["study", "close", str(study)]) == 0
 
 
-@pytest.mark.parametrize("mode", ["ping-pong", "burst"])
-def test_an_agent_that_types_when_the_person_leaves_says_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    answering(monkeypatch, lambda row: "one\ntwo")
-    monkeypatch.setattr("judging.study.lobby.HELD", 0.05)
-
-    async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "talk"), lobby_of(served)
-        if (await lobby.at(judge, -1))["my_turn"]:
-            await say(served, judge, 0, "hello")
-        await lobby.at(judge, 1)
-        talk = served.state.meeting_of(judge.code)
-        assert talk is not None
-        known = len(talk.messages)
-        lobby.seen[judge.code] -= 1000
-        await lobby.end_if_left(talk)
-        await asyncio.gather(*lobby.tasks.values(), return_exceptions=True)
-        assert talk.void is not None
-        assert len(talk.messages) == known
-
-    run(made(tmp_path, 8, mode, **ALONE, quiet_s=0.0, base=0.4), work)
-
-
 def test_what_people_would_not_be_shown_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = made(tmp_path)
     row = json.loads((tmp_path / "set.jsonl").read_text())
@@ -433,10 +348,7 @@ def test_what_people_would_not_be_shown_is_refused(tmp_path: Path, capsys: pytes
 
 def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) -> None:
     study = made(tmp_path, exchanges=6, seconds_away=2.0)
-    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
-    (tmp_path / "log").mkdir()
-    with server_process.running(tmp_path / "log", command, os.environ) as server:
-        server.wait_for("/health")
+    with serving(study) as server:
         pages: list[Page] = [begin_in(browser.new_context().new_page(), server.url) for _ in range(2)]
         for page in pages:
             page.get_by_role("heading", name="Conversation").wait_for()

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
-import sys
-import time
 from collections import Counter
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import misbehaving_server
@@ -20,12 +16,10 @@ import pytest
 import scipy.stats
 import server_process
 from online_studies import made, replies, take_part
-from study_folders import arrivals, arrived, begin_in, changed, run
+from study_folders import BAD, arrivals, arrived, begin_in, changed, run, serving
 
-from agents.errors import InputError
-from judging.study.events import read_state
-from judging.study.lobby_of_tests import OnlineLobby
-from judging.study.meetings import PARTS, OnlineTest, next_cell, shares, shortened
+from judging.study.events import PARTS, OnlineTest, read_state
+from judging.study.lobby_of_tests import OnlineLobby, next_cell, shares, shortened
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
 from judging.study.study import Refused, Study
@@ -35,8 +29,6 @@ from serving.runs.records import problems
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-BAD = "<img src=x onerror=document.title='broken'>"
 
 
 def lobby_of(study: Study) -> OnlineLobby:
@@ -128,19 +120,12 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
 
 
 def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each kind of pair there is its share, whether the judge waited or not; judges of each waited alike long; and
-    the kind before tells nothing."""
+    """Neither whether the judge waits, nor how long, nor the kind before tells the kind of pair."""
     shares = {"two machines": 0.3, "two people": 0.3, "person machine": 0.4}
-    clock = [0.0]
-    told = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
-    for name in ("lobby", "lobby_of_tests"):
-        monkeypatch.setattr(f"judging.study.{name}.time", told)
-    monkeypatch.setattr("judging.study.lobby.SWEEP", 1e9)
-    monkeypatch.setattr("judging.study.lobby_of_tests.OnlineLobby.drive", lambda self, test: None)
     waits: list[tuple[float, str]] = []
 
     async def work(served: Study) -> None:
-        for wait, judge, view in await arrivals(served, "test", clock, (0.2, 0.05), 2000):
+        for wait, judge, view in await arrivals(served, "test", monkeypatch, (0.2, 0.05), 2000):
             test = served.state.meeting_of(judge.code)
             assert test is not None
             if view["role"] == "judge":
@@ -158,9 +143,7 @@ def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch
     assert scipy.stats.chi2_contingency(table).pvalue > 0.01
 
 
-def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_are_shown_when_the_delay_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = made(tmp_path, exchanges=[1], two_machines=1.0, base=1.0)
     replies(monkeypatch)
 
@@ -183,7 +166,7 @@ def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
     run(study, work)
 
 
-def test_who_leaves_makes_it_void_and_the_other_one_goes_back(
+def test_the_other_one_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = made(tmp_path, seconds_away=0.3)
@@ -266,30 +249,6 @@ def test_each_study_has_a_seed_of_its_own(tmp_path: Path) -> None:
         assert isinstance(settings, OnlineSettings)
         seeds.add(settings.tests.seed)
     assert len(seeds - {0}) == 2
-    text = (tmp_path / "one" / "study.toml").read_text()
-    (tmp_path / "one" / "study.toml").write_text("\n".join(one for one in text.split("\n") if one[:5] != "seed "))
-    with pytest.raises(InputError, match="cannot be used"):
-        read_settings(tmp_path / "one")
-
-
-def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replies(monkeypatch)
-
-    async def work(served: Study) -> None:
-        judge = await arrived(served, "test")
-        taking_part = asyncio.create_task(take_part(served, judge, "q"))
-        while not (tests := list(served.state.meetings.values())) or not tests[0].questions:
-            await asyncio.sleep(0.01)
-        real, [test] = time.time, tests
-        monkeypatch.setattr(time, "time", lambda: real() - 3600)
-        seen = await asyncio.wait_for(taking_part, 600)
-        assert seen[-1]["state"] == "over"
-        assert 0 < test.questions[0].clock < test.questions[1].clock < test.judged[0].clock < 600
-        monkeypatch.setattr(time, "time", lambda: test.began() - 3600)
-        lobby_of(served).began.clear()  # as in a server that starts again
-        assert lobby_of(served).clock(test) >= test.judged[0].clock
-
-    run(made(tmp_path, exchanges=[2], two_machines=1.0, base=0.1), work)
 
 
 def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +305,7 @@ def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
     assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(tmp_path / "scores"), "--by", "condition"]) == 0
 
 
-def test_all_that_is_missing_is_said(
+def test_what_lacks_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def checked(**values: Any) -> str:
@@ -395,14 +354,11 @@ def test_what_a_machine_says_too_much_is_cut() -> None:
 
 def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_path: Path) -> None:
     reply = json.dumps({"answer": {"messages": [{"text": f"I am not sure. {BAD}"}]}}).encode()
-    (tmp_path / "log").mkdir()
     with ExitStack() as running:
         machine = running.enter_context(misbehaving_server.running())
         machine.otherwise = lambda request: misbehaving_server.body(reply)
         study = made(tmp_path, exchanges=[1], each=2, server=machine.url, seconds_away=1.0)
-        command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
-        server = running.enter_context(server_process.running(tmp_path / "log", command, os.environ))
-        server.wait_for("/health")
+        server = running.enter_context(serving(study))
         assert "online tests will be void: agents.machine_argues: " in server.said()
         pages, faults = [], list[str]()
         for _ in range(2):

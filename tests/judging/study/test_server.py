@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -18,21 +17,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import server_process
 import study_folders
 from server_process import Server
+from study_folders import serving
 
 from judging.blindness import detected
 from judging.study.events import read_state
-from judging.verdicts import read_key
+from judging.verdicts import read_trial_key
 from serving.cli import main
 
 KEY = "a-key-for-the-tests-0123"
-
-
-def serving(folder: Path, study: Path) -> Any:
-    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
-    return server_process.running(folder, command, os.environ | {"TURINGLIKE_API_KEY": KEY})
 
 
 class Browser(study_folders.Visitor):
@@ -61,16 +55,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("log"), study) as found:
-        found.wait_for("/health")
-        yield found
+def server(study: Path) -> Iterator[Server]:
+    with serving(study, TURINGLIKE_API_KEY=KEY) as running:
+        yield running
 
 
 def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Path) -> None:
-    """Whatever is sent but the answer itself: no name of an agent, no stimulus, no truth; and a classifier that is
-    given sizes, times, names and order is at chance."""
-    key = read_key(study.parent / "T.key.csv")
+    """No agent, no stimulus, no truth is sent; a classifier of sizes, times, names and order is at chance."""
+    key = read_trial_key(study.parent / "T.key.csv")
     by_said = {}
     for line in (study.parent / "T" / "trials.jsonl").read_text().splitlines():
         trial = json.loads(line)
@@ -131,22 +123,22 @@ def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study:
     assert read_state(study).judges[by_cookie[other].code].step == before
 
 
-def test_the_link_in_the_address_says_who_it_is(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_link_says_who_it_is(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Judges come to a machine of the lab one after the other, or leave a tab open there."""
     folder = study_folders.write_study(
-        tmp_path / "study", study.parent / "T", "image_captioning", number=25, entry="links", most=100, wanted=100
-    )
+        tmp_path / "study", study.parent / "T", "image_captioning", number=25, entry="links", reload="block",
+    )  # fmt: skip
 
     def links(number: int) -> list[str]:
         assert main(["study", "links", str(folder), str(number)]) == 0
         return [line.partition("?link=")[2] for line in capsys.readouterr().out.splitlines()]
 
     one, two = links(2)
-    with serving(tmp_path, folder) as server:
-        server.wait_for("/health")
+    assert not any(link in (folder / "links.jsonl").read_text() for link in (one, two))
+    with serving(folder) as server:
         browser = Browser(server.port)
+        wrong = ({}, {"link": ""}, {"link": "guess"}, {"link": hashlib.sha256(one.encode()).hexdigest()})
+        assert [browser.post("/join", **link)[0] for link in wrong] == [403] * 4
         first = browser.post("/join", link=one)[1]
         first = browser.answer(first, random.Random(1))[1]["next"]
         assert browser.post("/now", loaded=True)[1] == browser.post("/now", link=one)[1] == first
@@ -158,22 +150,9 @@ def test_the_link_in_the_address_says_who_it_is(
         assert browser.post("/answer", step=first["step"], list=first["list"], answer=said)[0] == 409
         assert browser.post("/answer", step=second["step"], list=second["list"], answer=said)[0] == 200
         assert browser.post("/join", link=one)[1] == first
+        assert browser.post("/join", link=two)[1]["kind"] == "blocked"  # a page that is loaded again
+        assert browser.post("/answer", step=second["step"] + 1, list=second["list"], answer=said)[0] == 409
         assert Browser(server.port).post("/join", link=links(1)[0])[0] == 200  # made while it is served
-
-
-def test_studies_of_one_machine_know_their_judges_apart(server: Server, study: Path, tmp_path: Path) -> None:
-    """A browser sends a host's cookies to all its ports."""
-    folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=10)
-    with serving(tmp_path, folder) as other:
-        other.wait_for("/health")
-        cookies = []
-        for port in (server.port, other.port):
-            browser = Browser(port)
-            browser.post("/join")
-            cookies.append(browser.headers["cookie"])
-        assert cookies[0].partition("=")[0] != cookies[1].partition("=")[0]
-        for port in (server.port, other.port):
-            assert Browser(port, cookie="; ".join(cookies)).post("/now")[1]["kind"] == "instructions"
 
 
 @pytest.mark.parametrize(
@@ -182,11 +161,7 @@ def test_studies_of_one_machine_know_their_judges_apart(server: Server, study: P
         ({"origin": "http://evil.example"}, b"{}", 403),
         ({"host": "evil.example"}, b"{}", 403),
         ({"content-type": "application/x-www-form-urlencoded"}, b"step=1", 415),
-        ({}, b"{", 400),
-        ({}, b"[1]", 422),
-        ({}, b'{"step": NaN}', 400),
         ({}, b'{"step": true}', 422),
-        ({}, b'{"step": 1, "step": 2}', 400),
         ({}, b"[" * 30_000, 400),
         ({}, b'"' + b"x" * 70_000 + b'"', 413),
     ],
@@ -246,8 +221,7 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
     judges = [threading.Thread(target=judge, args=(number,)) for number in range(30)]
     try:
         for at in range(3):
-            with serving(tmp_path, folder) as server:
-                server.wait_for("/health")
+            with serving(folder) as server:
                 ports[0] = server.port
                 if at == 0:
                     for one in judges:
@@ -270,17 +244,20 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
     assert max(Counter((one["judge"], one["step"]) for one in steps if one["event"] == "step").values()) == 1
 
 
-def test_what_cannot_be_written_is_sent_again(study: Path, tmp_path: Path) -> None:
-    """A page tries again at 503, until a server is there that can write."""
+def test_what_cannot_be_written_is_sent_again(server: Server, study: Path, tmp_path: Path) -> None:
+    """As when an editor saved another file in its place: a page tries again at 503, until a server can write."""
     folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
-    browser, chance = Browser(0), random.Random(1)
+    browser, chance, elsewhere = Browser(0), random.Random(1), Browser(server.port)
+    elsewhere.post("/join")
     said = {"verdicts": ["human"], "rt": 900.0}
     for at in range(2):
-        with serving(tmp_path, folder) as server:
-            server.wait_for("/health")
-            browser.port, browser.headers["origin"] = server.port, f"http://127.0.0.1:{server.port}"
+        with serving(folder) as of_here:
+            browser.port, browser.headers["origin"] = of_here.port, f"http://127.0.0.1:{of_here.port}"
             if at == 0:
                 view = browser.go(chance, 3)
-                (folder / "lock").unlink()
+                (folder / "events.jsonl").rename(folder / "moved")
+                (folder / "events.jsonl").write_bytes((folder / "moved").read_bytes())
             status, reply = browser.post("/answer", step=3, list=view["list"], answer=said)
             assert (status, reply.get("new")) == ((503, None), (200, True))[at]
+    # A browser sends a host's cookies to all its ports: each study's has a name of its own.
+    assert browser.headers["cookie"].partition("=")[0] != elsewhere.headers["cookie"].partition("=")[0]

@@ -14,12 +14,11 @@ import pytest
 import study_folders
 from study_folders import run
 
-from agents.errors import InputError, StorageError
+from agents.errors import InputError
 from judging.study.events import Judge, count_pages, read_personal, read_state
 from judging.study.page_answers import BadAnswer
-from judging.study.pages import read_phrases, view
 from judging.study.settings import read_settings
-from judging.study.study import Refused, Study, hashed
+from judging.study.study import Refused, Study, read_phrases, view
 from judging.trial_set import QUESTIONS
 from serving.cli import main
 
@@ -68,7 +67,6 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         judge, token = await study.join(None, None)
         assert study.find(token) is judge
-        assert study.find("another") is study.find(None) is None
         await go_on(study, judge, 1)
         both = [study.answer(judge, 1, said(judge, verdict)) for verdict in ("human", "machine")]
         assert sorted(await asyncio.gather(*both)) == [False, True]
@@ -77,9 +75,7 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
             await study.answer(judge, 3, said(judge))
         assert judge.answers[1]["verdicts"] == ["human"]
 
-    run(folder := made(tmp_path), work)
-    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-    assert [event["step"] for event in events if event["event"] == "step"] == [0, 1]
+    run(made(tmp_path), work)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +84,8 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
         (None, "an object"),
         ({"verdicts": ["human", "human"]}, "verdicts"),
         ({"verdicts": ["cat"]}, "verdicts"),
-        ({"verdicts": ["human"], "rt": float("nan")}, "rt"),
-        ({"verdicts": ["human"], "rt": True}, "rt"),
         ({"verdicts": ["human"], "rt": 10**400}, "rt"),
-        ({"verdicts": ["human"], "away": 1}, "away"),
         ({"verdicts": ["human"], "truth": "human"}, "truth"),
-        ({"verdicts": ["human"], "confidence": 2}, "confidence"),
         ({"verdicts": ["human"], "confidence": 0.5, "reason": "x" * 2001}, "reason"),
     ],
 )
@@ -144,47 +136,8 @@ def test_who_stays_away_gives_their_trials_to_others(tmp_path: Path) -> None:
     run(folder, later)
 
 
-@pytest.mark.parametrize("policy", ["resume", "block"])
-def test_a_page_that_is_loaded_again(tmp_path: Path, policy: str) -> None:
-    async def work(study: Study) -> None:
-        judge = await joined(study)
-        await study.loaded(judge)
-        await go_on(study, judge, 4)
-        await study.loaded(judge)
-        assert (judge.step, judge.ended) == (4, None if policy == "resume" else "blocked")
-        if policy == "block":
-            with pytest.raises(Refused):
-                await study.answer(judge, 4, {"verdicts": ["human"]})
-
-    run(made(tmp_path, reload=policy), work)
-
-
-def test_a_link_leads_one_judge_back_from_any_browser(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = made(tmp_path, entry="links", reload="block")
-    assert main(["study", "links", str(folder), "3"]) == 0
-    links = [line.partition("?link=")[2] for line in capsys.readouterr().out.splitlines()]
-    assert len(set(links)) == 3
-    assert not any(link in (folder / "links.jsonl").read_text() for link in links)
-
-    async def work(study: Study) -> None:
-        for wrong in (None, "", "guess", hashed(links[0])):
-            with pytest.raises(Refused, match="no_link"):
-                await study.join(wrong, None)
-        judge, token = await study.join(links[0], None)
-        again, other = await study.join(links[0], None)
-        assert again is study.find(token) is study.find(other) is judge
-        assert (await study.join(links[1], None))[0] is not judge
-        await go_on(study, judge, 3)
-        await study.join(links[0], None)  # a page that is loaded again
-        assert judge.ended == "blocked"
-
-    run(folder, work)
-    assert len(read_state(folder).judges) == 2
-
-
 def test_an_id_of_a_panel_leads_to_one_judge_from_any_browser(tmp_path: Path) -> None:
-    """Also after the server has started again, and when all places are taken; in the address at the end it stays a
-    part of that."""
+    """Also after the server has started again, and when all places are taken; the address at the end has it."""
     redirect = "https://panel.example/done?cc={code}&id={worker}"
     folder, pid = made(tmp_path, worker="PROLIFIC_PID", wanted=1, most=1, redirect=redirect), "a&cc=OTHER/#é"
 
@@ -210,10 +163,7 @@ def test_an_id_of_a_panel_leads_to_one_judge_from_any_browser(tmp_path: Path) ->
 
 
 def test_what_a_panel_did_not_fill_in_is_no_id(tmp_path: Path) -> None:
-    unfilled = (
-        "{{%PROLIFIC_PID%}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "%WORKER_ID%", "undefined", "NaN", " ",
-        "prolific-pid", None,
-    )  # fmt: skip
+    unfilled = ("{{%PROLIFIC_PID%}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "%WORKER_ID%", "undefined", None)
 
     async def work(study: Study) -> None:
         judges = [(await study.join(None, worker))[0] for worker in unfilled]
@@ -296,20 +246,6 @@ def test_what_is_personal_stands_apart_and_is_forgotten(tmp_path: Path, file: in
     assert main(["study", "forget", str(folder), first]) == 2
     assert list(read_personal(folder)) == list(read_state(folder).judges) == [second, third]
     assert read_state(folder).judges[second].ended == "finished"
-
-
-def test_nothing_is_said_to_be_kept_in_a_file_that_is_gone(tmp_path: Path) -> None:
-    """As when an editor saves another file in its place."""
-    folder = made(tmp_path)
-
-    async def work(study: Study) -> None:
-        judge = await joined(study)
-        (folder / "events.jsonl").rename(folder / "moved")
-        (folder / "events.jsonl").write_bytes((folder / "moved").read_bytes())
-        await study.answer(judge, 0, {})
-
-    with pytest.raises(StorageError):
-        run(folder, work)
 
 
 def test_damage_is_named_and_a_torn_end_is_none(tmp_path: Path) -> None:

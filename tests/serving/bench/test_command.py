@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
@@ -15,9 +14,9 @@ from PIL import Image
 from pydantic import TypeAdapter
 
 from agents import catalogue
-from serving.bench import command, results, sweep
+from serving.bench import command, sweep
 from serving.bench.bare import Setup
-from serving.bench.results import BenchResult, Measured, Size
+from serving.bench.results import BenchResult
 from serving.cli import main
 from serving.scheduling.machine import Device, Host
 
@@ -42,6 +41,8 @@ def test_a_pipe_has_the_object_alone_and_the_table_stands_beside_it(
     captured = capsys.readouterr()
     assert captured.out == ""  # the file has it
     assert "stimuli/s" in captured.err
+    with Image.open(out / "bench.png") as picture:
+        assert picture.convert("L").getextrema() == (0, 255)  # black on white
     assert measure(*call) == 0
     result = parsed(capsys.readouterr().out)
     assert parsed((out / "bench.json").read_text()).agents[0].digest == result.agents[0].digest
@@ -57,7 +58,8 @@ def test_a_pipe_has_the_object_alone_and_the_table_stands_beside_it(
 def test_what_fails_is_a_sentence_and_others_are_measured() -> None:
     entries = [ENTRIES["missing"], ENTRIES["unloadable"], ENTRIES["raising"], catalogue.get("null")]
     setups = [Setup(entry, {}, "cpu", "word_association", None, 0.02) for entry in entries]
-    result = result_of()
+    device = Device("a processor x 2", "cpu", 1 << 34)
+    result = BenchResult("2025-01-01T00:00:00.000Z", Host("node", "a processor", 2, 1 << 34), device, [])
     command.measure(setups, (1, 4), result, bare=True)
     assert [measured.agent for measured in result.agents] == ["null"]
     messages = {failed.agent: failed.message for failed in result.failed}
@@ -119,25 +121,3 @@ def test_a_bench_with_all_of_generate(capsys: pytest.CaptureFixture[str], monkey
     assert (rates.replicas, rates.batch_size) == (1, 4)
     assert rates.ratio == pytest.approx(rates.stimuli_s / result.agents[0].at_best().stimuli_s)
     assert 0 < rates.stimuli_s <= 1.05 * 4 / 0.05  # a batch of four takes as long
-
-
-def measured(name: str, *rates: tuple[int, float]) -> Measured:
-    sizes = [
-        Size(size, rate, size / rate, 2 * size / rate, 1 << 30, 4.0, int(4 * rate), busy=0.9) for size, rate in rates
-    ]
-    return Measured(name, "image_captioning", None, "0" * 64, {}, "cpu", False, sizes=sizes, best=sizes[-1])
-
-
-def result_of(*agents: Measured) -> BenchResult:
-    device = Device("a processor x 2", "cpu", 1 << 34)
-    return BenchResult("2025-01-01T00:00:00.000Z", Host("node", "a processor", 2, 1 << 34), device, [*agents])
-
-
-def test_a_picture_is_written() -> None:
-    drawn = io.BytesIO()
-    results.plot(result_of(*(measured(f"agent-{n}", (1, 1.0 + n), (3, 2.0 + n)) for n in range(13))), drawn)
-    with Image.open(drawn) as picture:
-        picture.load()
-        assert picture.format == "PNG"
-        assert picture.width > 1000
-        assert picture.convert("L").getextrema() == (0, 255)  # black on white

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import pytest
 from in_process import InProcess
-from pydantic import ValidationError
 from scripted import SlowScheduler
 from virtual_time import run_virtually
 
@@ -19,7 +18,6 @@ from agents.answers import TurnAnswer
 from agents.contract import Agent, Draw, Reply, Settings, Verdict, derive_seed
 from agents.errors import AnswerError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
-from serving.conversations import scenario
 from serving.conversations.dialogue import BurstDialogue, Dialogue, DialogueError, FlaggedMessage
 from serving.conversations.scenario import DelaySettings
 from serving.runs.records import RecordHeader, problems
@@ -175,22 +173,6 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
     assert texts_of(dialogue.transcript()) == [(message["agent"], message["text"]) for message in messages]
 
 
-def test_what_is_open_is_drawn_from_the_dialogues_seed() -> None:
-    bare = ConversationStimulus(id="talk", task="conversation", type="HM")
-    cases: list[tuple[dict[str, Any], tuple[int, str]]] = [
-        ({}, (SEED, "human~talker")),
-        ({"seed": 8}, (8, "human~talker")),
-        ({"who": "human:05", "person": "B"}, (SEED, "talker~human:05")),
-    ]
-
-    async def work(scheduler: Scheduler) -> None:
-        for chosen, (seed, name) in cases:
-            drawn = scenario.draw_scenario(bare, derive_seed(seed, name, "talk", 0, None, 0))
-            assert Dialogue(scheduler, "talker", bare, **chosen).stimulus == drawn
-
-    scripted(work)
-
-
 @pytest.mark.parametrize("text", ["", " \n", "\u200b"])
 def test_a_blank_reply_is_not_sent_nor_drawn_again(text: str) -> None:
     replies = {1: text}
@@ -293,23 +275,6 @@ def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
     assert [key for key in attempts if key[0] is not None] == [(3, 0), (3, 1), (3, 2)]
 
 
-def test_who_starts_speaks_first_and_an_opening_that_fails_can_be_tried_again() -> None:
-    script = Script({0: AnswerError("no", "not now")})
-
-    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
-        dialogue = Dialogue(scheduler, "talker", stimulus(who_starts="B"))
-        with pytest.raises(DialogueError, match="talker is to speak first") as early:
-            await dialogue.say("me first")
-        assert early.value.code == "not_open"
-        with pytest.raises(AnswerError, match="not now"):
-            await dialogue.open()
-        script.replies = {0: "hello"}
-        await dialogue.open()
-        return texts_of(dialogue.transcript())
-
-    assert scripted(work, script) == [("talker", "hello")]
-
-
 def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> None:
     async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
         dialogue = Dialogue(scheduler, "talker", stimulus())
@@ -378,26 +343,6 @@ def burst(
     return run_virtually(main())
 
 
-def times_of(dialogue: Dialogue) -> list[tuple[str, float | None, float | None]]:
-    messages = [flagged.message for flagged in dialogue.transcript()]
-    return [(message.text, message.at, message.delay_s) for message in messages]
-
-
-def test_a_burst_is_answered_once_and_by_a_burst() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
-        await dialogue.say("Hello!", 60.0)
-        await dialogue.say("Are you there?", 50.0)
-        [first] = await dialogue.after(2, 5)
-        [second] = await dialogue.after(3, 5)
-        assert texts_of([first, second]) == [("talker", "Yes."), ("talker", "I am.")]
-        assert (scheduler.requests, scheduler.deadlines) == ([["Hello!", "Are you there?"]], [50.0])
-        assert await dialogue.after(4, 0.1) == []
-        # The model's two seconds are a part of the first delay; quiet lasts one.
-        assert times_of(dialogue)[2:] == [("Yes.", 3.0, 3.0), ("I am.", 3.5, 0.5)]
-
-    burst(work, ["Yes.\nI am."], seconds=2.0)
-
-
 @pytest.mark.parametrize("seconds", [0.9, 0.1], ids=["while the model answers", "while the agent types"])
 def test_a_person_interrupts(seconds: float) -> None:
     async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> dict[str, Any]:
@@ -428,22 +373,6 @@ def test_a_failure_is_raised_once_and_the_agent_is_asked_again_when_the_person_w
         assert scheduler.requests == [["Hello!"], ["Hello!", "Again?"]]
 
     burst(work, [AnswerError("deadline", "too slow"), "Here."])
-
-
-def test_a_burst_dialogue_ends_at_its_length() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
-        assert len(await dialogue.after(0, 5)) == 1
-        with pytest.raises(ValidationError):
-            await dialogue.say("x" * 200_000)
-        await dialogue.say("Two.")
-        await dialogue.say("Three.")
-        assert dialogue.ended
-        assert await dialogue.after(3, 5) == []
-        with pytest.raises(DialogueError, match="over") as ended:
-            await dialogue.say("Four.")
-        assert ended.value.code == "ended"
-
-    burst(work, ["One.", "Never said."], who_starts="B", exchanges=3)
 
 
 def test_a_fault_in_the_agents_part_is_raised_and_not_waited_for() -> None:

@@ -90,12 +90,13 @@ def test_an_export_of_an_android_phone(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_an_export_of_an_ios_phone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, rows = made(tmp_path, IOS.replace("\n", "\r\n"), person="Bob")
-    assert code == 0
-    assert rows == [
-        ("2023-12-31T21:05:12", "other", "on my way\ntwo lines: one message"),
-        ("2023-12-31T00:00:00", "person", "look at this"),
-    ]
+    assert made(tmp_path, IOS.replace("\n", "\r\n"), person="Bob") == (
+        0,
+        [
+            ("2023-12-31T21:05:12", "other", "on my way\ntwo lines: one message"),
+            ("2023-12-31T00:00:00", "person", "look at this"),
+        ],
+    )
     assert "left out: 2 media and notices" in capsys.readouterr().out
 
 
@@ -103,13 +104,11 @@ def test_an_export_of_an_ios_phone(tmp_path: Path, capsys: pytest.CaptureFixture
     ("head", "time"),
     [
         ("12/31/23, 9:05 PM - ", "2023-12-31T21:05:00"),
-        ("[01.02.24, 21:05:09] ", "2024-02-01T21:05:09"),
         ("[2023/12/31, 9:05:01 p.m.] ", "2023-12-31T21:05:01"),
         ("31-12-23 21:05:19: ", "2023-12-31T21:05:19"),
         ("31.12.23 г., 21:05 ч. - ", "2023-12-31T21:05:00"),
         ("31.12.2023 klo 21.05 - ", "2023-12-31T21:05:00"),
         ("26/09/2019 à 22:39 - ", "2019-09-26T22:39:00"),
-        ("2023-12-31, 21 h 05 - ", "2023-12-31T21:05:00"),
         ("21:05, 31/12/2023 - ", "2023-12-31T21:05:00"),
         ("31/12/2023, 9:05 μ.μ. - ", "2023-12-31T21:05:00"),
         ("31/12/2023, 9:05\u202fCH - ", "2023-12-31T21:05:00"),
@@ -171,7 +170,6 @@ def test_a_history_is_taken_and_chats_stand_one_after_the_other(tmp_path: Path) 
     assert [text for _, _, text in rows] == ["first", "second", "later", "last"]
     again = (tmp_path / "out.jsonl").read_bytes()
     assert made(tmp_path, again, person="person", more=("--force",)) == (0, rows)
-    assert made(tmp_path, again, person="other", more=("--force",))[1][0][1] == "person"
 
 
 @pytest.mark.parametrize(
@@ -191,9 +189,7 @@ def test_a_history_is_taken_and_chats_stand_one_after_the_other(tmp_path: Path) 
             ["export0:1: stands before", "export0:2: ", "export0:4: has a date", "export0:5: has a date"],
         ),
         ("13/2/24, 9:05 - Ann: a\n2/13/24, 9:05 - Ann: a\n", ["say which they are with --dates"]),
-        ("31/12/2023, 9:05 xx - Ann: hi\n", ['export0:1: has a date or time that is none: which half of the day "xx"']),
         ("31.12.2023, 21:05 - Ann: hi\n10.10.1402, 21:05 - Ann: hi\n", ["export0:2: ", "the year 1402 is none"]),
-        ("2023/12/31 晚上12:05 - Ann: hi\n", ["no hour 12 of 晚上"]),
         ("31/12/2023, 13:05 PM - Ann: hi\n", ["no hour 13 of pm"]),
         ('{"speaker": "person", "text": ""}\n{"speaker": "x"}\n', ["export0:1: ", "export0:2: "]),
         ("31/12/2023, 21:05 - Bob: hi\n31/12/2023, 21:05 - Zoe: hi\n", ["no message is from Ann", "Bob, Zoe"]),
@@ -217,10 +213,9 @@ def test_a_message_of_nothing_but_spaces_is_read(tmp_path: Path) -> None:
 
 
 def test_the_persons_name_may_have_a_colon(tmp_path: Path) -> None:
-    export = "31/12/2023, 21:05 - Dr: Ann: time: now\n31/12/2023, 21:06 - ~\u202fDr: Bob\n"
-    code, rows = made(tmp_path, export, person="Dr: Ann")
-    assert code == 0
-    assert [row[1:] for row in rows] == [("person", "time: now"), ("other", "Bob")]
+    export = "31/12/2023, 21:05 - Dr: Jose\u0301\u00a0B: time: now\n31/12/2023, 21:06 - ~\u202fDr: Bob\n"
+    code, rows = made(tmp_path, export, person="Dr: Jos\u00e9 B")  # and is compared composed
+    assert (code, [row[1:] for row in rows]) == (0, [("person", "time: now"), ("other", "Bob")])
 
 
 @pytest.mark.parametrize(
@@ -234,10 +229,9 @@ def test_the_persons_name_may_have_a_colon(tmp_path: Path) -> None:
         "time: now",
     ],
 )
-@pytest.mark.parametrize("times", [1, 2])
-def test_what_looks_like_a_marker_and_is_none_stays(text: str, times: int, tmp_path: Path) -> None:
-    rows = texts(tmp_path, f"31.12.2023, 21:05 - Ann: {text}\n" * times)
-    assert rows == [("person", text.strip("\u200e"))] * times
+def test_what_looks_like_a_marker_and_is_none_stays(text: str, tmp_path: Path) -> None:
+    rows = texts(tmp_path, f"31.12.2023, 21:05 - Ann: {text}\n" * 2)
+    assert rows == [("person", text.strip("\u200e"))] * 2
 
 
 @pytest.mark.parametrize(
@@ -297,8 +291,3 @@ def test_two_people_of_one_name_are_told_apart_by_their_account(
     # In two exports, too; and a name that is of one account alone is enough.
     assert made(tmp_path, telegram({}), telegram({"from_id": "user2"}), more=("--force",))[0] == 2
     assert made(tmp_path, export, person="Bob", more=("--force",))[0] == 0
-
-
-@pytest.mark.parametrize("export", ["31.12.2023, 21:05 - Jose\u0301\u00a0B: hi\n", telegram({"from": "Jose\u0301 B"})])
-def test_names_are_compared_composed(export: str, tmp_path: Path) -> None:
-    assert made(tmp_path, export, person="Jos\u00e9 B")[1][0][1:] == ("person", "hi")

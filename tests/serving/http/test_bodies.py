@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import textwrap
+import threading
 import urllib.parse
 from collections.abc import Callable
 
 import pytest
 import served_here
-from pydantic_core import PydanticCustomError
 from served_here import here
 
+from serving.http import bodies, chat_requests
 from serving.http.bodies import from_base64
+from serving.http.errors import ApiError
 
 ROW = {"id": "a", "task": "word_association", "cue": "tea"}
 
@@ -46,10 +48,32 @@ def test_what_json_has_not_is_refused() -> None:
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 1000])
 def test_common_spellings_of_base64_are_read(size: int, spell: Callable[[str], str]) -> None:
     data = (bytes(range(256)) * (size // 256 + 1))[:size]
-    assert from_base64(spell(base64.b64encode(data).decode())) == data
+    assert from_base64(spell(base64.b64encode(data).decode()), "image") == data
 
 
 @pytest.mark.parametrize("text", ["A", "AA=A", "AAA=AAAA", "AA===", "A A A A A", "A%", "é"])
 def test_what_is_no_base64_is_refused(text: str) -> None:
-    with pytest.raises(PydanticCustomError, match="is no base64"):
-        from_base64(text)
+    with pytest.raises(ApiError, match="image: is no base64"):
+        from_base64(text, "image")
+
+
+def test_images_are_decoded_in_other_threads_than_the_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def decode(text: str, field: str) -> bytes:
+        threads.append(threading.current_thread())
+        return from_base64(text, field)
+
+    async def work(found: served_here.Here) -> None:
+        item = {"stimulus": {"id": "a", "task": "color_estimation"}, "images": {"image": "AAAA"}}
+        assert (await found.post("/answers", {"agent": "null", **item}))[0] == 200
+        assert (await found.client.post("/answers/stream", json={"agent": "null", "items": [item]})).status_code == 200
+        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+        chat = {"model": "null", "messages": [{"role": "user", "content": [image]}]}
+        assert (await found.post("/v1/chat/completions", chat))[0] == 200
+
+    monkeypatch.setattr(bodies, "from_base64", decode)
+    monkeypatch.setattr(chat_requests, "from_base64", decode)
+    here(work)
+    assert len(threads) == 3
+    assert threading.main_thread() not in threads

@@ -60,6 +60,8 @@ def test_a_conversation_of_24_messages_is_the_one_that_the_dialogue_has(served: 
         over = client.post(f"{at}/messages", json={"text": "One more."})
         assert code((over.status_code, over.json())) == (409, "ended")
 
+        known = client.get(f"{at}/messages", params={"after": 22, "wait": 5}).json()["messages"]
+        assert [one["text"] for one in known] == [texts[-1], heard[-1]]
         shown = client.get(at).json()
         assert problems(shown["record"]) == []
         assert shown["ended"] is True
@@ -147,17 +149,6 @@ def test_in_a_burst_dialogue_both_write_whenever_they_like() -> None:
     here(work)
 
 
-def test_what_is_known_is_not_said_again() -> None:
-    async def work(found: served_here.Here) -> None:
-        talk = await opened(found)
-        await say(found, talk)
-        for after in (0, 1, 2, 3):
-            answer = (await found.client.get(f"{OPEN}/{talk}/messages", params={"after": after, "wait": 5})).json()
-            assert [one["turn"] for one in answer["messages"]] == [0, 1][after:]
-
-    here(work)
-
-
 # failures
 
 
@@ -234,9 +225,6 @@ def test_what_is_no_conversation_is_refused(case: str) -> None:
     ("body", "status"),
     [
         (b"", 422),
-        (b"{", 400),
-        (b"7", 422),
-        (b"{}", 422),
         (b'{"text": ""}', 422),
         (b'{"text": "\\udfff"}', 422),
         (b'{"text": "x", "speaker": "null"}', 422),

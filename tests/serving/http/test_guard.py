@@ -77,10 +77,8 @@ def test_our_names_are_served(host: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "host",
-    [None, b"", b"evil.example", b"localhost.evil.example", b"[::1", b"\xff", b"localhost/evil", b"evil@localhost",
-     b"localhost:abc"],
-)  # fmt: skip
+    "host", [None, b"", b"evil.example", b"localhost.evil.example", b"[::1", b"\xff", b"localhost/evil", b"localhost:a"]
+)
 def test_other_names_are_not(host: bytes | None) -> None:
     assert code(ask(host=host)) == (403, "host_not_allowed")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -111,21 +110,15 @@ def test_a_chat_is_kept_with_what_was_said_before(tmp_path: Path) -> None:
     here(work, out=out)
 
 
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """After this is called nothing can be written."""
+def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
 
     def fail(descriptor: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 
-    return lambda: monkeypatch.setattr(store.os, "write", fail)
-
-
-def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, fill = tmp_path / "out", full_disk(monkeypatch)
-
     async def work(found: served_here.Here) -> None:
         assert (await found.post("/answers", WORD))[0] == 200
-        fill()
+        monkeypatch.setattr(store.os, "write", fail)
         for _ in range(2):
             assert code(await found.post("/answers", WORD)) == (503, "not_kept")
 
@@ -171,16 +164,18 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_killed_server_has_kept_all_that_it_answered(tmp_path: Path) -> None:
+    """Its agent needs no process of its own, and so no Ray."""
     out = tmp_path / "out"
-    with server_process.started(tmp_path, "null", "--out", str(out)) as server:
+    with server_process.started(tmp_path, "null-one", "--out", str(out)) as server:
         server.wait_for("/ready")
-        talk = server.post(OPEN, {"agent": "null", "who_starts": "A"})[1]
+        talk = server.post(OPEN, {"agent": "null-one", "who_starts": "A"})[1]
         assert server.post(f"{OPEN}/{talk['id']}/messages", {"text": "I like books."})[0] == 200
-        assert server.post("/answers", WORD)[0] == 200
+        assert server.post("/answers", {**WORD, "agent": "null-one"})[0] == 200
+        assert "starting Ray" not in server.said()
         server.process.send_signal(signal.SIGKILL)
         server.process.wait(30)
-    assert said(kept(out, "human~null")[0])[0] == ("human", "I like books.")
-    assert [record["stimulus"] for record in kept(out, "null")] == ["w1"]
+    assert said(kept(out, "human~null-one")[0])[0] == ("human", "I like books.")
+    assert [record["stimulus"] for record in kept(out, "null-one")] == ["w1"]
 
 
 @pytest.mark.slow

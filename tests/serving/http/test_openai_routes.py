@@ -84,16 +84,6 @@ def test_the_agents_are_models(client: openai.OpenAI) -> None:
     assert found.tasks == ["image_captioning"]  # type: ignore[attr-defined]
 
 
-def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
-    for ask in (
-        lambda: client.models.retrieve("gpt-4o"),
-        lambda: client.chat.completions.create(model="gpt-4o", messages=HELLO),
-    ):
-        with pytest.raises(openai.NotFoundError) as caught:
-            ask()
-        assert caught.value.code == "unknown_agent"
-
-
 # chats
 
 
@@ -277,14 +267,6 @@ def test_an_answer_ends_before_a_stop(client: openai.OpenAI) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("n", 0), ("n", MOST_CHOICES + 1), ("n", 1.5), ("seed", -1), ("seed", 2**53)]
-)
-def test_a_wrong_value_is_refused_by_name(option: str, value: Any) -> None:
-    status, body = posted({"model": "null", "messages": HELLO, option: value})
-    assert (status, body["error"]["param"]) == (422, option)
-
-
-@pytest.mark.parametrize(
     ("settings", "options", "status", "code"),
     [
         ({"null": {"fail": "talk"}}, {}, 502, "told_to_fail"),
@@ -347,6 +329,10 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "instructions alone": (
         {"model": "null", "messages": [{"role": "system", "content": "Be a pirate."}]}, 422, "messages"
     ),
+    "no choice": ({"model": "null", "messages": TEXT, "n": 0}, 422, "n"),
+    "many choices": ({"model": "null", "messages": TEXT, "n": MOST_CHOICES + 1}, 422, "n"),
+    "a seed beyond 53 bits": ({"model": "null", "messages": TEXT, "seed": 2**53}, 422, "seed"),
+    "an unknown model": ({"model": "gpt-4o", "messages": TEXT}, 404, None),
     "no model": ({"messages": TEXT}, 422, "model"),
     "no messages": ({"model": "null", "messages": []}, 422, "messages"),
     "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 422, "messages.0.content"),

@@ -34,6 +34,7 @@ async def streamed(found: served_here.Here, content: Any) -> list[Any]:
     """The records of a stream."""
     answer = await found.client.post(STREAM, json=content)
     assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
@@ -57,35 +58,25 @@ def failed(agent: str) -> str:
     return f'turinglike_answers_total{{agent="{agent}",status="failed"}}'
 
 
-class Watched:
-    """How many answers the scheduler is asked for at once, by the first letter of the stimulus's id."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, found: served_here.Here) -> None:
-        self.now: dict[str, int] = {}
-        self.most: dict[str, int] = {}
-        self._answer = found.service.scheduler.answer
-        monkeypatch.setattr(found.service.scheduler, "answer", self._counted)
-
-    async def _counted(self, agent: str, stimulus: Any, sample: int, **asked: Any) -> AgentRequest:
-        kind = stimulus.id[0]
-        self.now[kind] = self.now.get(kind, 0) + 1
-        self.most[kind] = max(self.most.get(kind, 0), self.now[kind])
-        try:
-            return await self._answer(agent, stimulus, sample, **asked)
-        finally:
-            self.now[kind] -= 1
-
-
 # streams
 
 
 def test_a_stream_of_any_length_is_answered_in_a_small_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(found: served_here.Here) -> None:
-        watched = Watched(monkeypatch, found)
+        asked: list[int] = []
+        answer = found.service.scheduler.answer
+
+        async def counted_answer(*more: Any, **options: Any) -> AgentRequest:
+            asked.append(found.service.waiting()["null-one"])
+            return await answer(*more, **options)
+
+        monkeypatch.setattr(found.service.scheduler, "answer", counted_answer)
         records = await streamed(found, many(1000))
         assert sorted(record["stimulus"] for record in records) == [f"w{number:04d}" for number in range(1000)]
         assert {record["status"] for record in records} == {"ok"}
-        assert watched.most == {"w": 2}
+        assert max(asked) == 2
+        _, alone = await ask(found, number=7)
+        assert [record["answer"] for record in records if record["stimulus"] == "w0007"] == [alone["answer"]]
         assert found.service.waiting() == {"null-one": 0}
 
     here(work, ONLY, queue=4)

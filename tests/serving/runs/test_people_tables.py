@@ -113,7 +113,6 @@ def test_numbers_of_judges_are_numbers_of_json(tmp_path: Path, capsys: pytest.Ca
         ("human:1", "t0001", "human"),
         ("human:1", "t0002", "machine"),
     ]
-    for wrong in (True, ["w1"], {"id": 1}):
-        write(path, [{**SCREENS[1], "subject": wrong}])
-        assert imported(path, tmp_path / "W", "--responses", "f=human") == 2
-        assert "[0].subject: must be a name or a number, not" in capsys.readouterr().err
+    write(path, [{**SCREENS[1], "subject": True}])
+    assert imported(path, tmp_path / "W", "--responses", "f=human") == 2
+    assert "[0].subject: must be a name or a number, not" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from serving.runs.importing import IMPORT
 from serving.runs.records import RECORD, schema_mismatch
 from serving.runs.run import Run
 from serving.runs.run_json import RUN, digest
-from serving.runs.run_opening import open_run
+from serving.runs.run_opening import prepare_run
 
 TALK = {"id": "t", "task": "conversation"}
 
@@ -34,7 +34,7 @@ def word(id: str, cue: str = "cat") -> dict[str, Any]:
 def opened(out: Path, rows: list[dict[str, Any]], skip_invalid: bool = False) -> Run:
     source = out.parent / "set.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run = open_run(out, source, task=None, seed=None, samples=1, described={}, skip_invalid=skip_invalid)
+    run = prepare_run(out, source, task=None, seed=None, samples=1, described={}, skip_invalid=skip_invalid)
     assert [json.loads(row)["id"] for row in run.rows()] == [id for _, id in run.kinds]
     assert list(Run(out).kinds.items()) == list(run.kinds.items())
     return run
@@ -100,7 +100,7 @@ def test_a_run_from_before_the_renaming(tmp_path: Path, out: Path, capsys: pytes
     source.write_text("".join(json.dumps(word(name)) + "\n" for name in "ab"))
     entry = catalogue.get("null")
     about = digest([(entry, entry.make())])
-    open_run(out, source, task=None, seed=0, samples=1, described={"null": about})
+    prepare_run(out, source, task=None, seed=0, samples=1, described={"null": about})
     provenance = {**record()["provenance"], "digest": about["digest"]}
     lines = [json.dumps(record(name, "word_association", "null", provenance=provenance)) + "\n" for name in "ab"]
     (out / "records" / "null.jsonl").write_text("".join(lines))

@@ -66,12 +66,9 @@ def test_what_pandas_writes_into_parquet(tmp_path: Path) -> None:
         assert "decimal.Decimal" in problem.message
 
 
-def test_content_is_an_id_whatever_the_form(tmp_path: Path) -> None:
+def test_lines_of_text_are_cues_or_topics(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_bytes("\ufeffsun\r\n\n moon \n".encode())
-    (tmp_path / "words.csv").write_text("cue\nsun\nmoon\n")
-    pq.write_table(pa.table({"cue": ["sun", "moon"]}), tmp_path / "words.parquet")
-    sets = [read_rows(tmp_path / f"words.{end}", "word_association") for end in ("txt", "csv", "parquet")]
-    assert [[row.id for row in rows] for rows in sets] == [["sun", "moon"]] * 3
+    assert [row.id for row in read_rows(tmp_path / "words.txt", "word_association")] == ["sun", "moon"]
     assert [row.canonical for row in read_rows(tmp_path / "words.txt", "conversation")] == [
         b'{"id":"sun","task":"conversation","topic":"sun"}',
         b'{"id":"moon","task":"conversation","topic":"moon"}',
@@ -118,18 +115,9 @@ NOCAPS = {
     "annotations": [{"image_id": 0, "id": 0, "caption": "A baby."}],
 }
 LOOKED = {"subject": 2, "X": [1, 6], "Y": [1, 4], "T": [200, 180], "length": 2, "correct": 1, "split": "train"}
-SEARCH18: list[dict[str, Any]] = [
-    {"name": "000000000009.jpg", "task": "potted plant", "condition": "present", "bbox": [1, 2, 3, 4], **LOOKED},
-    {
-        "name": "000000000009.jpg",
-        "task": "potted plant",
-        "condition": "present",
-        "bbox": [1, 2, 3, 4],
-        **LOOKED,
-        "subject": 3,
-    },
-    {"name": "000000000009.jpg", "task": "clock", "condition": "absent", **LOOKED},
-]
+PLANT = {"name": "000000000009.jpg", "task": "potted plant", "condition": "present", "bbox": [1, 2, 3, 4], **LOOKED}
+CLOCK = {"name": "000000000009.jpg", "task": "clock", "condition": "absent", **LOOKED}
+SEARCH18: list[dict[str, Any]] = [PLANT, {**PLANT, "subject": 3}, CLOCK]
 
 
 @pytest.mark.parametrize(
@@ -264,8 +252,3 @@ def test_ids_that_stand_twice_are_refused(tmp_path: Path, capsys: pytest.Capture
         ("b.png", [], ["cat", "rocket"]),
         ("c.png", [], ["cat", "rocket"]),
     ]
-    captions = {"images": images, "annotations": [{"image_id": 1, "caption": "a cup of coffee"}]}
-    (tmp_path / "captions.json").write_text(json.dumps(captions))
-    assert main(["import", str(tmp_path / "captions.json"), "--out", str(tmp_path / "people")]) == 2
-    assert "captions.json: images: the id 1 stands 2 times: a.png, b.png" in capsys.readouterr().err
-    assert not (tmp_path / "people").exists()

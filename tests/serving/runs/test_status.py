@@ -51,7 +51,6 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
         {"filter": "min_words", "count": 3, "example": {"stimulus": "w", "sample": 0, "found": "2 words"}},
         {"filter": "starts", "count": 1, "example": {"stimulus": "x", "sample": 0, "found": "2 words"}},
     ]
-    assert blip["damaged"] is None
     assert found["agents"]["gbvs"]["expected"] == found["agents"]["gbvs"]["unanswered"] == 0
     assert found["agents"]["late"]["unanswered"] == 5
     assert found["agents"]["late"]["attempts_per_answer"] is None
@@ -105,9 +104,7 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert found["imports"] == {"humans": {"records": 3, "agents": 3, "tasks": {COLOR: 3}, "damaged": None}}
     assert print_status(path) == 0
     assert "imported humans: 3 answers of 3 participants" in capsys.readouterr().out
-    published = record("a", agent="published:x", kind="published", created=None)
-    (path / "records" / "published.jsonl").write_bytes(orjson.dumps(published) + b"\n")
-    with (path / "records" / "published.jsonl").open("ab") as file:
+    with (path / "records" / "humans.jsonl").open("ab") as file:
         file.write(b"{}\n{}\n")
     assert print_status(path) == 1
     assert capsys.readouterr().out.endswith("not complete: damaged\n")

@@ -13,7 +13,10 @@ import pytest
 
 from serving.scheduling.interrupts import AGENT_DIED, RAY_DIED
 
-START = "import os, sys, threading, time, signal; from serving.scheduling.interrupts import answers_here, watched; "
+START = """
+import os, sys, threading, time, signal
+from serving.scheduling.interrupts import declare_answers_here as here, watched
+"""
 SLEEPING = "lambda: print('on', flush=True) or time.sleep(60) or 0"
 
 
@@ -31,10 +34,10 @@ def started(main: str) -> subprocess.Popen[str]:
         ("lambda: 1 / 0", 70, "ZeroDivisionError"),
         ("lambda: os.abort()", 5, RAY_DIED),
         ("lambda: os._exit(143)", 143, ""),
-        ("lambda: answers_here() and os.abort()", 3, AGENT_DIED),
-        ("lambda: answers_here() and os.kill(os.getpid(), signal.SIGKILL)", 3, AGENT_DIED),  # for want of memory, say
-        ("lambda: answers_here() and 1", 1, ""),
-        ("lambda: answers_here() and threading.Thread(target=time.sleep, args=[60]).start() or 3", 3, ""),
+        ("lambda: here() and os.abort()", 3, AGENT_DIED),
+        ("lambda: here() and os.kill(os.getpid(), signal.SIGKILL)", 3, AGENT_DIED),  # for want of memory, say
+        ("lambda: here() and 1", 1, ""),
+        ("lambda: here() and threading.Thread(target=time.sleep, args=[60]).start() or 3", 3, ""),
         ("lambda: os.kill(os.getpid(), signal.SIGKILL)", 137, "ended by SIGKILL"),
     ],
 )

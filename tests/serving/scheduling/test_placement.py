@@ -137,7 +137,7 @@ def admitted(node: Node, *names: str, **settings: Any) -> tuple[dict[str, Need],
     """What each agent needs if all are needed together, and the agents."""
     agents = {name: catalogue.get(name).make({"checkpoint": "random", **settings}) for name in names}
     pool = ReplicaPool(ThisProcess([node]), Scheduler(), agents, {}, {}, "/")
-    pool.admit([names], lambda name: 1000)
+    pool.fit([names], lambda name: 1000)
     return dict(pool.admission.needs), agents
 
 

@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 
 import pytest
 from made_runs import ANSWERS, COLOR, PATH, Folder
+from watched_page import WatchedPage
 
 from serving.web import report, viewer_data
 from serving.web.report import write_report
@@ -86,18 +87,8 @@ def _evil(folder: Folder) -> None:
     folder.ask("image_captioning", "gone", image=f"{EVIL}.png")
 
 
-class Seen:
-    """A page, and what it complained of."""
-
-    def __init__(self, browser: Browser) -> None:
-        self.context = browser.new_context(viewport={"width": 1400, "height": 900})
-        self.page: Page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+class Seen(WatchedPage):
+    """A report's page."""
 
     def go(self, url: str, choices: str = "") -> Page:
         """Show a part of the page and wait until it is there."""
@@ -109,8 +100,7 @@ class Seen:
 
 @pytest.fixture
 def seen(browser: Browser) -> Iterator[Seen]:
-    seen = Seen(browser)
-    seen.page.set_default_timeout(300_000)
+    seen = Seen(browser, viewport={"width": 1400, "height": 900})
     yield seen
     seen.context.close()
     assert seen.complaints == []

@@ -26,11 +26,6 @@ from agents.errors import ImageError, UnavailableError
 from agents.stimuli import as_dict, parse_row
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-FULL_SIZE = (
-    "agents.attention",
-    "agents.vision.detector:Torchvision",
-    "agents.vision.detectron2",
-)  # slow: two stimuli do
 ENTRIES = device_cases.here()
 Tiny = Callable[[str], tuple[dict[str, Any], Path]]
 
@@ -82,7 +77,7 @@ def same(first: Any, second: Any) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_batch_is_its_single_stimuli_in_any_order(name: str, tiny: Tiny, agents: Callable[[str], Agent[Any]]) -> None:
     agent, entry = agents(name), ENTRIES[name]
-    stimuli = device_cases.stimuli(entry, tiny(name)[1], 2 if entry.agent.startswith(FULL_SIZE) else 5)
+    stimuli = device_cases.stimuli(entry, tiny(name)[1], 2 if entry.agent.startswith(device_cases.FULL_SIZE) else 5)
     draws = device_cases.draws(stimuli)
     alone = [device_cases.answers(agent, [stimulus], [draw])[0] for stimulus, draw in zip(stimuli, draws, strict=True)]
     assert same(device_cases.answers(agent, stimuli, draws), alone)

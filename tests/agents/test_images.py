@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -252,15 +251,6 @@ def test_a_name_is_relative_to_the_root_or_one_of_the_files(tmp_path: Path) -> N
         parse_row(row(r"a\u001b[2Jb.png"), root=tmp_path)
     with pytest.raises(ImageError, match="web addresses are not fetched"):
         Image("https://example.org/x.png", root=tmp_path).read()
-
-
-def test_pillows_warnings_are_silent_and_others_are_not(bad_images: BadImages) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for name in ("broken_exif.jpg", "plain.tif"):
-            Image(name, root=bad_images.folder).decode()
-        warnings.warn("ours", stacklevel=1)
-    assert [str(warning.message) for warning in caught] == ["ours"]
 
 
 def test_threads_decode_as_a_single_thread_does(bad_images: BadImages, monkeypatch: pytest.MonkeyPatch) -> None:

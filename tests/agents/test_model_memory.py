@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 import tiny_captioners
 import tiny_language
 import torch
-from live_memory import LiveMemory
 from PIL import Image
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from agents import catalogue, checkpoints, stimuli
 from agents.contract import GIB, Draw
@@ -35,6 +37,34 @@ TINY: dict[str, Callable[[Path], Path]] = {
     "blenderbot-400m": tiny_language.blenderbot,
 }
 TEXT = "What do you think about music and movies and long books of science today? "
+
+
+class LiveMemory(TorchDispatchMode):
+    """Within it ``peak`` is the most bytes that tensors made there took at once, counted at every operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = self.peak = 0
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._note((args, kwargs), made_here=False)
+        made = func(*args, **(kwargs or {}))
+        self._note(made, made_here=True)
+        return made
+
+    def _note(self, values: Any, *, made_here: bool) -> None:
+        for leaf in tree_leaves(values):
+            if isinstance(leaf, torch.Tensor) and (storage := leaf.untyped_storage())._cdata not in self._known:
+                size = storage.nbytes() if made_here else 0
+                self._known.add(storage._cdata)
+                self.live += size
+                self.peak = max(self.peak, self.live)
+                weakref.finalize(storage, self._forget, storage._cdata, size)  # another may have its place then
+
+    def _forget(self, key: int, size: int) -> None:
+        self.live -= size
+        self._known.discard(key)
 
 
 def row(task: str, number: int) -> dict[str, Any]:

@@ -28,7 +28,6 @@ NAMES = list({entry.agent: name for name, entry in ENTRIES.items()}.values())  #
 TEXTS = [name for name in NAMES if device_cases.says(ENTRIES[name])]
 OTHERS = [name for name in NAMES if name not in TEXTS]
 WITH_PRECISION = [name for name in NAMES if device_cases.takes_precision(ENTRIES[name])]
-FULL_SIZE = ("agents.attention", "agents.vision.detector:Torchvision", "agents.vision.detectron2")
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in TEXTS} | {
     "drawn": ("git-base-coco", {"decoding": "sample", "top_k": 30, "top_p": 0.9}),
     "a mass of tokens": ("dialogpt", {"top_p": 0.9}),
@@ -44,7 +43,7 @@ def answers(tiny: Tiny) -> Callable[..., list[dict[str, Any]]]:
     @functools.cache
     def answers(name: str, device: str, precision: str | None) -> list[dict[str, Any]]:
         entry, (settings, folder) = ENTRIES[name], tiny(name)
-        count = 2 if entry.agent.startswith(FULL_SIZE) else 4
+        count = 2 if entry.agent.startswith(device_cases.FULL_SIZE) else 4
         if precision is not None:
             settings = {**settings, "precision": precision}
         with pretended_cuda() as cuda:

@@ -10,18 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import device_cases
 import pytest
 import torch
-from PIL import Image
 from transformers import AutoConfig, AutoTokenizer
 
 from agents import catalogue, checkpoints, random_weights
-from agents.contract import Agent, Draw, Reply
+from agents.contract import Agent, Reply
 from agents.errors import UnavailableError
 from agents.pretrained import PretrainedAgent
 from agents.random_weights import Architecture, fill
-from agents.stimuli import ADAPTER, Stimulus
 from agents.vision.captioner import PartsCaptioner
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -93,15 +91,6 @@ PRETRAINED = [
 NO_TEXTS = {"ivsn": None, "torchvision-maskrcnn": None, "detr-resnet-50": "facebook/detr-resnet-50"}
 
 
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("images")
-    for number in range(2):
-        cells = np.random.default_rng(number).integers(0, 255, (6, 8, 3))
-        Image.fromarray(np.kron(cells, np.ones((16, 16, 1))).astype(np.uint8)).save(folder / f"{number}.png")
-    return folder
-
-
 @pytest.fixture
 def shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The architectures of :data:`FAMILIES` made small; all else of them stays."""
@@ -123,28 +112,13 @@ def random_agent(name: str, **chosen: Any) -> Any:
     return catalogue.get(name).make({"checkpoint": "random", **chosen})
 
 
-def stimulus(task: str, images: Path, number: int = 0) -> Stimulus:
-    about: dict[str, Any] = {"id": f"s{number}", "task": task}
-    if task == "conversation":
-        history = [{"speaker": "B", "text": "Hi! What do you think about music?"}]
-        about |= {"topic": "music", "names": ["Anna", "Ben"], "history": history}
-    elif task == "word_association":
-        about |= {"cue": "dog", "version": "free"}
-    else:
-        about["image"] = str(images / f"{number}.png")
-    if task == "attention_prediction":
-        about |= {"mode": "search", "target_image": about["image"], "target_box": [8, 8, 16, 16]}
-    return ADAPTER.validate_json(json.dumps(about))
-
-
-def answers(agent: Agent[Any], images: Path) -> list[Reply]:
-    """Replies to two stimuli of the agent's first task."""
+def replies(agent: Agent[Any], folder: Path) -> list[Reply]:
+    """To two stimuli of the agent's first task."""
     agent.open()
     agent.load("cpu")
-    options = {"speaker": "A", "turn": 1}
-    prepared = [agent.prepare(stimulus(agent.tasks[0], images, number)) for number in range(2)]
-    replies = agent.respond(prepared, [Draw(seed, options=options) for seed in (1, 2)])
-    return [reply for reply in replies if isinstance(reply, Reply)]
+    stimuli = device_cases.stimuli(catalogue.get(agent.name), folder, 2)
+    made = agent.respond([agent.prepare(stimulus) for stimulus in stimuli], device_cases.draws(stimuli))
+    return [reply for reply in made if isinstance(reply, Reply)]
 
 
 # sizes
@@ -218,16 +192,16 @@ def test_weights_are_normal_and_the_same_again() -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_texts_have_one_length(name: str, shrunk: None, images: Path) -> None:
+def test_texts_have_one_length(name: str, shrunk: None, tmp_path: Path) -> None:
     _, chosen, tokens = FAMILIES[name]
     agent = random_agent(name, **chosen)
     folder = agent.folder()
     assert checkpoints.random_weights(folder)
     assert not [path for path in folder.iterdir() if path.name.endswith(checkpoints.FILES)]
-    replies = answers(agent, images)
+    texts = replies(agent, tmp_path)
     assert not folder.exists()  # since it was loaded: a worker is killed in the end, not closed
-    assert [_tokens(reply) for reply in replies] == [tokens, tokens]
-    assert {getattr(reply.answer, "finish", "length") for reply in replies} == {"length"}
+    assert [_tokens(reply) for reply in texts] == [tokens, tokens]
+    assert {getattr(reply.answer, "finish", "length") for reply in texts} == {"length"}
     assert agent.provenance()["random_weights"] is True
     assert agent.attempts == 1
     assert not agent.filters
@@ -239,12 +213,12 @@ def _tokens(reply: Reply) -> int:
 
 
 @pytest.mark.parametrize("name", NO_TEXTS)
-def test_agents_without_texts_have_them_too(name: str, images: Path) -> None:
+def test_agents_without_texts_have_them_too(name: str, tmp_path: Path) -> None:
     agent = random_agent(name, **({} if name == "ivsn" else {"short_edge": 64}))
     assert agent.missing() is None
     assert agent.fetch() == ()
     assert agent.checkpoint() == ("random", NO_TEXTS[name])
-    assert len(answers(agent, images)) == 2
+    assert len(replies(agent, tmp_path)) == 2
     assert agent.provenance()["random_weights"] is True
 
 

@@ -34,6 +34,8 @@ QUICK = {"max_search": 4}
 OUTSIDE = ("detectron2", "deepgaze_pytorch")
 OF_CHECKPOINT = ("checkpoint", "revision", "dictionary", "image_size", "clip")  # settings that follow the checkpoint
 WITH_PICTURE = ("color_estimation", "object_detection", "image_captioning", "attention_prediction")
+# Slow: two stimuli do.
+FULL_SIZE = ("agents.attention", "agents.vision.detector:Torchvision", "agents.vision.detectron2")
 Maker = Callable[[Path, Entry, ExitStack], dict[str, Any]]
 
 

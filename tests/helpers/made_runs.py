@@ -6,49 +6,28 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image as PILImage
-from run_folders import RUN, agent_entry, record, write_run
+from run_folders import ANSWERS as OTHERS
+from run_folders import NOT_MODELLED, RUN, agent_entry, record, write_run
 
 __all__ = ["ANSWERS", "COLOR", "PATH", "RUN", "Folder"]
 
-COLOR = {
-    "color": "red",
-    "css_name": "crimson",
-    "rgb": [220, 20, 60],
-    "palette": [{"rgb": [220, 20, 60], "population": 9}],
-}
-PATH = {
-    "fixations": [[20, 15], [30, 5], [3, 28]],
-    "frame": [40, 30],
-    "window": 6,
-    "stop": "maximum",
-    "found": None,
-    "found_at": None,
-    "forced_first": True,
-    "selection": "maximum",
-    "durations_ms": None,
-}
-ANSWERS: dict[str, dict[str, Any]] = {
-    "color_estimation": COLOR,
+COLOR = OTHERS["color_estimation"]
+PATH = {**OTHERS["attention_prediction"], "fixations": [[20, 15], [30, 5], [3, 28]], "frame": [40, 30], "window": 6}
+LINES = [
+    {"turn": turn, "speaker": "AB"[turn % 2], "agent": "talker", "text": text, **NOT_MODELLED}
+    for turn, text in enumerate(["good morning", "is it?"])
+]
+ANSWERS: dict[str, dict[str, Any]] = OTHERS | {
     "object_detection": {
-        "labels": ["zebra", "dining table"], "scores": [0.9, 0.25], "boxes": [[1, 2, 10, 12], [5, 5, 3, 3]],
+        "labels": ["zebra", "dining table"],
+        "scores": [0.9, 0.25],
+        "boxes": [[1, 2, 10, 12], [5, 5, 3, 3]],
     },
     "attention_prediction": PATH,
-    "image_captioning": {"text": "a quiet harbour", "tokens": 4, "score": -0.5, "finish": "stop", "flags": ["cut"]},
-    "word_association": {
-        "word": "clock", "candidates": ["timely", "clock"], "skipped": [{"word": "timely", "rule": "overlap"}],
-    },
-    "conversation": {
-        "messages": [
-            {
-                "turn": i, "speaker": "AB"[i % 2], "agent": "talker", "text": text, "raw": None, "at": None,
-                "finish": None, "delay_s": None,
-            }
-            for i, text in enumerate(["good morning", "is it?"])
-        ],
-        "ended_early": True,
-    },
+    "image_captioning": {**OTHERS["image_captioning"], "text": "a quiet harbour", "flags": ["cut"]},
+    "conversation": {"messages": LINES, "ended_early": True},
     "judgement": {"verdict": "machine", "confidence": None, "reason": "nobody says this"},
-}  # fmt: skip
+}
 
 
 class Folder:

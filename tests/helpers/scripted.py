@@ -10,8 +10,10 @@ from typing import Any
 import orjson
 
 from agents.answers import TurnAnswer
+from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
-from serving.conversations.conversation import STRIDE
+from serving.conversations.conversation import STRIDE, Conversation
+from serving.conversations.scenario import PairSettings
 from serving.scheduling.worker import AgentRequest
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
@@ -27,6 +29,9 @@ class Scripted:
         self.asked: list[tuple[int, int]] = []
         self.seen: list[tuple[str, ConversationStimulus, Mapping[str, Any]]] = []
 
+    def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any], turn: int, attempt: int) -> str:
+        return self.script(turn, attempt)
+
     async def answer(
         self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
         options: Mapping[str, Any], name: str, order: int, first_attempt: int, failed_before: str,
@@ -36,13 +41,23 @@ class Scripted:
         item = AgentRequest(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
         item.first_attempt = first_attempt
         item.draw_seed()
-        item.status, item.answer = "ok", TurnAnswer(text=self.script(turn, first_attempt)).model_dump_json().encode()
+        text = self.text(stimulus, options, turn, first_attempt)
+        item.status, item.answer = "ok", TurnAnswer(text=text).model_dump_json().encode()
         if (turn, first_attempt) in self.own:
             item.status, item.error = self.own[turn, first_attempt], None  # type: ignore[assignment]
             item.attempts = [item.attempt_record([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
         item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
         item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
         return item
+
+
+def hold(
+    scheduler: Scripted, settings: PairSettings, policy: Policy, stimulus: bytes, **more: Any
+) -> tuple[AgentRequest, list[bytes]]:
+    """A conversation of the agents a and b, and the lines of its journal."""
+    lines: list[bytes] = []
+    talk = Conversation("a~b", ("a", "b"), stimulus, 0, 7, 1, policy, settings, on_turn=lines.append, **more)
+    return asyncio.run(talk.run(scheduler)), lines  # type: ignore[arg-type]
 
 
 class SlowScheduler:
@@ -56,13 +71,11 @@ class SlowScheduler:
         self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
         self.replies, self.seconds = list(replies), seconds
         self.requests: list[list[str]] = []
-        self.deadlines: list[float | None] = []
 
     def next_order(self) -> int:
         return 1
 
     async def answer(self, agent: str, stimulus: ConversationStimulus, sample: int = 0, **about: Any) -> AgentRequest:
-        self.deadlines.append(about["deadline"])
         self.requests.append([line.text for line in stimulus.history])
         await asyncio.sleep(self.seconds)
         reply = self.replies.pop(0)

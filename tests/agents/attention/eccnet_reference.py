@@ -1,7 +1,7 @@
 """EccNet for one image, slow and plain: a whole view for every fixation, loops over the outputs of its pools; no code
 of the package.
 
-All of it is numpy in float64, VGG16's convolutions too. Written from the description in Gupta et al. (2021) and from
+All of it is in float64. Written from the description in Gupta et al. (2021) and from
 what TensorFlow and OpenCV document of "same" padding, Gaussian blurs and their borders.
 """
 
@@ -10,7 +10,9 @@ import math
 
 import numpy as np
 import plain_vgg
+import torch
 from safetensors.numpy import load_file
+from torch.nn import functional
 
 
 def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2):
@@ -107,14 +109,9 @@ class EccNet:
 
 def compared(features, kernel):
     """The product of a kernel [channels, n, n] with the features at every cell, zeros beyond them."""
-    size, (rows, columns) = kernel.shape[-1], features.shape[1:]
-    before = (size - 1) // 2
-    padded = np.pad(features.astype(np.float64), ((0, 0), (before, size // 2), (before, size // 2)))
-    found = np.empty((rows, columns))
-    for row in range(rows):
-        for column in range(columns):
-            found[row, column] = (padded[:, row : row + size, column : column + size] * kernel).sum()
-    return found
+    before, after = (kernel.shape[-1] - 1) // 2, kernel.shape[-1] // 2
+    padded = np.pad(features.astype(np.float64), ((0, 0), (before, after), (before, after)))
+    return functional.conv2d(torch.as_tensor(padded)[None], torch.as_tensor(kernel)[None])[0, 0].numpy()
 
 
 def blurred(values, weights):

@@ -1,16 +1,18 @@
-"""IVSN for one image, slow and plain: loops over tiles, positions, pixels, fixations; no code of the package.
+"""IVSN for one image, slow and plain: loops over tiles and pixels; no code of the package.
 
-All of it is numpy in float64, VGG16's convolutions too. Written from the description in Zhang et al. (2018) and from
-what Torch7's image.scale and Matlab's imresize are said to do.
+All of it is in float64. Written from the description in Zhang et al. (2018) and from what Torch7's image.scale and
+Matlab's imresize are said to do.
 """
 
 import math
 
 import numpy as np
 import plain_vgg
+import torch
 from gbvs_reference import imresize_matrix, unit
 from PIL import Image
 from safetensors.numpy import load_file
+from torch.nn import functional
 
 TILE = 224
 
@@ -59,32 +61,10 @@ def scale(image, height, width):
     return scale_line(scale_line(image, height).swapaxes(0, 1), width).swapaxes(0, 1)
 
 
-def linear_line(line, length):
-    """The first axis of an array at another length, linearly; where it shrinks, over a wider triangle."""
-    source = len(line)
-    reach = max(1.0, source / length)
-    resized = np.zeros((length, *line.shape[1:]))
-    for out in range(length):
-        place = (out + 0.5) * source / length - 0.5
-        total = 0.0
-        for k in range(source):
-            weight = max(0.0, 1 - abs(place - k) / reach)
-            resized[out] += weight * line[k]
-            total += weight
-        resized[out] /= total
-    return resized
-
-
 def modulated(cells, kernel):
-    """The convolution at one position after the other, one cell of zeros around."""
-    padded = np.pad(cells, ((0, 0), (1, 1), (1, 1)))
-    size = kernel.shape[1]
-    rows, columns = (side - size + 1 for side in padded.shape[1:])
-    out = np.empty((rows, columns))
-    for y in range(rows):
-        for x in range(columns):
-            out[y, x] = np.vdot(padded[:, y : y + size, x : x + size], kernel)
-    return out
+    """The convolution, one cell of zeros around."""
+    both = [torch.as_tensor(np.ascontiguousarray(planes))[None] for planes in (cells, kernel)]
+    return functional.conv2d(*both, padding=1)[0, 0].numpy()
 
 
 def tiled_map(features, image, target, block=5, target_size=28, bottom_up=None):
@@ -120,4 +100,5 @@ def whole_map(features, image, target, block=5, target_size=32, bottom_up=None, 
         out = modulated(features(at(image, search_size), block, False, False), kernel)
     else:
         out = features(at(image, search_size), bottom_up, False, False).sum(0, dtype=np.float64)
-    return unit(linear_line(linear_line(out, height).T, width).T)
+    out = torch.as_tensor(out)[None, None]
+    return unit(functional.interpolate(out, (height, width), mode="bilinear", antialias=True)[0, 0].numpy())

@@ -128,14 +128,6 @@ def test_draws_follow_the_density(weights, authors, pictures):
 
 
 @needs_package
-def test_draws_depend_on_the_seed_alone(weights, pictures):
-    made, stimuli, seeds = agent(weights, choice="sample", max_free=6), list(map(stimulus, pictures)), [5, 6, 7, 8, 9]
-    together = answers(made, stimuli, seeds)
-    assert together == [answers(made, [item], [seed])[0] for item, seed in zip(stimuli, seeds, strict=True)]
-    assert answers(made, stimuli[:1], [10]) != together[:1]
-
-
-@needs_package
 def test_the_pictures_scale_is_the_stimulus_or_assumed(weights, pictures):
     made = agent(weights)
     known = made.prepare(stimulus(pictures[3], pixels_per_degree=70.0))

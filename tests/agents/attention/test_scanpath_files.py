@@ -1,15 +1,11 @@
 """How many fixations people make, from files, and numbers of fixations drawn from them."""
 
 import json
-from collections import Counter
 
 import pytest
-import torch
 from pydantic import ValidationError
 
 from agents.attention import scanpath
-from agents.attention.models.fixations import Plan
-from agents.attention.models.inhibition import scanpaths
 from agents.attention.scanpath_files import read_lengths
 
 
@@ -63,13 +59,3 @@ def test_a_file_without_lengths_is_refused_with_its_name_before_anything_loads(n
         (tmp_path / name).write_text(text)
     with pytest.raises(ValidationError, match=name):
         scanpath.PathSettings(lengths=tmp_path / name)
-
-
-def test_numbers_of_fixations_are_peoples():
-    """Half of these people made fewer than 15 fixations; without their lengths a machine never does."""
-    lengths = (4, 9, 9, 12, 14, 15, 15, 16, 18, 21)
-    plans = [Plan((30, 20), 2, 15, lengths=lengths).drawn(seed) for seed in range(2000)]
-    found = Counter(len(path.fixations) for path in scanpaths(torch.rand(1, 20, 30).expand(2000, -1, -1), plans))
-    assert set(found) == {4, 9, 12, 14, 15}
-    assert found[9] / 2000 == pytest.approx(0.2, abs=0.03)  # three standard errors
-    assert found[15] / 2000 == pytest.approx(0.5, abs=0.035)

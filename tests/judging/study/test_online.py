@@ -9,7 +9,6 @@ from collections import Counter
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import misbehaving_server
@@ -19,9 +18,8 @@ import server_process
 from online_studies import made, replies, take_part
 from study_folders import BAD, arrivals, arrived, begin_in, changed, run, serving
 
-from judging.study.events import read_state
-from judging.study.lobby_of_tests import OnlineLobby
-from judging.study.meetings import PARTS, OnlineTest, next_cell, shares, shortened
+from judging.study.events import PARTS, OnlineTest, read_state
+from judging.study.lobby_of_tests import OnlineLobby, next_cell, shares, shortened
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
 from judging.study.study import Refused, Study
@@ -124,16 +122,10 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
 def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither whether the judge waits, nor how long, nor the kind before tells the kind of pair."""
     shares = {"two machines": 0.3, "two people": 0.3, "person machine": 0.4}
-    clock = [0.0]
-    told = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
-    for name in ("lobby", "lobby_of_tests"):
-        monkeypatch.setattr(f"judging.study.{name}.time", told)
-    monkeypatch.setattr("judging.study.lobby.SWEEP", 1e9)
-    monkeypatch.setattr("judging.study.lobby_of_tests.OnlineLobby.drive", lambda self, test: None)
     waits: list[tuple[float, str]] = []
 
     async def work(served: Study) -> None:
-        for wait, judge, view in await arrivals(served, "test", clock, (0.2, 0.05), 2000):
+        for wait, judge, view in await arrivals(served, "test", monkeypatch, (0.2, 0.05), 2000):
             test = served.state.meeting_of(judge.code)
             assert test is not None
             if view["role"] == "judge":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import scripted
 from scripted import Script, Scripted, fresh, row
 
 from agents.contract import derive_seed
@@ -16,30 +16,20 @@ from agents.errors import InputError
 from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations import scenario
-from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings, read_pair_settings
+from serving.conversations.transcript import no_instructions
 from serving.scheduling.worker import AgentRequest
 
 
 def hold(
-    script: Script, rules: PairSettings, turns: Any = None, own: Any = None, told: Any = None, **fields: Any
+    script: Script, rules: PairSettings, turns: Any = None, told: Any = None, **fields: Any
 ) -> tuple[AgentRequest, Scripted, list[dict[str, Any]]]:
-    scheduler, lines = Scripted(script, own), []
-    talk = Conversation(
-        "a~b",
-        ("a", "b"),
-        row(**fields),
-        0,
-        7,
-        1,
-        rules.policy or Policy(),
-        rules.model_copy(update={"thresholds": FilterSettings(repeated_sentence=2)}),
-        instructions=told or (lambda stimulus, draw: None,) * 2,
-        journalled=turns or {},
-        on_turn=lambda line: lines.append(json.loads(line)),
-    )
-    return asyncio.run(talk.run(scheduler)), scheduler, lines  # type: ignore[arg-type]
+    scheduler = Scripted(script)
+    settings = rules.model_copy(update={"thresholds": FilterSettings(repeated_sentence=2)})
+    more = {"instructions": told or (no_instructions,) * 2, "journalled": turns or {}}
+    item, lines = scripted.hold(scheduler, settings, rules.policy or Policy(), row(**fields), **more)
+    return item, scheduler, [json.loads(line) for line in lines]
 
 
 def texts(item: AgentRequest) -> list[str]:

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from scripted import row
+import scripted
+from scripted import Scripted, fresh, row
 
-from agents.answers import ConversationAnswer, TurnAnswer
+from agents.answers import ConversationAnswer
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
-from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import PairSettings
 from serving.scheduling.worker import AgentRequest
 
 NAMES = ["Ann", "Bob"]
 
 
-class Writer:
+class Writer(Scripted):
     """Names ``topics`` a request, and writes so many ``turns`` a request whatever was asked."""
 
     def __init__(self, topics: int, turns: int, row_of: int = 1) -> None:
+        super().__init__(fresh)
         self.topics, self.turns, self.row_of = topics, turns, row_of
-        self.asked: list[tuple[int, Mapping[str, Any]]] = []
-        self.seen: list[tuple[str, ConversationStimulus]] = []
         self.written = 0
 
-    def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any]) -> str:
+    def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any], turn: int, attempt: int) -> str:
         pseudo = options.get("pseudo")
         if pseudo is None:
             return f"Really said, after {len(stimulus.history)}."
@@ -45,33 +42,12 @@ class Writer:
                 lines.append(f"{last}: number {self.written}")
         return "\n".join(lines)
 
-    async def answer(
-        self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
-        options: Mapping[str, Any], name: str, order: int, first_attempt: int, failed_before: str,
-    ) -> AgentRequest:  # fmt: skip
-        self.asked.append((turn, options))
-        self.seen.append((agent, stimulus))
-        item = AgentRequest(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
-        item.draw_seed()
-        item.status = "ok"
-        item.answer = TurnAnswer(text=self.text(stimulus, options)).model_dump_json().encode()
-        return item
-
 
 def hold(
-    writer: Writer,
-    pseudo: Mapping[str, int],
-    writers: tuple[bool, bool] = (True, False),
-    turns: Any = None,
-    **more: Any,
-) -> tuple[AgentRequest, list[dict[str, Any]]]:
-    lines: list[dict[str, Any]] = []
+    writer: Writer, pseudo: Mapping[str, int], writers: tuple[bool, bool] = (True, False), **more: Any
+) -> AgentRequest:
     stimulus = row(pseudo=pseudo, names=NAMES, who_starts="A", **{"exchanges": 4, **more})
-    talk = Conversation(
-        "a~b", ("a", "b"), stimulus, 0, 7, 1, Policy(), PairSettings(attempts=3),
-        writers=writers, journalled=turns or {}, on_turn=lambda line: lines.append(json.loads(line)),
-    )  # fmt: skip
-    return asyncio.run(talk.run(writer)), lines  # type: ignore[arg-type]
+    return scripted.hold(writer, PairSettings(attempts=3), Policy(), stimulus, writers=writers)[0]
 
 
 def answer_of(item: AgentRequest) -> ConversationAnswer:
@@ -81,7 +57,7 @@ def answer_of(item: AgentRequest) -> ConversationAnswer:
 @pytest.mark.parametrize("writes", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("topics", [1, 2, 5])
 def test_so_many_turns_are_written_about_each_topic_however_many_come_at_once(writes: int, topics: int) -> None:
-    item, _ = hold(Writer(topics, writes), {"topics": 4, "turns": 4})
+    item = hold(Writer(topics, writes), {"topics": 4, "turns": 4})
     pseudo = answer_of(item).pseudo
     assert item.status == "ok"
     assert [one.topic for one in pseudo] == [f"topic {at // 4}" for at in range(16)]
@@ -95,7 +71,7 @@ def test_so_many_turns_are_written_about_each_topic_however_many_come_at_once(wr
 
 
 def test_in_a_burst_a_turn_is_all_that_one_says_in_a_row() -> None:
-    item, _ = hold(Writer(2, 3, row_of=2), {"topics": 2, "turns": 2}, mode="burst")
+    item = hold(Writer(2, 3, row_of=2), {"topics": 2, "turns": 2}, mode="burst")
     pseudo = answer_of(item).pseudo
     assert [one.speaker for one in pseudo] == ["Ann", "Ann", "Bob", "Bob"] * 2
     assert [one.topic for one in pseudo] == ["topic 0"] * 4 + ["topic 1"] * 4
@@ -103,30 +79,30 @@ def test_in_a_burst_a_turn_is_all_that_one_says_in_a_row() -> None:
 
 def test_both_speakers_have_it_before_them_and_judges_do_not() -> None:
     writer = Writer(2, 2)
-    item, _ = hold(writer, {"topics": 2, "turns": 2}, history=[{"speaker": "A", "text": "Long ago."}])
+    item = hold(writer, {"topics": 2, "turns": 2}, history=[{"speaker": "A", "text": "Long ago."}])
     answer = answer_of(item)
     pseudo = [one.text for one in answer.pseudo]
     assert [one.text for one in answer.messages] == [f"Really said, after {5 + turn}." for turn in range(4)]
-    for agent, stimulus in writer.seen[3:]:
+    for agent, stimulus, _ in writer.seen[3:]:
         assert agent in ("a", "b")
         assert [one.text for one in stimulus.history][:5] == ["Long ago.", *pseudo]
-    assert {agent for agent, _ in writer.seen[:3]} == {"a"}
+    assert {agent for agent, _, _ in writer.seen[:3]} == {"a"}
     assert answer.pseudo[0].speaker == "Bob"  # who did not speak last
 
 
 def test_the_second_writes_where_the_first_cannot_and_nobody_else() -> None:
-    item, _ = hold(Writer(1, 2), {"topics": 1, "turns": 2}, writers=(False, True))
+    item = hold(Writer(1, 2), {"topics": 1, "turns": 2}, writers=(False, True))
     assert {one.agent for one in answer_of(item).pseudo} == {"b"}
     writer = Writer(1, 2)
-    item, lines = hold(writer, {"topics": 1, "turns": 2}, writers=(False, False))
+    item = hold(writer, {"topics": 1, "turns": 2}, writers=(False, False))
     assert (item.status, item.answer, item.error and item.error[0]) == ("failed", None, "unsupported_pseudo")
-    assert writer.asked == lines == []
+    assert writer.asked == []
 
 
 @pytest.mark.parametrize(("topics", "turns", "asked"), [(0, 2, 1 + 3), (1, 0, 2 + 3)])
 def test_one_that_writes_nothing_is_asked_a_few_times_and_fails(topics: int, turns: int, asked: int) -> None:
     writer = Writer(topics, turns)
-    item, _ = hold(writer, {"topics": 2, "turns": 2})
+    item = hold(writer, {"topics": 2, "turns": 2})
     assert (item.status, item.error and item.error[0]) == ("failed", "no_pseudo_dialogue")
     assert len(writer.asked) == asked
 
@@ -134,12 +110,13 @@ def test_one_that_writes_nothing_is_asked_a_few_times_and_fails(topics: int, tur
 @pytest.mark.parametrize("mode", ["ping-pong", "burst"])
 def test_one_that_goes_on_as_the_same_speaker_for_ever_is_asked_a_few_times(mode: str) -> None:
     class Monologue(Writer):
-        def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any]) -> str:
+        def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any], turn: int, attempt: int) -> str:
             assert len(self.asked) < 20
-            return "Ann: And another thing." if "topic" in options["pseudo"] else super().text(stimulus, options)
+            topics = super().text(stimulus, options, turn, attempt)
+            return "Ann: And another thing." if "topic" in options["pseudo"] else topics
 
     writer = Monologue(1, 1)
-    item, _ = hold(writer, {"topics": 1, "turns": 2}, mode=mode)
+    item = hold(writer, {"topics": 1, "turns": 2}, mode=mode)
     assert item.error is not None
     assert item.error[0] == "no_pseudo_dialogue"
     assert len(writer.asked) == 1 + 1 + 3  # a topic, Ann's turn, and three that bring no other

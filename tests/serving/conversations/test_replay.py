@@ -15,13 +15,13 @@ from typing import Any
 
 import orjson
 import pytest
-from scripted import Scripted, SlowScheduler, row
+from scripted import Scripted, SlowScheduler, hold, row
 from virtual_time import run_virtually
 
 from agents.errors import AnswerError
 from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
-from serving.conversations.conversation import STRIDE, Conversation
+from serving.conversations.conversation import STRIDE
 from serving.conversations.dialogue import BurstDialogue, Dialogue
 from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings
@@ -97,13 +97,10 @@ CASES = {
 
 
 def converse(case: Case, scheduler: Any, journalled: Any = None) -> tuple[bytes, list[bytes]]:
-    lines: list[bytes] = []
     settings = PairSettings(attempts=4, thresholds=FilterSettings(repeated_sentence=2), **case.settings)
-    talk = Conversation(
-        "a~b", ("a", "b"), row(**case.fields), 0, 7, 1, case.policy, settings,
-        writers=case.writers, journalled=journalled or {}, on_turn=lines.append,
-    )  # fmt: skip
-    return record(asyncio.run(talk.run(scheduler))), lines
+    more = {"writers": case.writers, "journalled": journalled or {}}
+    item, lines = hold(scheduler, settings, case.policy, row(**case.fields), **more)
+    return record(item), lines
 
 
 def record(item: AgentRequest) -> bytes:

@@ -34,6 +34,7 @@ async def streamed(found: served_here.Here, content: Any) -> list[Any]:
     """The records of a stream."""
     answer = await found.client.post(STREAM, json=content)
     assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
@@ -74,6 +75,8 @@ def test_a_stream_of_any_length_is_answered_in_a_small_queue(monkeypatch: pytest
         assert sorted(record["stimulus"] for record in records) == [f"w{number:04d}" for number in range(1000)]
         assert {record["status"] for record in records} == {"ok"}
         assert max(asked) == 2
+        _, alone = await ask(found, number=7)
+        assert [record["answer"] for record in records if record["stimulus"] == "w0007"] == [alone["answer"]]
         assert found.service.waiting() == {"null-one": 0}
 
     here(work, ONLY, queue=4)

@@ -9,13 +9,6 @@ from gaze_cases import DEVICES
 
 from agents.attention.models import graph_saliency as gbvs
 
-SHAPES = [(24, 32), (5, 7), (32, 1)]
-
-
-@pytest.fixture(params=DEVICES)
-def device(request):
-    return request.param
-
 
 def scene(height, width, seed=0):
     """A smooth random background with a few hard objects: something like a photograph."""
@@ -33,33 +26,7 @@ def run(*images, device="cpu", **options):
     return gbvs.saliency(torch.from_numpy(np.stack(images)).to(device), **options).cpu().numpy()
 
 
-# --- the two walks ---
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_closed_form_is_the_limit_of_power_iteration(shape, device):
-    maps = np.random.default_rng(1).random((2, *shape)) ** 2
-    found = gbvs.activation(torch.from_numpy(maps).to(device)).cpu().numpy()
-    expected = reference.activations(maps, tolerance=1e-14)
-    assert np.abs(found - expected).max() < 1e-12 * expected.max()
-    assert found.sum((1, 2)) == pytest.approx(1, abs=1e-12)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_graph_normalisation_is_the_limit_of_power_iteration(shape, device):
-    maps = np.random.default_rng(2).random((1, *shape)) + 0.01
-    found = gbvs.concentration(torch.from_numpy(maps).to(device)).cpu().numpy()
-    near = reference.nearness(*shape, 0.06)
-    for values, distribution in zip(maps, found, strict=True):
-        chain = reference.chain_concentration(values.ravel(), near)
-        assert np.abs(chain @ distribution.ravel() - distribution.ravel()).max() < 1e-14
-        settled = reference.equilibrium(chain, 1e-13)
-        assert np.abs(settled - distribution.ravel()).max() < 1e-8 * settled.max()
-
-
-# --- the whole pipeline ---
-
-
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("normalisation", "program"), [("power", "ours"), ("graph", "ours"), ("power", "harel")])
 @pytest.mark.parametrize(("height", "width"), [(48, 205), (303, 75)])
 def test_the_map_is_the_plain_pipelines(height, width, normalisation, program, device):

@@ -1,0 +1,30 @@
+"""What is said of every agent: in docs/fidelity.md as in the catalogue, and of each setting."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agents import built_in, catalogue
+
+ROW = re.compile(r"^\| `(?P<name>[\w.-]+)` \| (?P<in_paper>\w+) \| (?P<ran>yes|never) \|", re.MULTILINE)
+
+
+def test_every_agent_has_its_row() -> None:
+    page = (Path(__file__).parents[2] / "docs/fidelity.md").read_text()
+    told = [(row["name"], row["in_paper"], row["ran"]) for row in ROW.finditer(page)]
+    known = [(e.name, e.in_paper, "yes" if e.ran else "never") for e in built_in.BUILT_IN if not e.hidden]
+    assert told == known
+
+
+# Agents that other distributions add need not do so.
+OWN = sorted(name for name in catalogue.entries() if catalogue.get(name).load_class().__module__.startswith("agents."))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_setting_is_described_on_one_line(name: str) -> None:
+    settings = catalogue.get(name).load_class().Settings
+    said = {field: about.description or "" for field, about in settings.model_fields.items()}
+    assert [field for field, text in said.items() if not text.endswith(".") or "\n" in text] == []

@@ -153,12 +153,9 @@ def test_records_without_a_verdict_are_named(
 
 
 def test_judges_that_cannot_be_trained_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        {"response": word, "groundtruth": "human", "human_groundtruth": name}
-        for word, name in zip("abcd", "1234", strict=True)
-    ]
-    rows += [{"response": "e", "groundtruth": "machine", "machine_groundtruth": f"m{at}"} for at in range(4)]
-    for name, content in (("one", {"sun": rows}), ("people", {"sun": rows[:4], "moon": rows[:4]})):
+    people = [{"response": word, "groundtruth": "human", "human_groundtruth": word} for word in "abcd"]
+    machines = [{"response": "e", "groundtruth": "machine", "machine_groundtruth": word} for word in "abcd"]
+    for name, content in (("one", {"sun": people + machines}), ("people", {"sun": people, "moon": people})):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
         imported = ["import", str(tmp_path / f"{name}.json"), "--task", "word_association"]
         assert main([*imported, "--out", str(tmp_path / name)]) == 0

@@ -23,8 +23,7 @@ from transformers import DynamicCache, EncoderDecoderCache
 
 from agents.contract import Draw
 from agents.errors import UnavailableError
-from agents.vision import ofa_fairseq
-from agents.vision.ofa_fairseq import load_tokenizer
+from agents.vision.ofa_fairseq import load_ofa, load_tokenizer
 from agents.vision.ofa_network import OFAModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -360,15 +359,15 @@ def test_weights_that_do_not_fit_are_named(file: Path, tmp_path: Path) -> None:
     del weights["decoder.layers.1.encoder_attn.k_proj.weight"]
     torch.save({"model": weights}, tmp_path / "changed.pt")
     with pytest.raises(UnavailableError, match=r"decoder\.layers\.1\.cross_attn\.k_proj\.weight"):
-        ofa_fairseq.load(tmp_path / "changed.pt")
+        load_ofa(tmp_path / "changed.pt")
 
 
 def test_damaged_and_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.pt"
     path.write_bytes(b"PK\x03\x04 cut off")
     with pytest.raises(UnavailableError, match="cannot be read"):
-        ofa_fairseq.load(path)
+        load_ofa(path)
     for content in ({"weights": {}}, {"model": [1]}, {"model": {"a": torch.ones(1)}}):
         torch.save(content, path)
         with pytest.raises(UnavailableError, match=r"no tensors by name|weights are missing"):
-            ofa_fairseq.load(path)
+            load_ofa(path)

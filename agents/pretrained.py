@@ -45,9 +45,9 @@ S = TypeVar("S", bound=BaseSettings)
 class CheckpointAgent(Agent[S]):
     random: bool
 
+    @abstractmethod
     def weight_paths(self) -> Sequence[Path]:
         """Raises UnavailableError."""
-        raise NotImplementedError
 
     def provenance(self) -> dict[str, Any]:
         is_random = self.random or any(map(checkpoints.random_weights, self.weight_paths()))

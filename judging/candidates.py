@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class AnsweredStimulus:
     """A stimulus: its row in the run ``folder``, and its picture's (width, height)."""
 
     task: Asked
@@ -55,7 +55,7 @@ class Candidate:
     pair visible turns; ``delays`` are in seconds; ``is_swapped``: a scanpath on another picture; ``beside``: of a
     pair."""
 
-    stimulus: Shown
+    stimulus: AnsweredStimulus
     agent: str
     truth: Truth
     is_catch: bool
@@ -101,7 +101,7 @@ class AnswerReader:
         self._of_people = [Run(path) for path in people if path.resolve() not in in_full]
         self._folders = [*map(Run, runs), *self._of_people]
         self._names: list[dict[Hashable, str]] = [{} for _ in self._folders]
-        self._lookup, self._stimuli = StimulusLookup(*self._folders), dict[tuple[str, str], Shown]()
+        self._lookup, self._stimuli = StimulusLookup(*self._folders), dict[tuple[str, str], AnsweredStimulus]()
         self.passed_over = Counter[str]()
 
     def candidates(self, tasks: Collection[str], lengths: Sequence[int]) -> list[Candidate]:
@@ -111,7 +111,7 @@ class AnswerReader:
             for candidate in _candidates(record, stimulus, lengths, self.passed_over)
         ]
 
-    def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, Shown]]:
+    def answered(self, tasks: Collection[str]) -> Iterator[tuple[Record, AnsweredStimulus]]:
         """The answers with their stimuli, of a key the last. Raises InputError where two folders have the same."""
         seen = set[bytes]()
         for folder, names in zip(self._folders, self._names, strict=True):
@@ -134,18 +134,18 @@ class AnswerReader:
             return []
         return [*common_stimuli([str(run.path) for run in self._folders], self._names), *self._lookup.differing()]
 
-    def _stimulus(self, task: Asked, name: str) -> Shown:
+    def _stimulus(self, task: Asked, name: str) -> AnsweredStimulus:
         if (task, name) in self._stimuli:
             return self._stimuli[task, name]
         if (place := self._lookup.find(task, name)) is None:
             # Imported answers know a cue by itself, and a picture by its file's name alone.
             row = {"id": name, "task": task, **({"cue": name} if task == "word_association" else {})}
-            stimulus = Shown(task, name, row, self._folders[0].path, None, None)
+            stimulus = AnsweredStimulus(task, name, row, self._folders[0].path, None, None)
         elif (task, place[1]["id"]) in self._stimuli:
             stimulus = self._stimuli[task, place[1]["id"]]
         else:
             folder, row = self._folders[place[0]], place[1]
-            stimulus = Shown(task, row["id"], row, folder.path, folder.root or folder.path, None)
+            stimulus = AnsweredStimulus(task, row["id"], row, folder.path, folder.root or folder.path, None)
             if (image := stimulus.image()) is not None:
                 header = image.header()
                 stimulus = replace(stimulus, size=(header.width, header.height))
@@ -161,7 +161,7 @@ def _identity(record: Record) -> bytes:
 
 
 def _candidates(
-    record: Record, stimulus: Shown, lengths: Sequence[int], passed_over: Counter[str]
+    record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int], passed_over: Counter[str]
 ) -> Iterator[Candidate]:
     key = (record["run"], record["agent"], record["sample"])
     is_catch = record["kind"] == "control"
@@ -194,7 +194,7 @@ def naming(record: Record) -> Iterator[None]:
         raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {reason}") from None
 
 
-def _visible(stimulus: Shown, answer: Any) -> ShownAnswer | None:
+def _visible(stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
     match stimulus.task:
         case "color_estimation":
             word = answer.color.strip().lower()
@@ -216,7 +216,7 @@ def _visible(stimulus: Shown, answer: Any) -> ShownAnswer | None:
 
 def _speakers(
     answer: ConversationAnswer,
-    stimulus: Shown,
+    stimulus: AnsweredStimulus,
     key: tuple[str, str, int],
     is_catch: bool,
     lengths: Sequence[int],

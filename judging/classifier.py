@@ -1,25 +1,39 @@
-"""Judges that are classifiers: of features like the papers' (:mod:`judging.features`), or of a single cue."""
+"""Judges that are classifiers, trained by cross-validation on the trials that they judge: of features like the papers'
+(:mod:`judging.features`), or of a single cue. ``split`` "row" deals single rows (papers' public judge), "agent" leaves
+the judged agent out, "other" trains on another agent alone (2025 paper, Fig. S8)."""
 
 from __future__ import annotations
 
+import random
+from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import orjson
+from pydantic import Field
 
 from agents import answer_numbers, checkpoints
-from agents.contract import GIB
-from agents.errors import UnavailableError
+from agents.answers import VerdictAnswer
+from agents.contract import GIB, Agent, Draw, Reply
+from agents.contract import Settings as BaseSettings
+from agents.errors import AnswerError, UnavailableError
 from agents.language.minilm import PACKAGE
 from agents.pretrained import download_torchvision, torch_hub_path
-from agents.stimuli import TASKS, Asked
-from judging import embeddings, features
+from agents.stimuli import TASKS, Asked, JudgementStimulus, Stimulus
+from judging import features
+from judging.blindness import grouped_folds
 from judging.features import Features, Trial
 from judging.published import differences_from_paper
-from judging.trained import TrainedJudge, TrainedSettings
+from judging.verdicts import read_trial_key
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FOLDS = 10
+Row = Mapping[str, Any]
 Cue = Literal["constant", "length", "punctuation", "frequency", "path-length", "center", "metadata"]
 PATHS: tuple[Asked, ...] = ("attention_prediction",)
 TEXTS: tuple[Asked, ...] = tuple(task for task in TASKS if task not in PATHS)
@@ -40,6 +54,76 @@ NUMBERS: Mapping[str, Callable[[Trial], list[float]]] = {
 }
 
 
+class TrainedSettings(BaseSettings):
+    """What is judged, and how its folds are made."""
+
+    trials: Path | None = None
+    """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
+    key: Path | None = None
+    """Their key, TRIALS.key.csv: `turinglike judge` fills it in."""
+    split: Literal["stimulus", "row", "agent", "other"] = "stimulus"
+    """Folds without a common stimulus; of single rows; the first, without the agent judged, or with one other alone."""
+    unique: bool = False
+    """Whether answers of which another speaker said the same about the same stimulus are left out of training."""
+    train: int | None = Field(None, ge=2)
+    """So many trials, drawn, are trained on in each fold; none: all others (the papers' feedback: 16, 24, 40)."""
+    seed: int = Field(0, ge=0)
+    """Of the folds and of all that is drawn."""
+
+
+T = TypeVar("T", bound=TrainedSettings)
+
+
+class TrainedJudge(Agent[T]):
+    tasks = ("judgement",)
+    extra = "judging"
+    batch_size = 1 << 16  # one worker judges all trials at once
+    max_samples = 1
+
+    @abstractmethod
+    def features(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
+        """What the classifier gets of trials of a task."""
+
+    @abstractmethod
+    def new_model(self) -> Any:
+        """An untrained classifier of scikit-learn's."""
+
+    def load(self, device: str) -> None:
+        """Read the trials and their key, and judge them all: :meth:`respond` looks the verdicts up. Raises
+        UnavailableError."""
+        chosen = self.settings
+        if chosen.trials is None or chosen.key is None:
+            raise UnavailableError(f"{self.name} is trained on the trials that it judges: use `turinglike judge`")
+        key = read_trial_key(chosen.key)
+        by_task: dict[Asked, list[dict[str, Any]]] = defaultdict(list)
+        for line in chosen.trials.read_bytes().splitlines():
+            trial = orjson.loads(line)
+            if trial["asked"] in self.judges:
+                by_task[trial["asked"]].append(trial)
+        self._judged: dict[str, dict[str, Any]] = {}
+        for task, trials in by_task.items():
+            keys = [key[trial["id"]] for trial in trials]
+            self._judged |= judge_trials(trials, keys, self.features(task, trials, device), chosen, self.new_model)
+
+    def prepare(self, stimulus: Stimulus) -> str:
+        assert isinstance(stimulus, JudgementStimulus)
+        return stimulus.id
+
+    def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        return [self._reply(trial) for trial in batch]
+
+    def _reply(self, trial: str) -> Reply | Exception:
+        raw = self._judged.get(trial)
+        if raw is None:
+            return AnswerError("no_features", "the answer is too short to be judged, or its fold could not be trained")
+        return Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
+
+    def provenance(self) -> dict[str, Any]:
+        import sklearn
+
+        return {"scikit-learn": sklearn.__version__}
+
+
 class ClassifierSettings(TrainedSettings):
     """What the classifier is, what it gets, and how its folds are made."""
 
@@ -53,7 +137,7 @@ class ClassifierSettings(TrainedSettings):
     """Whether people and machines weigh the same in training, however many there are."""
     checkpoint: str = PACKAGE
     """What embeds texts: the packaged sentence model, or a BERT, RoBERTa, MPNet or GPT-2 of the hub or a folder."""
-    pooling: embeddings.Pooling = "mean"
+    pooling: features.Pooling = "mean"
     """What of the text's states is its embedding: their mean, or the first (BERT's [CLS])."""
     pictures: Literal["none", "deep", "early"] = "none"
     """Of colours: the features of the picture beside the word, by ResNet18's last layer or its first block."""
@@ -69,7 +153,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
     packages = ("sklearn", "torch", "transformers")
     memory = 3 * GIB
     settings: ClassifierSettings
-    _embedder: embeddings.Embedder | None = None
+    _embedder: features.Embedder | None = None
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         return self.settings.checkpoint, None
@@ -78,7 +162,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         if (lacking := self.missing_packages()) is not None:
             return lacking
         try:
-            wrong = embeddings.problem(self.settings.checkpoint)
+            wrong = features.problem(self.settings.checkpoint)
         except UnavailableError as error:
             return str(error)
         if wrong is not None:
@@ -104,11 +188,11 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
 
     def _picture_weights(self) -> Path:
         path = self.settings.picture_weights
-        return torch_hub_path(embeddings.RESNET) if path == "published" else Path(path).expanduser()
+        return torch_hub_path(features.RESNET) if path == "published" else Path(path).expanduser()
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         path = self._picture_weights()
-        if self.settings.pictures == "none" or path != torch_hub_path(embeddings.RESNET):
+        if self.settings.pictures == "none" or path != torch_hub_path(features.RESNET):
             return ()
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,12 +204,12 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         if task == "attention_prediction":
             return features.features(trials, None, None, chosen.path)
         if self._embedder is None:
-            self._embedder = embeddings.Embedder(chosen.checkpoint, chosen.pooling, device)
+            self._embedder = features.Embedder(chosen.checkpoint, chosen.pooling, device)
         pictures = None
         if task == "color_estimation" and chosen.pictures != "none":
             assert chosen.trials is not None
             root = chosen.trials.parent
-            pictures = embeddings.PictureFeatures(self._picture_weights(), chosen.pictures, root, device)
+            pictures = features.PictureFeatures(self._picture_weights(), chosen.pictures, root, device)
         return features.features(trials, self._embedder, pictures, chosen.path)
 
     def new_model(self) -> Any:
@@ -182,3 +266,97 @@ class CueJudge(TrainedJudge[CueSettings]):
         from sklearn.svm import SVC
 
         return make_pipeline(StandardScaler(), SVC(class_weight="balanced"))
+
+
+def judge_trials(
+    trials: Sequence[Row],
+    keys: Sequence[Row],
+    features: Features,
+    chosen: TrainedSettings,
+    new_model: Callable[[], Any],
+) -> dict[str, dict[str, Any]]:
+    """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and fold."""
+    is_machine = np.array([key["truth"] == "machine" for key in keys])
+    may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
+    if chosen.unique:
+        may_train &= ~_repeated(keys)
+    agents = np.array([key["agent"] if key["truth"] == "machine" else "" for key in keys])
+    fold, met = _folds(trials, keys, chosen), _met(agents, chosen)
+    margins: dict[int, list[float]] = defaultdict(list)
+    for number, agent in sorted(set(zip(fold.tolist(), met.tolist(), strict=True))):
+        test = (fold == number) & (met == agent)
+        is_met = agents == agent if chosen.split == "other" else agents != agent
+        train = may_train & (fold != number) & (is_met | (agents == ""))
+        train = _drawn(train, is_machine, chosen, number)
+        rows_train, rows_test = train[features.trial], test[features.trial]
+        owners = features.trial[rows_test]
+        truth = is_machine[features.trial[rows_train]]
+        if not rows_test.any() or len(set(truth)) < 2:
+            continue
+        if np.ptp(features.rows[rows_train], axis=0).max(initial=0) == 0:  # nothing varies: no answer is a machine's
+            values = np.zeros(len(owners))
+        else:
+            model = new_model().fit(features.rows[rows_train], truth)
+            if hasattr(model, "decision_function"):
+                values = model.decision_function(features.rows[rows_test])
+            else:
+                values = model.predict_proba(features.rows[rows_test])[:, 1] - 0.5
+        for owner, margin in zip(owners, values, strict=True):
+            margins[int(owner)].append(float(margin))
+    return {
+        trials[at]["id"]: {
+            "margin": sum(of_trial) / len(of_trial),
+            "fold": int(fold[at]),
+            "rows": len(of_trial),
+            "split": chosen.split,
+            "agent": str(met[at]) or None,
+        }
+        for at, of_trial in margins.items()
+    }
+
+
+def _folds(trials: Sequence[Row], keys: Sequence[Row], chosen: TrainedSettings) -> NDArray[np.int64]:
+    if chosen.split == "row":
+        from sklearn.model_selection import KFold
+
+        fold = np.zeros(len(trials), dtype=np.int64)
+        folds = KFold(min(FOLDS, len(trials)), shuffle=True, random_state=chosen.seed)
+        for at, (_, test) in enumerate(folds.split(fold)):
+            fold[test] = at
+        return fold
+    groups = [trial["shown"] for trial in trials]
+    return grouped_folds(groups, [key["truth"] for key in keys], min(FOLDS, len(set(groups))), chosen.seed)
+
+
+def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
+    if chosen.split not in ("agent", "other"):
+        return np.full_like(agents, "")
+    names = sorted(set(agents.tolist()) - {""})
+    if len(names) < 2:
+        raise UnavailableError(f"split={chosen.split} needs two agents, to train on one and judge another")
+    chance = random.Random(chosen.seed)
+    if chosen.split == "agent":
+        met = [agent or chance.choice(names) for agent in agents.tolist()]
+    else:
+        met = [chance.choice([name for name in names if name != agent]) for agent in agents.tolist()]
+    return np.array(met, dtype=agents.dtype)
+
+
+def _repeated(keys: Sequence[Row]) -> NDArray[np.bool_]:
+    speakers: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for key in keys:
+        speakers[key["asked"], key["said"]].add((key["truth"], key["agent"]))
+    return np.array([len(speakers[key["asked"], key["said"]]) > 1 for key in keys])
+
+
+def _drawn(
+    train: NDArray[np.bool_], is_machine: NDArray[np.bool_], chosen: TrainedSettings, fold: int
+) -> NDArray[np.bool_]:
+    if chosen.train is None:
+        return train
+    chance = random.Random(f"{chosen.seed} {fold}")
+    kept = np.zeros_like(train)
+    for truth, number in ((True, chosen.train // 2), (False, chosen.train - chosen.train // 2)):
+        places = np.flatnonzero(train & (is_machine == truth)).tolist()
+        kept[chance.sample(places, min(number, len(places)))] = True
+    return kept

@@ -13,7 +13,7 @@ from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
 from judging.classifier import TASKS_OF_CUES
 from judging.trial_set import MARKER, key_path
-from judging.verdicts import check_trials, read_key
+from judging.verdicts import check_trials, read_trial_key
 from serving.command_line import from_options
 from serving.generate import GenerateOptions, generate
 from serving.runs.stimulus_set import read_rows
@@ -34,7 +34,7 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             problems.append(Problem("--judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
         elif "key" in fields and not key.is_file():
             problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
-        elif "key" in fields and (why := _untrainable(read_key(key).values())):
+        elif "key" in fields and (why := _untrainable(read_trial_key(key).values())):
             problems.append(Problem(str(key), None, name, f"cannot be trained: {why}"))
         paths = {"trials": str(source), "key": str(key)}
         settings[name] = {field: path for field, path in paths.items() if field in fields} | settings.get(name, {})
@@ -43,7 +43,7 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if key.is_file():
         rows = ((row.line, row.id, row.canonical) for row in read_rows(source))
         trials = ((line, name, trial) for line, name, trial in rows if name is not None and trial is not None)
-        check_trials(source, trials, read_key(key), key)
+        check_trials(source, trials, read_trial_key(key), key)
     changes = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
     then = ("score", str(options.out), "--out", f"{options.out}-scores")
     return generate(from_options(GenerateOptions, options, **changes), say, then)

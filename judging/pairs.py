@@ -12,12 +12,12 @@ from agents.answers import ConversationAnswer
 from judging.candidates import (
     MORE_THAN_TWO,
     PEOPLE_OF_PAIR,
+    AnsweredStimulus,
     AnswerReader,
     Candidate,
     Letter,
     Line,
     Record,
-    Shown,
     as_shown,
     is_person,
     messages_of,
@@ -34,7 +34,7 @@ LENGTHS = (3, 10)
 class Dialogue:
     """``agent`` is the machine, else both speakers; ``speaker`` is the letter of a machine beside a person."""
 
-    stimulus: Shown
+    stimulus: AnsweredStimulus
     agent: str
     has_machine: bool
     speaker: Letter | None
@@ -79,7 +79,7 @@ def read_dialogues(reader: AnswerReader) -> list[Dialogue]:
     return dialogues
 
 
-def _dialogue(record: Record, stimulus: Shown) -> Dialogue | None:
+def _dialogue(record: Record, stimulus: AnsweredStimulus) -> Dialogue | None:
     answer = ConversationAnswer.model_validate(record["answer"])
     lines = messages_of(answer, stimulus.row)
     if lines is None:

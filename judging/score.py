@@ -15,8 +15,7 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
-from judging.ledger import Settings, Worth, ledger
-from judging.measures import ALL, Score, summarize
+from judging.measures import ALL, Score, Settings, Worth, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.score_page import figures, methods, page

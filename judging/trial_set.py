@@ -18,7 +18,7 @@ import orjson
 from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import Asked, canonical, parse_row
 from judging import blindness
-from judging.candidates import Candidate, Shown
+from judging.candidates import AnsweredStimulus, Candidate
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import MODIFIED, new_folder, refuse_existing
@@ -127,7 +127,7 @@ class _Writer:
             [ids[id(candidate), entry.name if again else ""] for candidate, again in entry.trials] for entry in lists
         ]
 
-    def _pictures(self, stimuli: Mapping[int, Shown]) -> None:
+    def _pictures(self, stimuli: Mapping[int, AnsweredStimulus]) -> None:
         order = list(stimuli)
         self.chance.shuffle(order)
         digits = max(4, len(str(len(order))))

@@ -207,7 +207,7 @@ def _too_many(message: str, problems: Sequence[Problem]) -> InputError:
     return InputError(f"{message}{more}", problems[:MOST_NAMED])
 
 
-def read_key(path: Path) -> dict[str, dict[str, Any]]:
+def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
     """The rows of a key by trial; the stimuli's columns as ``meta.NAME``. Raises InputError."""
     if not path.is_file():
         raise InputError(f"there is no key {path}: give it with --key")
@@ -244,7 +244,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read_checked(folder: Run, path: Path) -> Keys:
-    keys, about = read_key(path), read_about(path)
+    keys, about = read_trial_key(path), read_about(path)
     for place in _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))
     if about.get("key_sha256") != hashlib.sha256(path.read_bytes()).hexdigest():

@@ -24,11 +24,11 @@ from scipy.special import ndtr, ndtri
 
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
+from judging.classifier import judge_trials
 from judging.measures import share, summarize
 from judging.tables import Table
-from judging.trained import judge_trials
 from judging.trial_set import key_path
-from judging.verdicts import read_key
+from judging.verdicts import read_trial_key
 from serving.command_line import positive
 
 AGENTS = 9
@@ -143,7 +143,7 @@ def null_judges(options: argparse.Namespace) -> Iterator[Share]:
 
 def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
     """The false alarms of the classifier ``svm``, by task."""
-    keys = read_key(key_path(folder))
+    keys = read_trial_key(key_path(folder))
     by_task: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for trial in map(orjson.loads, (folder / "trials.jsonl").read_bytes().splitlines()):
         if keys[trial["id"]]["truth"] == "human" and not keys[trial["id"]]["catch"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeVar
 
@@ -43,9 +44,9 @@ class PromptedSettings(WordSettings, TextSettings):
     min_words: int = Field(5, ge=0, le=1000)
     """A message of fewer words is drawn again while attempts are left."""
 
+    @abstractmethod
     def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
         """How a message is drawn."""
-        raise NotImplementedError
 
     def dialogue_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
         """How a part of a pseudo-dialogue is drawn."""
@@ -105,7 +106,7 @@ class BaseChatAgent(TextAgent[C]):
         else:
             system, _ = prompts.chat_instructions(stimulus, draw, settings.program, settings.parts)
             character = system if settings.program in prompts.ONE_SIDED else ""
-        return pseudo_dialogue.chat_request(stimulus, draw, history, sampling, character)
+        return pseudo_dialogue.pseudo_chat_request(stimulus, draw, history, sampling, character)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         settings = self.settings
@@ -183,9 +184,9 @@ class CompletionPromptSettings(PromptedSettings):
     template: prompts.Template = "2022"
     """The prompt's words: "Both ask long questions, …" (2022), or "Ask long questions, …", as printed in 2025."""
 
+    @abstractmethod
     def word_sampling(self, draw: Draw) -> Sampling:
         """How a word is drawn."""
-        raise NotImplementedError
 
 
 T = TypeVar("T", bound=CompletionPromptSettings)
@@ -207,7 +208,7 @@ class BaseCompletionAgent(TextAgent[T]):
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         sampling = self.settings.dialogue_sampling(stimulus, draw)
-        return pseudo_dialogue.completion_request(stimulus, draw, history, sampling)
+        return pseudo_dialogue.pseudo_completion_request(stimulus, draw, history, sampling)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         return prompts.completion_word(stimulus, self.settings.word_sampling(draw))

@@ -21,7 +21,7 @@ _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
 _AROUND = " \t*_`\"'\u201c\u201d"
 
 
-def chat_request(
+def pseudo_chat_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
 ) -> TextRequest:
     """The request to a chat model, whose system message is ``about`` or the personas."""
@@ -32,7 +32,7 @@ def chat_request(
     return TextRequest(messages=(*system, ChatMessage("user", "\n\n".join(parts))), sampling=_sampling(draw, sampling))
 
 
-def completion_request(
+def pseudo_completion_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling
 ) -> TextRequest:
     """The request up to the first topic's number or the next name."""

@@ -39,12 +39,12 @@ class EngineAgent(Agent[S]):
     _engine: Engine
     random: bool = False
 
+    @abstractmethod
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
         """The request, fitted to the model's positions. Raises AnswerError."""
-        raise NotImplementedError
 
-    def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
-        raise NotImplementedError
+    @abstractmethod
+    def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply: ...
 
     def _fixed_reply(self, stimulus: Any, draw: Draw) -> Reply | None:
         return None

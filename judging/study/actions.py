@@ -20,11 +20,10 @@ from agents.errors import InputError, StorageError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import presets, study_status
 from judging.study.events import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
-from judging.study.materials import Material, chosen
-from judging.study.pages import read_phrases
+from judging.study.materials import Material, only_task
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
-from judging.study.study import Study, hashed, material_of
+from judging.study.study import Study, hashed, material_of, read_phrases
 from judging.trial_set import MARKER
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
 from serving.runs.output_paths import new_folder, refuse_existing
@@ -43,7 +42,7 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 """
 
 
-def new_(options: argparse.Namespace) -> None:
+def new_study(options: argparse.Namespace) -> None:
     source, task, preset = options.source, options.task, options.preset
     if (preset == "online") != (source is None):
         raise InputError("study new: name a trial set or a stimulus set, or give --preset online, which is of neither")
@@ -51,7 +50,7 @@ def new_(options: argparse.Namespace) -> None:
         _write_study(options.out, presets.study_of_online_tests())
         return
     of_trials = (source / MARKER).is_file()
-    rows = [*read_rows(source / MARKER if of_trials else source, choose=chosen(task))]
+    rows = [*read_rows(source / MARKER if of_trials else source, choose=only_task(task))]
     if problems := [problem for row in rows for problem in row.problems]:
         raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
@@ -88,7 +87,7 @@ def _write_study(out: Path, text: str) -> None:
     _say(f"  turinglike study check {out}")
 
 
-def check_(options: argparse.Namespace) -> None:
+def check_study(options: argparse.Namespace) -> None:
     material = material_of(options.study)
     problems = material.problems()
     try:
@@ -104,7 +103,7 @@ def check_(options: argparse.Namespace) -> None:
     _say(f"no problems; now: turinglike study serve {options.study}")
 
 
-def links_(options: argparse.Namespace) -> None:
+def make_links(options: argparse.Namespace) -> None:
     settings = read_settings(options.study)
     if settings.judges.entry != "links":
         raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
@@ -126,7 +125,7 @@ def _append(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}") from None
 
 
-def serve_(options: argparse.Namespace) -> None:
+def serve_study(options: argparse.Namespace) -> None:
     try:
         import uvloop
 
@@ -159,7 +158,7 @@ def serve_(options: argparse.Namespace) -> None:
         interrupts.run(lambda take_signals: run(study, app, sockets, log), uvloop.new_event_loop)
 
 
-def status_(options: argparse.Namespace) -> None:
+def show_status(options: argparse.Namespace) -> None:
     material = material_of(options.study)
     study = study_status.status_of(read_state(options.study), material, read_personal(options.study))
     if options.json:
@@ -168,7 +167,7 @@ def status_(options: argparse.Namespace) -> None:
         study_status.print_study(study)
 
 
-def plan_(options: argparse.Namespace) -> None:
+def plan_judges(options: argparse.Namespace) -> None:
     from judging.study.planning import plan
 
     measure = options.measure
@@ -179,7 +178,7 @@ def plan_(options: argparse.Namespace) -> None:
         _say(f"{count(judges, 'judge')}: {measure} of each agent ± {width:.3f} (95 %)")
 
 
-def export_(options: argparse.Namespace) -> None:
+def export_study(options: argparse.Namespace) -> None:
     from judging.study.study_export import export as write
 
     material, out = material_of(options.study), options.out
@@ -192,7 +191,7 @@ def export_(options: argparse.Namespace) -> None:
     _say(f"{count(number, what)}: {out}; next: turinglike {following}")
 
 
-def kit_(options: argparse.Namespace) -> None:
+def make_kit(options: argparse.Namespace) -> None:
     from judging.study.kit import write_kit
 
     refuse_existing([options.out], force=False)
@@ -202,7 +201,7 @@ def kit_(options: argparse.Namespace) -> None:
     _say(f"{options.out}: {count(options.number, 'judge')}; then turinglike study import {options.study} FILE.json")
 
 
-def import_(options: argparse.Namespace) -> None:
+def import_kits(options: argparse.Namespace) -> None:
     from judging.study.kit import import_answers
 
     material = material_of(options.study)
@@ -229,14 +228,14 @@ def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutin
         return asyncio.run(inside(held))
 
 
-def close_(options: argparse.Namespace) -> None:
+def close_study(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
         _append(options.study / EVENTS, [{"event": "closed", "at": now()}])
     _say(f"{options.study} is closed; next: turinglike study export {options.study} -o verdicts")
 
 
-def forget_(options: argparse.Namespace) -> None:
+def forget_judge(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
         is_known = options.judge in read_personal(options.study) or options.judge in read_state(options.study).judges
@@ -255,3 +254,18 @@ def forget_(options: argparse.Namespace) -> None:
 
 def _say(text: str) -> None:
     print(printable(text), flush=True)
+
+
+ACTIONS: Mapping[str, Callable[[argparse.Namespace], None]] = {
+    "new": new_study,
+    "check": check_study,
+    "links": make_links,
+    "serve": serve_study,
+    "status": show_status,
+    "plan": plan_judges,
+    "export": export_study,
+    "kit": make_kit,
+    "import": import_kits,
+    "close": close_study,
+    "forget": forget_judge,
+}

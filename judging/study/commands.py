@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from agents.errors import InputError
 from serving.command_line import Commands, path, port, positive, share, task
@@ -22,7 +21,7 @@ def register(commands: Commands) -> None:
         made: argparse.ArgumentParser = actions.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + "."
         )
-        made.set_defaults(run=_action(name))
+        made.set_defaults(run=_action)
         return made
 
     new = add(
@@ -87,14 +86,11 @@ def register(commands: Commands) -> None:
     forget.add_argument("judge", metavar="CODE")
 
 
-def _action(name: str) -> Callable[[argparse.Namespace], int]:
-    def run(options: argparse.Namespace) -> int:
-        from judging.study import actions
+def _action(options: argparse.Namespace) -> int:
+    from judging.study.actions import ACTIONS
 
-        action = getattr(actions, f"{name}_")  # the actions' functions have their names and an underscore
-        return action(options) or 0
-
-    return run
+    ACTIONS[options.action](options)
+    return 0
 
 
 def _nothing(options: argparse.Namespace) -> int:

@@ -17,8 +17,7 @@ from agents.errors import InputError
 from judging.study.events import ASKED, Judge
 from judging.study.materials import TYPES
 from judging.study.page_answers import BadAnswer
-from judging.study.pages import STUDY_STATIC, media_of, phrases_sent, view
-from judging.study.study import Study
+from judging.study.study import STUDY_STATIC, Study, media_of, phrases_sent, view
 from serving.runs.atomic_files import replacing
 from serving.web.report import STATIC, with_files_inside
 

@@ -5,24 +5,30 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
 from agents.answers import is_blank
 from judging.study.agent_server import LONGEST, NoAnswerError, text_of, tidy
-from judging.study.events import Judge
+from judging.study.events import PARTS, SIDES, Condition, Judge, Move, OnlineTest, Pair
 from judging.study.lobby import Lobby, View
-from judging.study.meetings import PARTS, SIDES, Move, OnlineTest, next_cell, people_of, shares, shortened
 from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
+from judging.study.settings import Tests as TestSettings
 
 if TYPE_CHECKING:
     from judging.study.study import Study
+
+END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
+TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 
 
 class OnlineLobby(Lobby[OnlineTest]):
@@ -212,3 +218,47 @@ def _acts(test: OnlineTest, side: int) -> set[tuple[str, int]]:
         return {("answer", at) for at, answers in enumerate(test.answers, start=1) if side in answers}
     asked_at = {("ask", at) for at in range(1, len(test.questions) + 1)}
     return asked_at | {("judge", judged.exchanges) for judged in test.judged}
+
+
+def shortened(text: str, words: int) -> str:
+    """The sentences with at most ``words`` words together, or the first words."""
+    parts = text.split()
+    if len(parts) > words:
+        ends = [at for at, word in enumerate(parts[:words], start=1) if END.search(word) and not TITLE.fullmatch(word)]
+        text = " ".join(parts[: ends[-1] if ends else words])
+    return text
+
+
+def people_of(pair: Pair) -> int:
+    return 1 + PARTS[pair].count("person")
+
+
+def shares(settings: TestSettings) -> tuple[dict[int, float], dict[Condition, float], dict[Pair, float]]:
+    """The wanted share of each number of exchanges, condition and pair."""
+    deceit = settings.person_deceives
+    alike = (1 - settings.two_machines - settings.two_people, settings.two_machines, settings.two_people)
+    conditions = zip(get_args(Condition), (deceit, 1 - deceit), strict=True)
+    pairs = zip(get_args(Pair), (round(share, 9) for share in alike), strict=True)
+    return (
+        dict.fromkeys(settings.exchanges, 1 / len(settings.exchanges)),
+        {condition: share for condition, share in conditions if share},
+        {pair: share for pair, share in pairs if share},
+    )
+
+
+def next_cell(
+    settings: TestSettings, held: Iterable[OnlineTest], chance: random.Random, pair: Pair
+) -> tuple[int, Condition]:
+    """The exchanges and condition of the next test: what lacks most to its share after those ``held``."""
+    exchanges, conditions, pairs = shares(settings)
+    cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
+    total = cells.total() + 1
+
+    def lack(cell: tuple[int, Condition]) -> tuple[float, float, float]:
+        number, condition = cell
+        lacks = (exchanges[number] + conditions[condition]) * total
+        lacks -= sum(times * ((at == number) + (other == condition)) for (at, other, _), times in cells.items())
+        expected = exchanges[number] * conditions[condition] * pairs[pair] * total
+        return round(lacks, 9), round(expected - cells[number, condition, pair], 9), chance.random()
+
+    return max(product(exchanges, conditions), key=lack)

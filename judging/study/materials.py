@@ -199,7 +199,7 @@ class TrialMaterial(Material):
                 yield field, images[field].name.rpartition("/")[2]
 
 
-def chosen(task: str | None) -> Choose:
+def only_task(task: str | None) -> Choose:
     """Gives stimuli without a task the study's, where it fits."""
     return lambda tasks: [name for name in tasks if name == task]
 
@@ -214,7 +214,7 @@ def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
             stimuli[row.id] = parse_row(row.canonical, root=root)
             digest.update(row.canonical)
 
-    report = check_rows(read_rows(source, choose=chosen(task)), on_row=keep)
+    report = check_rows(read_rows(source, choose=only_task(task)), on_row=keep)
     if report.problems:
         raise InputError(f"{source} cannot be shown", report.problems)
     if not stimuli:

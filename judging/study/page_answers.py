@@ -13,8 +13,8 @@ from judging.study.controls import Control
 from judging.study.settings import Trials
 from serving.runs.row_problems import field_problems
 
-Verdict = Literal["human", "machine"]
-VERDICTS = get_args(Verdict)
+HumanOrMachine = Literal["human", "machine"]
+VERDICTS = get_args(HumanOrMachine)
 LONGEST_REASON = 2000
 LONGEST_RT = 86_400_000.0  # milliseconds
 OPTIONS: Mapping[str, Sequence[str]] = {
@@ -55,7 +55,7 @@ class _Timed(BaseModel):
 class TrialAnswer(_Timed):
     """``key``: by the keyboard."""
 
-    verdicts: list[Verdict]
+    verdicts: list[HumanOrMachine]
     key: bool = False
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
@@ -116,8 +116,8 @@ def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str
     return kept
 
 
-def panel_id(worker: str | None, parameter: str) -> str:
+def read_panel_id(text: str | None, parameter: str) -> str:
     """The id in the address's ``parameter``; "" for none or a placeholder ("{{%PROLIFIC_PID%}}", "[worker_id]")."""
-    worker = (worker or "").strip()[:200]
-    is_name = re.sub(r"\W|_", "", worker.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
-    return "" if not parameter or is_name or UNFILLED.fullmatch(worker) else worker
+    text = (text or "").strip()[:200]
+    is_name = re.sub(r"\W|_", "", text.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
+    return "" if not parameter or is_name or UNFILLED.fullmatch(text) else text

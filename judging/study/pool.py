@@ -18,7 +18,7 @@ from judging.candidates import PEOPLE_OF_PAIR
 from judging.drawing import arrange, shares
 from judging.study.settings import JudgesSettings
 from judging.trial_set import MARKER, key_path
-from judging.verdicts import check_trials, read_key
+from judging.verdicts import check_trials, read_trial_key
 from serving.runs.row_problems import count
 
 Phase = Literal["practice", "feedback", "test"]
@@ -57,7 +57,7 @@ class TrialPool:
         if not source.is_file():
             raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")
         self.folder, self.settings = folder, settings
-        rows = read_key(key)
+        rows = read_trial_key(key)
         self.trials: dict[str, JudgementStimulus] = {}
         lines: list[tuple[int, str, bytes]] = []
         for number, line in enumerate(source.read_bytes().splitlines(), start=1):

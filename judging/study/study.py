@@ -1,4 +1,4 @@
-"""A study while it is served: judges join, see a step, answer it. An answer is on disk before its page goes on."""
+"""A study while it is served: judges join, are sent a step, answer it. An answer is on disk before its page goes on."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import asyncio
 import hashlib
 import random
 import secrets
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
 from agents.errors import InputError
 from judging.study.events import (
+    ASKED,
     EVENTS,
     PERSONAL,
     Judge,
@@ -36,14 +40,16 @@ from judging.study.materials import (
     TrialMaterial,
     read_stimuli,
 )
-from judging.study.page_answers import BadAnswer, panel_id, read_questions
+from judging.study.page_answers import OPTIONS, BadAnswer, read_panel_id, read_questions
 from judging.study.pool import TrialPool
-from judging.study.settings import JudgesSettings, OnlineSettings, read_settings
+from judging.study.settings import JudgesSettings, OnlineSettings, StudySettings, read_settings
 from serving.runs.store import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 INTERVAL = 0.01  # seconds in which verdicts are collected into a single write
+AHEAD = 3  # trials whose pictures are got before they are shown
+STUDY_STATIC = Path(__file__).with_name("static")
 
 
 class Refused(Exception):
@@ -124,16 +130,15 @@ class Study:
         is_other = link and judge is not None and judge.link not in (None, hashed(link))
         return None if is_other else judge
 
-    async def join(self, link: str | None, worker: str | None) -> tuple[Judge, str]:
-        """A judge, the same for the same ``link`` or panel's id ``worker``, and their session's token. Raises
-        Refused."""
+    async def join(self, link: str | None, panel_id: str | None) -> tuple[Judge, str]:
+        """A judge, the same for the same ``link`` or ``panel_id``, and their session's token. Raises Refused."""
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
-        worker = panel_id(worker, settings.worker)
+        panel_id = read_panel_id(panel_id, settings.worker)
         personal = hashed(link) if link and settings.entry == "links" else None
         if settings.entry == "links" and personal not in read_links(self.folder):
             raise Refused("no_link")
         for code, judge in self.state.judges.items():
-            if (personal and judge.link == personal) or (worker and self.worker(code) == worker):
+            if (personal and judge.link == personal) or (panel_id and self.panel_id(code) == panel_id):
                 await self.note({"event": "session", "judge": code, "session": hashed(token)})
                 await self.loaded(judge)
                 return judge, token
@@ -145,13 +150,13 @@ class Study:
         at_it = sum(judge.ended is None and code not in away for code, judge in self.state.judges.items())
         if finished + at_it >= settings.most:
             raise Refused("full")
-        return await self.enlist(token, link=personal, worker=worker), token
+        return await self.enlist(token, link=personal, panel_id=panel_id), token
 
-    async def enlist(self, token: str, *, link: str | None = None, kit: str | None = None, worker: str = "") -> Judge:
+    async def enlist(self, token: str, *, link: str | None = None, kit: str | None = None, panel_id: str = "") -> Judge:
         number, code = len(self.state.judges) + 1, "".join(secrets.choice(ALPHABET) for _ in range(8))
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
-        self._keep(code, {"worker": worker} if worker else {})
+        self._keep(code, {"worker": panel_id} if panel_id else {})
         await self.note(
             {
                 "event": "joined", "judge": code, "session": hashed(token), "number": number, "link": link, "kit": kit,
@@ -215,7 +220,7 @@ class Study:
                 return {step["kind"]: result, **self.material.read(judge, step, about)}, {}
         return self.material.read(judge, step, answer), {}
 
-    def worker(self, code: str) -> str:
+    def panel_id(self, code: str) -> str:
         return str(self.personal.get(code, {}).get("worker", ""))
 
     # what is written
@@ -258,3 +263,65 @@ class Study:
 
 def hashed(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
+    """The pages' phrases by name. Raises InputError for a file that lacks any."""
+    english = tomllib.loads(resources.files("judging.study").joinpath("phrases.toml").read_text("utf-8"))
+    if not settings.phrases:
+        return english
+    path = study / settings.phrases
+    try:
+        phrases = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error}") from None
+    wrong = sorted(english.keys() ^ phrases.keys())
+    wrong += [name for name, text in phrases.items() if not isinstance(text, str)]
+    if wrong:
+        raise InputError(f"{path}: a page's phrase lacks, or none is called so, or it is no text: {', '.join(wrong)}")
+    return phrases
+
+
+def phrases_sent(settings: StudySettings, phrases: Mapping[str, str]) -> dict[str, Any]:
+    about = {"language": settings.language, "title": settings.texts.title, "worker": settings.judges.worker}
+    return {**about, "phrases": dict(phrases), "options": OPTIONS}
+
+
+def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
+    """The next step, or step ``at``, as JSON."""
+    step = judge.current if at is None else judge.steps[at]
+    if step is None or study.state.closed:
+        return {"step": judge.step, **_end(study, judge)}
+    at = judge.step if at is None else at
+    page: dict[str, Any] = {"step": at, "list": judge.code, "kind": step["kind"]}
+    settings = study.settings
+    match step["kind"]:
+        case "consent":
+            return page | {"text": settings.texts.consent}
+        case "questions":
+            return page | {"fields": list(settings.questions.before)}
+        case "after":
+            return page | {"fields": list(settings.questions.after)}
+        case "instructions":
+            page |= {"text": settings.texts.instructions, **study.material.instructions(judge)}
+        case _:
+            page |= {**study.material.show(judge, step), "number": judge.counted(at) + 1, "of": judge.counted()}
+    following = [step for step in judge.steps[at + 1 :] if step["kind"] in ASKED][:AHEAD]
+    return page | {"ahead": [f"media/{name}" for step in following for name in study.material.files(step)]}
+
+
+def media_of(study: Study, judge: Judge) -> dict[str, Path]:
+    files = dict(study.material.files(None))
+    for step in judge.steps:
+        if step["kind"] in ASKED:
+            files |= study.material.files(step)
+    return files
+
+
+def _end(study: Study, judge: Judge) -> dict[str, Any]:
+    if judge.ended != "finished":
+        return {"kind": judge.ended or "closed"}
+    code, panel_id = quote(judge.end_code, safe=""), quote(study.panel_id(judge.code), safe="")
+    address = study.settings.end.redirect.replace("{code}", code).replace("{worker}", panel_id)
+    about = {"text": study.settings.texts.thanks, "code": judge.end_code, "redirect": address or None}
+    return {"kind": "end", **about}

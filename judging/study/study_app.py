@@ -17,8 +17,7 @@ from judging.study.events import ASKED, Judge, read_personal, read_state
 from judging.study.lobby import Lobby
 from judging.study.materials import TYPES, ToldError
 from judging.study.page_answers import BadAnswer
-from judging.study.pages import STUDY_STATIC, media_of, phrases_sent, view
-from judging.study.study import Refused, Study
+from judging.study.study import STUDY_STATIC, Refused, Study, media_of, phrases_sent, view
 from judging.study.study_status import status_of
 from serving.http.errors import ApiError, on_fault, on_http_error, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
@@ -83,11 +82,11 @@ def create_app(
     @app.post("/join")
     async def join(request: Request) -> Response:
         body = await _body(request)
-        link, worker = (_text(body.get(name)) for name in ("link", "worker"))
+        link, panel_id = (_text(body.get(name)) for name in ("link", "worker"))
         judge = study.find(request.cookies.get(study.cookie), link)
         if judge is not None:
             return _json(view(study, judge))
-        judge, token = await study.join(link, worker)
+        judge, token = await study.join(link, panel_id)
         response = _json(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(study.cookie, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)

@@ -15,11 +15,10 @@ import orjson
 from agents.answers import BY_TASK, ConversationAnswer, Message, VerdictAnswer, Withdrawn, plain
 from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
-from judging.candidates import Candidate, Letter, Shown, Truth
-from judging.study.events import Judge, State, read_personal, read_state
+from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth
+from judging.study.events import SIDES, Judge, Judged, OnlineTest, State, Talk, read_personal, read_state
 from judging.study.exclusions import Row
 from judging.study.materials import Material
-from judging.study.meetings import SIDES, Judged, OnlineTest, Talk
 from judging.study.settings import CLOSING, FIELDS, OnlineSettings
 from judging.trial_set import MARKER, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
@@ -243,7 +242,7 @@ def _conversations_of_test(test: OnlineTest, state: State) -> Iterator[Record]:
 
 
 def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: str) -> Candidate:
-    shown = Shown("conversation", test.id, _stimulus(test), folder, None, None)
+    shown = AnsweredStimulus("conversation", test.id, _stimulus(test), folder, None, None)
     delays = [  # as the judge saw them: both answers at once
         seconds
         for number, question in enumerate(test.questions[:exchanges])

@@ -14,7 +14,7 @@ from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.scenario import PairSettings
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
 OWN = {"filter": "own", "rejected": True, "found": "y"}  # what an agent's own filter says
@@ -71,13 +71,11 @@ class SlowScheduler:
         self.dispatchers = {"talker": type("Dispatcher", (), {"agent": agent})()}
         self.replies, self.seconds = list(replies), seconds
         self.requests: list[list[str]] = []
-        self.deadlines: list[float | None] = []
 
     def next_order(self) -> int:
         return 1
 
     async def answer(self, agent: str, stimulus: ConversationStimulus, sample: int = 0, **about: Any) -> AgentRequest:
-        self.deadlines.append(about["deadline"])
         self.requests.append([line.text for line in stimulus.history])
         await asyncio.sleep(self.seconds)
         reply = self.replies.pop(0)

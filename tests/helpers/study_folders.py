@@ -13,8 +13,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import server_process
 from PIL import Image as PILImage
 
@@ -24,6 +26,7 @@ from judging.study.presets import study_of_judges
 from judging.study.study import Study, material_of
 from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 from serving.cli import main
+from serving.runs.records import problems
 
 BAD = "<img src=x onerror=document.title='broken'>"  # what is said, and never becomes markup
 WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")
@@ -157,6 +160,11 @@ def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
     asyncio.run(inside())
 
 
+def lobby_of(study: Study) -> Any:
+    assert study.lobby is not None
+    return study.lobby
+
+
 async def arrived(study: Study, kind: str) -> Judge:
     """Somebody new, at their first step of that kind."""
     judge, _ = await study.join(None, None)
@@ -167,12 +175,16 @@ async def arrived(study: Study, kind: str) -> Judge:
 
 
 async def arrivals(
-    study: Study, kind: str, clock: list[float], rates: tuple[float, float], number: int
+    study: Study, kind: str, patch: pytest.MonkeyPatch, rates: tuple[float, float], number: int
 ) -> list[tuple[float, Judge, Any]]:
-    """How long each of ``number`` people waited on the test's ``clock`` until they met, and what they saw then. So
-    many come in a second, by turns of an hour."""
-    lobby, state, chance = study.lobby, study.state, random.Random(8)
-    assert lobby is not None
+    """How long each of ``number`` people waited until they met, and what they saw then. So many come in a second, by
+    turns of an hour, on a clock of the test's."""
+    lobby, state, chance, clock = lobby_of(study), study.state, random.Random(8), [0.0]
+    for name in ("lobby", "lobby_of_tests"):
+        time = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
+        patch.setattr(f"judging.study.{name}.time", time)
+    patch.setattr("judging.study.lobby.SWEEP", 1e9)
+    patch.setattr(type(lobby), "drive", lambda self, meeting: None)
 
     async def note(*events: dict[str, Any]) -> None:
         for event in events:
@@ -217,6 +229,15 @@ def begin_in(page: Any, url: str) -> Any:
     page.get_by_role("heading", name="What to do").wait_for()
     page.get_by_role("button", name="Continue").click()
     return page
+
+
+def exported(study: Path) -> list[dict[str, Any]]:
+    """What people answered, exported beside the study as ``people``."""
+    assert turinglike("study", "export", study, "-o", study.parent / "people") == 0
+    lines = (study.parent / "people" / "records" / "humans.jsonl").read_text().splitlines()
+    records: list[dict[str, Any]] = list(map(json.loads, lines))
+    assert not any(problems(record) for record in records)
+    return records
 
 
 def turinglike(*arguments: object) -> int:

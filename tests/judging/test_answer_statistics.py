@@ -101,9 +101,7 @@ def test_scanpaths() -> None:
 
 
 def _caption(agent: str, stimulus: str, text: str) -> dict[str, Any]:
-    truth = "human" if agent.startswith("human") else "machine"
-    answer = {"text": text}
-    return {"asked": "image_captioning", "agent": agent, "truth": truth, "stimulus": stimulus, "answer": answer}
+    return _answer("image_captioning", agent, stimulus, text=text)
 
 
 PEOPLE = [

@@ -14,10 +14,9 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
 from judging import features as of_trials
-from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings
+from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings, judge_trials
 from judging.features import Features, features
-from judging.ledger import difference
-from judging.trained import judge_trials
+from judging.measures import difference
 
 
 def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -28,13 +28,11 @@ from agents import catalogue
 from agents.answers import VerdictAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
-from agents.language.engines.text_request import TextRequest
-from agents.language.engines.transformers import TransformersEngine
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import replies
-from judging.llm_judge import answer_text, our_prompt, paper_prompt
+from judging.llm_judge import paper_prompt
 from judging.trial_set import key_path
-from judging.verdicts import read_key, read_verdicts
+from judging.verdicts import read_trial_key, read_verdicts
 from serving.cli import main
 from serving.runs.run import Run
 
@@ -79,17 +77,6 @@ def test_the_papers_prompts_word_by_word(asked: str) -> None:
 
 def test_the_papers_one_shot_prompt() -> None:
     assert paper_prompt([trial("conversation")], "A: Yo\nB: Hi") == PAPERS["one_shot"]
-
-
-@pytest.mark.parametrize("asked", TASKS)
-def test_our_prompt_shows_the_answer_and_asks_for_reasons_first(asked: str) -> None:
-    text = our_prompt(trial(asked))
-    assert answer_text(trial(asked).answer) in text
-    assert "A human or a machine?" in text
-    assert 0 < text.index('"reason"') < text.index('"verdict"')
-    pictured = asked not in ("word_association", "conversation")
-    assert ("this picture" in text) is pictured
-    assert ("which you cannot see" in our_prompt(trial(asked), without_picture=True)) is pictured
 
 
 HMH = ["human", "machine", "human"]
@@ -164,8 +151,6 @@ REFUSED = {"message": {"role": "assistant", "content": None, "refusal": "I can't
         (bad.answer("", finish_reason="length"), "unparsed"),
         (bad.answer(HUMAN[:-8], finish_reason="length"), "unparsed"),
         (bad.answer("It could be either of them, really."), "unparsed"),
-        (bad.cut, "server_unreachable"),
-        (bad.status(429), "server_busy"),
     ],
 )
 def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outcome: str) -> None:
@@ -174,9 +159,6 @@ def test_whatever_the_server_does_there_is_a_verdict_or_a_reason(act: Any, outco
         agent = judge(server.url, patience_s=2)
         [result] = ask(agent, trial("word_association"))
         assert len(server.requests) == 1
-    if isinstance(result, AnswerError):
-        assert result.code == outcome
-        return
     assert isinstance(result, Reply)
     assert result.answer.verdict == outcome  # type: ignore[attr-defined]
     assert isinstance(result.raw["text"], str)
@@ -206,20 +188,6 @@ def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture
             if isinstance(part, dict) and "image_url" in part]  # fmt: skip
     assert sent == [f"data:image/png;base64,{base64.b64encode(picture).decode()}"] * (pictured + len(search))
     assert all(isinstance(message["content"], str) for message in other["messages"])
-
-
-def test_of_a_pair_both_conversations_are_sent_in_their_order() -> None:
-    pair = trial("conversation", beside={"messages": [{"speaker": "A", "text": "Beside"}]}, question="Where?")
-    with bad.running() as server:
-        server.otherwise = lambda request: bad.answer('{"reason": "fluent", "verdict": 2}')
-        [result] = ask(judge(server.url), pair)
-    assert isinstance(result, Reply)
-    assert result.answer == VerdictAnswer(verdict="human", reason="fluent")
-    [request] = server.requests
-    [message] = request.body["messages"]
-    assert "Conversation 1:\nA: Hi!\nB: Hello {you}.\n\nConversation 2:\nA: Beside\n\nWhere? " in message["content"]
-    schema = request.body["response_format"]["json_schema"]["schema"]
-    assert schema["properties"]["verdict"] == {"type": "integer", "enum": [1, 2]}
 
 
 def test_what_cannot_be_judged_is_said(picture: bytes) -> None:
@@ -344,7 +312,7 @@ def test_a_killed_judge_gives_each_verdict_once(trials: Path, tmp_path: Path, mo
             time.sleep(0.2)
         assert code == 0
     table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
-    assert sorted(table["trial"]) == sorted(read_key(trials / "hidden.csv"))
+    assert sorted(table["trial"]) == sorted(read_trial_key(trials / "hidden.csv"))
     assert set(table["verdict"]) == {"human", "machine"}
 
 
@@ -427,9 +395,7 @@ def local(folder: Path, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("grid", [False, True])
-def test_a_local_judge_does_not_mind_batches(
-    grid: bool, tiny: Path, trials: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_judge_does_not_mind_batches(grid: bool, tiny: Path, trials: Path) -> None:
     settings = {"prompt": "papers", "grid": True, "trials": str(trials / "T" / "trials.jsonl")} if grid else {}
     rows = [parse_row(line) for line in (trials / "T" / "trials.jsonl").read_bytes().splitlines()][:8]
 
@@ -442,16 +408,7 @@ def test_a_local_judge_does_not_mind_batches(
                 result[rows[at].id] = (reply.answer.verdict, reply.raw["text"])
         return result
 
-    generated: list[str] = []
-    generate = TransformersEngine.generate_batch
-
-    def counted(self: Any, batch: Sequence[TextRequest], seeds: Sequence[int]) -> Any:
-        generated.extend(request.messages[-1].text for request in batch)
-        return generate(self, batch, seeds)
-
-    monkeypatch.setattr(TransformersEngine, "generate_batch", counted)
     overall = judged(range(8), 8)
-    assert len(generated) == (len(set(generated)) if grid else 8)
     assert overall == judged(range(8), 1) == judged(range(7, -1, -1), 3)
     texts = {text for _, text in overall.values()}
     assert len(texts) == (len({item.cue for item in rows}) if grid else 8)  # type: ignore[union-attr]

@@ -78,24 +78,12 @@ def judged(judges: int, stimuli: int, of_judges: float, of_stimuli: float, seed:
     chance = np.random.default_rng(seed)
     judge, stimulus = np.divmod(np.arange(judges * stimuli), stimuli)
     is_machine = stimulus % 2 == 1
-    right = (
-        chance.random(len(judge))
-        < 0.5
-        + of_judges * chance.choice([-1, 1], judges)[judge]
-        + of_stimuli * (chance.choice([-1, 1], stimuli)[stimulus])
-    )
+    rate = 0.5 + of_judges * chance.choice([-1, 1], judges)[judge]
+    right = chance.random(len(judge)) < rate + of_stimuli * chance.choice([-1, 1], stimuli)[stimulus]
     truth = np.where(is_machine, "machine", "human")
     other = np.where(is_machine, "human", "machine")
-    return pd.DataFrame(
-        {
-            "judge": judge,
-            "stimulus": stimulus,
-            "truth": truth,
-            "agent": np.where(is_machine, "a", "h"),
-            "verdict": np.where(right, truth, other),
-            "trial": stimulus,
-        }
-    )
+    agent, verdict = np.where(is_machine, "a", "h"), np.where(right, truth, other)
+    return pd.DataFrame(dict(zip(COLUMNS, (agent, truth, verdict, judge, stimulus, stimulus), strict=True)))
 
 
 @pytest.mark.parametrize(("of_judges", "of_stimuli"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.3), (0.2, 0.2)])

@@ -99,18 +99,14 @@ def test_ours_stand_beside_theirs_of_the_same_kind_of_judge() -> None:
     overall = result[asked, "people", "all", "p_human", "", "people", "all"]
     assert (overall.published, overall.ours, overall.inside) == (0.67, 0.68, True)
     assert overall.why.startswith("without GIT, OFA, Azure,")
-    assert overall.why.endswith("also of mine")
     assert result[asked, "people", "BLIP", "p_machine", "", "people", "published:blip"].why == ""
     assert result[asked, "people", "BLIP", "p_machine", "", "people", "blip-base"].why.startswith("blip-base is not")
     assert not result[asked, "people", "ClipCap", "p_machine", "", "people", "published:clipcap"].inside
     svm = result[asked, "classifier", "all", "p_human", "", "svm", "all"]
     assert svm.inside
-    assert "another classifier" in svm.why
     assert "MiniLM where theirs had OpenAI's" in svm.why
     lacking = result[asked, "people", "ChatGPT-4o", "detectability", "", "", ""]
     assert (lacking.has_ours, lacking.why) == (False, "no verdicts on ChatGPT-4o")
-    catch = result[asked, "people", "all", "p_machine", "catch trials", "", ""]
-    assert catch.why == "it is of catch trials alone"
     assert result["conversation", "people", "all", "p_human", "", "", ""].why == "no trials of this task"
 
 

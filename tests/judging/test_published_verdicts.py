@@ -72,13 +72,3 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert caught == CatchRate("word_association", "catch", "machine", "people", judges=1, trials=1, right=1)
     assert read_answers([tmp_path / "V"]) == []
     assert "Trials were drawn" not in methods(table, {}, [{}], seed=0)
-
-
-def test_ai_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = [entry(None, "human"), entry(None, "machine", "DeepGazeIII"), entry(None, "human", "IVSN")]
-    assert made(tmp_path, monkeypatch, entries, "--task", "fv") == 2
-    assert "verdicts.json: Trial_1: has no workerID: give the judge with --judge" in capsys.readouterr().err
-    assert made(tmp_path, monkeypatch, entries, "--task", "fv", "--judge", "chatgpt") == 0
-    assert "3 do not say what was shown" in capsys.readouterr().out
-    assert [row["agent"] for row in Run(tmp_path / "V").records("published")] == ["published:chatgpt"] * 3
-    assert made(tmp_path, monkeypatch, entries, "--task", "fv", "--judge", "chatgpt") == 2  # nothing is replaced

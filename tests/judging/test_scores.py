@@ -15,7 +15,7 @@ import pytest
 from agents.errors import InputError
 from judging.score import Alike, catch_rates, measure
 from judging.trial_set import key_path
-from judging.verdicts import read_key, read_verdicts
+from judging.verdicts import read_trial_key, read_verdicts
 from serving.cli import main
 
 
@@ -75,7 +75,7 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
 def test_peoples_verdicts_are_imported(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(verdicts, tmp_path / "all")
     run, table = tmp_path / "all" / "V", tmp_path / "people.csv"
-    key = read_key(key_path(tmp_path / "all" / "T"))
+    key = read_trial_key(key_path(tmp_path / "all" / "T"))
     spoken = [(trial, f"p{at % 7}", "Human" if at % 3 else "machine") for at, trial in enumerate(key)]
     lines = ["stimulus,subject,response", *(",".join(item) for item in spoken)]
     table.write_text("\n".join(lines) + "\n")
@@ -136,7 +136,7 @@ def test_records_without_a_verdict_are_named(
 ) -> None:
     shutil.copytree(verdicts, tmp_path / "all")
     run = tmp_path / "all" / "V"
-    key = read_key(key_path(tmp_path / "all" / "T"))
+    key = read_trial_key(key_path(tmp_path / "all" / "T"))
     (tmp_path / "people.csv").write_text(
         "\n".join(["stimulus,subject,response", *(f"{trial},p1,human" for trial in list(key)[:5])])
     )
@@ -153,12 +153,9 @@ def test_records_without_a_verdict_are_named(
 
 
 def test_judges_that_cannot_be_trained_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        {"response": word, "groundtruth": "human", "human_groundtruth": name}
-        for word, name in zip("abcd", "1234", strict=True)
-    ]
-    rows += [{"response": "e", "groundtruth": "machine", "machine_groundtruth": f"m{at}"} for at in range(4)]
-    for name, content in (("one", {"sun": rows}), ("people", {"sun": rows[:4], "moon": rows[:4]})):
+    people = [{"response": word, "groundtruth": "human", "human_groundtruth": word} for word in "abcd"]
+    machines = [{"response": "e", "groundtruth": "machine", "machine_groundtruth": word} for word in "abcd"]
+    for name, content in (("one", {"sun": people + machines}), ("people", {"sun": people, "moon": people})):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
         imported = ["import", str(tmp_path / f"{name}.json"), "--task", "word_association"]
         assert main([*imported, "--out", str(tmp_path / name)]) == 0

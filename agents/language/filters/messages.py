@@ -44,7 +44,7 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedMessages:
     """The messages from ``first`` on, in view of all."""
 
     messages: Sequence[tuple[str, str]]
@@ -90,24 +90,24 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def _empty(judged: Judged, _: str, text: str) -> str | None:
+def _empty(judged: JudgedMessages, _: str, text: str) -> str | None:
     count = sum(letter not in _EMPTY and unicodedata.category(letter) not in _INVISIBLE for letter in text)
     if count >= judged.settings.empty:
         return None
     return quoted(text) if text.strip() else "no text"
 
 
-def _too_short(judged: Judged, _: str, text: str) -> str | None:
+def _too_short(judged: JudgedMessages, _: str, text: str) -> str | None:
     count, least = len(words(text)), judged.settings.too_short
     return f"{count} {'word' if count == 1 else 'words'}, of at least {least}" if count < least else None
 
 
-def _too_long(judged: Judged, _: str, text: str) -> str | None:
+def _too_long(judged: JudgedMessages, _: str, text: str) -> str | None:
     count, most = len(words(text)), judged.settings.too_long
     return f"{count} words, of at most {most}" if count > most else None
 
 
-def _word_loop(judged: Judged, _: str, text: str) -> str | None:
+def _word_loop(judged: JudgedMessages, _: str, text: str) -> str | None:
     spoken, times = words(text), judged.settings.word_loop
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(word, len(numbers)) for word in spoken]
@@ -122,7 +122,7 @@ def _word_loop(judged: Judged, _: str, text: str) -> str | None:
     return None
 
 
-def _list(judged: Judged, _: str, text: str) -> str | None:
+def _list(judged: JudgedMessages, _: str, text: str) -> str | None:
     lines, items = judged.settings.list_lines, judged.settings.list_items
     marked = sum(1 for line in text.splitlines() if _MARKED.match(line))
     if marked >= lines:
@@ -165,7 +165,7 @@ def _items(sentence: str) -> int:
     return most
 
 
-def _other_speaker(judged: Judged, speaker: str, text: str) -> str | None:
+def _other_speaker(judged: JudgedMessages, speaker: str, text: str) -> str | None:
     known = {*judged.names, *(name for name, _ in judged.messages)}
     others = labels(text, known - {speaker})
     if len(others) >= judged.settings.other_speaker:
@@ -173,7 +173,7 @@ def _other_speaker(judged: Judged, speaker: str, text: str) -> str | None:
     return _short_label(judged, speaker, text, ("other", "nobody"))
 
 
-def _prompt_echo(judged: Judged, speaker: str, text: str) -> str | None:
+def _prompt_echo(judged: JudgedMessages, speaker: str, text: str) -> str | None:
     if (mark := _TEMPLATE.search(text)) is not None:
         return f"{quoted(mark.group())} of a chat template"
     if (place := _PLACEHOLDER.search(text)) is not None:
@@ -188,18 +188,18 @@ def _prompt_echo(judged: Judged, speaker: str, text: str) -> str | None:
     return _short_label(judged, speaker, text, ("own",))
 
 
-def _short_label(judged: Judged, speaker: str, text: str, whose: Collection[str]) -> str | None:
+def _short_label(judged: JudgedMessages, speaker: str, text: str, whose: Collection[str]) -> str | None:
     names = list(judged.names) if isinstance(judged.names, Sequence) else []
     label = leading_label(text, *short_names(names, speaker))
     return f"the label {quoted(label.written)}" if label is not None and label.whose in whose else None
 
 
-def _self_disclosure(judged: Judged, _: str, text: str) -> str | None:
+def _self_disclosure(judged: JudgedMessages, _: str, text: str) -> str | None:
     pieces = disclosures(text)
     return quoted(pieces[0]) if len(pieces) >= judged.settings.self_disclosure else None
 
 
-_OF_MESSAGES: Mapping[str, Callable[[Judged, str, str], str | None]] = {
+_OF_MESSAGES: Mapping[str, Callable[[JudgedMessages, str, str], str | None]] = {
     "word_loop": _word_loop,
     "empty": _empty,
     "other_speaker": _other_speaker,
@@ -214,7 +214,7 @@ _OF_MESSAGES: Mapping[str, Callable[[Judged, str, str], str | None]] = {
 # Filters in view of the messages before.
 
 
-def _repeated_sentence(judged: Judged) -> dict[int, Finding]:
+def _repeated_sentence(judged: JudgedMessages) -> dict[int, Finding]:
     times, least = judged.settings.repeated_sentence, judged.settings.sentence_words
     counts: Counter[tuple[str, str]] = Counter()
     findings: dict[int, Finding] = {}
@@ -230,7 +230,7 @@ def _repeated_sentence(judged: Judged) -> dict[int, Finding]:
     return findings
 
 
-def _repeated_block(judged: Judged) -> dict[int, Finding]:
+def _repeated_block(judged: JudgedMessages) -> dict[int, Finding]:
     length = judged.settings.repeated_block
     numbers: dict[tuple[str, str], int] = {}
     codes = [numbers.setdefault((speaker, key(text)), len(numbers)) for speaker, text in judged.messages]
@@ -253,7 +253,7 @@ def _span(end: int, length: int) -> str:
     return f"message {end + 1}" if length == 1 else f"messages {end + 2 - length} to {end + 1}"
 
 
-def _same_message(judged: Judged) -> dict[int, Finding]:
+def _same_message(judged: JudgedMessages) -> dict[int, Finding]:
     counts: Counter[tuple[str, str]] = Counter()
     findings: dict[int, Finding] = {}
     for i, (speaker, text) in enumerate(judged.messages):
@@ -264,7 +264,7 @@ def _same_message(judged: Judged) -> dict[int, Finding]:
     return findings
 
 
-def _early_exit(judged: Judged) -> dict[int, Finding]:
+def _early_exit(judged: JudgedMessages) -> dict[int, Finding]:
     last = min(len(judged.messages), judged.total - judged.settings.early_exit)
     return {
         index: Finding(0, f"{quoted(leave)}, {judged.total - index - 1} messages before the end")
@@ -273,7 +273,7 @@ def _early_exit(judged: Judged) -> dict[int, Finding]:
     }
 
 
-_OF_CONVERSATIONS: Mapping[str, Callable[[Judged], dict[int, Finding]]] = {
+_OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Finding]]] = {
     "repeated_sentence": _repeated_sentence,
     "repeated_block": _repeated_block,
     "same_message": _same_message,

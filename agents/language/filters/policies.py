@@ -8,7 +8,7 @@ from typing import Literal
 
 from agents.contract import Settings, Verdict
 from agents.language.filters.messages import FilterSettings as FilterSettings
-from agents.language.filters.messages import Finding, Judged
+from agents.language.filters.messages import Finding, JudgedMessages
 from agents.stimuli import ConversationType, Family
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]
@@ -81,7 +81,7 @@ def judge_conversation(
     speaker what a model should not repeat, ``total`` the planned messages. ``last_only`` judges the last message."""
     last = max(len(messages) - 1, 0)
     planned = len(messages) if total is None else total
-    judged = Judged(messages, last if last_only else 0, settings, names, prompts or {}, planned)
+    judged = JudgedMessages(messages, last if last_only else 0, settings, names, prompts or {}, planned)
     judgements = []
     for name, action in policy:
         if action == "off":

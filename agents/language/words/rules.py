@@ -51,35 +51,35 @@ class RuleSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedWord:
     """A word after the rules, and the ``rule`` that dropped it."""
 
     word: str
     rule: Rule | None = None
 
 
-def judge(text: str, cue: str, settings: RuleSettings) -> Judged:
+def judge(text: str, cue: str, settings: RuleSettings) -> JudgedWord:
     """What the rules make of an answer to ``cue``."""
     rules = settings.rules
     word = letters(text) if "letters" in rules else text
     if not word:
-        return Judged(word, "letters")
+        return JudgedWord(word, "letters")
     # Before lemmas too, which would make a doe of "does".
     if "stop_word" in rules and is_stop_word(text):
-        return Judged(word, "stop_word")
+        return JudgedWord(word, "stop_word")
     if "lemma" in rules:
         word = vocabulary.lemma(word)
         if "stop_word" in rules and is_stop_word(word):
-            return Judged(word, "stop_word")
+            return JudgedWord(word, "stop_word")
     if "short" in rules and len(word) < SHORTEST:
-        return Judged(word, "short")
+        return JudgedWord(word, "short")
     if "unknown" in rules and not is_known(word, settings.known_words):
-        return Judged(word, "unknown")
+        return JudgedWord(word, "unknown")
     if "overlap" in rules and (
         overlap(word, cue, settings.overlap) > settings.overlap_limit or letters(cue) in vocabulary.bases(word)
     ):
-        return Judged(word, "overlap")
-    return Judged(word)
+        return JudgedWord(word, "overlap")
+    return JudgedWord(word)
 
 
 def letters(text: str) -> str:

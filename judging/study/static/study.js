@@ -296,21 +296,23 @@
     fields.querySelector("input, select, textarea").focus({ preventScroll: true });
   }
 
-  function verdictForm(view, sent) {
+  /** Radio buttons of the verdicts: a click or a key chooses; "Next" or Enter sends the form, with `submitted`. */
+  function verdictForm(view, submitted) {
     const fields = el("fieldset.all", { disabled: true }); // until it can be timed
     const locked = el("p.note", { role: "status" });
-    const node = sentBy(sent, locked, fields);
+    const node = sentBy(submitted, locked, fields);
     const groups = [];
     let chosenAt = null;
     let byKey = false;
 
-    function choose(key) {
+    function noteChoice(isByKey) {
       chosenAt = performance.now();
-      byKey = key;
+      byKey = isByKey;
     }
     function group(name, legend, options) {
       const inputs = options.map(([value, text, key]) => {
-        const input = el("input", { type: "radio", name, value, change: () => choose(false) });
+        const input = el("input", { type: "radio", name, value });
+        input.addEventListener("change", () => noteChoice(false));
         return el("label", input, ` ${text}`, key ? el("kbd", { "aria-hidden": "true" }, key.toUpperCase()) : null);
       });
       const made = el("fieldset", el("legend", legend), el("div.options", inputs));
@@ -353,7 +355,7 @@
       if (at < 0) return;
       event.preventDefault();
       open.node.querySelectorAll("input")[at].checked = true;
-      choose(true);
+      noteChoice(true);
     }
 
     /** The answer, and when it was chosen; null while it is incomplete. */

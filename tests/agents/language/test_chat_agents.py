@@ -266,17 +266,14 @@ def test_short_messages_are_asked_for_again(
     assert agent.family == {"dialogpt": "other"}.get(name, name)
 
 
-@pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("speaker", ["A", "B"])
 def test_the_instructions_are_what_the_model_is_told_before_all_messages(
-    agents: dict[str, TextAgent[Any]], speaker: str, turns: int
+    agents: dict[str, TextAgent[Any]], speaker: str
 ) -> None:
-    stimulus, draw = _conversation(turns, personas=["shy", "loud"]), Draw(seed=1, options={"speaker": speaker})
-    chat, completion = agents["chat"], agents["completion"]
-    system, user = chat.fitted_request(stimulus, draw).messages
-    assert f"{system.text}\n{user.text}".startswith(str(chat.instructions(stimulus, draw)))
-    opening = completion.instructions(stimulus, draw)
-    assert opening is not None
-    assert (completion.fitted_request(stimulus, draw).prompt or "").split(": Hi!")[0].rpartition(" ")[0] == opening
-    for name in agents.keys() - PROMPT_AGENTS:
-        assert agents[name].instructions(stimulus, draw) is None
+    stimulus, draw = _conversation(1, personas=["shy", "loud"]), Draw(seed=1, options={"speaker": speaker})
+    about = {name: str(agent.instructions(stimulus, draw)) for name, agent in agents.items()}
+    system, user = agents["chat"].fitted_request(stimulus, draw).messages
+    assert f"{system.text}\n{user.text}".startswith(about["chat"])
+    prompt = agents["completion"].fitted_request(stimulus, draw).prompt or ""
+    assert prompt.split(": Hi!")[0].rpartition(" ")[0] == about["completion"]
+    assert about["dialogpt"] == about["blenderbot"] == "None"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.language.eliza import SCRIPT, ElizaAgent, Script
-from agents.language.filters.policies import MEASURE, judge_conversation
+from agents.language.filters.policies import FILTERS, MEASURE, FilterSettings, Policy, judge_conversation
 from agents.stimuli import ConversationStimulus, Utterance
 
 PAPERS_TOPICS = [
@@ -19,14 +19,12 @@ PAPERS_TOPICS = [
 WRITTEN = json.loads(SCRIPT.read_text("utf-8"))
 
 
-def agent():
-    made = ElizaAgent(ElizaAgent.Settings(), "eliza")
-    made.open()
-    made.load("cpu")
-    return made
-
-
-ELIZA = agent()
+REPETITIONS = Policy.model_validate(
+    dict.fromkeys(FILTERS, "off") | {"repeated_sentence": "flag", "same_message": "flag"}
+)
+ELIZA = ElizaAgent(ElizaAgent.Settings(), "eliza")
+ELIZA.open()
+ELIZA.load("cpu")
 
 
 def stimulus(history=(), **fields):
@@ -150,28 +148,13 @@ PARTNERS = {
 }
 
 
-def plainly(text):
-    return re.sub(r"[\W_]+", " ", text.casefold()).strip()
-
-
-def repeated(history):
-    """A's messages that repeat a message, or a sentence of at least four words, of anyone."""
-    repetitions, messages, spoken = [], set(), set()
-    for speaker, text in history:
-        parts = [plainly(sentence) for sentence in re.split(r"[.!?…\n。！？]+", text)]
-        long = {part for part in parts if len(part.split()) >= 4}
-        if speaker == "A" and (plainly(text) in messages or long & spoken):
-            repetitions.append(text)
-        messages.add(plainly(text))
-        spoken |= long
-    return repetitions
-
-
 @pytest.mark.parametrize("partner", PARTNERS)
 def test_nothing_is_repeated_in_100_exchanges(partner):
     history = play(PARTNERS[partner], 100, topic="music")
-    assert repeated(history) == []
     assert all(text.strip() and len(text.split()) <= 30 for _, text in history[::2])
+    limits = FilterSettings(repeated_sentence=2, same_message=2)
+    turns = {turn for each in judge_conversation(history, REPETITIONS, limits) for turn in each.turns}
+    assert [history[turn] for turn in sorted(turns) if turn % 2 == 0] == []
 
 
 @settings(max_examples=40)
@@ -181,11 +164,11 @@ def test_any_text_is_answered(text, topic):
 
 
 def test_a_turn_is_a_function_of_the_history_and_the_seed_alone():
-    """Each turn asked of another instance, in a batch with others and backwards, as it was played."""
+    """Each turn asked in a batch with others and backwards, as it was played."""
     history = play(None, 24, topic="science")
     turns = list(reversed(range(24)))
     draws = [Draw(seed=1000 + turn, options={"speaker": "AB"[turn % 2], "turn": turn}) for turn in turns]
-    replies = agent().respond([stimulus(history[:turn], topic="science") for turn in turns], draws)
+    replies = ELIZA.respond([stimulus(history[:turn], topic="science") for turn in turns], draws)
     assert [reply.answer.text for reply in replies] == [history[turn][1] for turn in turns]
 
 

@@ -230,7 +230,6 @@ def test_a_name_is_not_heard_as_the_beginning_of_a_message(llama: Path, history:
 
 def test_a_long_log_loses_its_oldest_messages(llama: Path, history: Path) -> None:
     agent = agent_of(llama, history, max_tokens=20, person_turns=60)
-    agent.load("cpu")
     remembered = [f"{secret} {part}" for number, secret in enumerate(SECRETS) for part in range(1 if number % 2 else 3)]
     for count, more, has_history in ((10, "", True), (110, " so it is, so it was", False)):
         about = talk(count, more)
@@ -240,9 +239,6 @@ def test_a_long_log_loses_its_oldest_messages(llama: Path, history: Path) -> Non
         assert kept == [number >= left_out for number in range(len(messages))]
         assert 0 < left_out < len(messages) - 10
         assert (left_out < len(remembered)) == has_history
-        [reply] = agent.respond([about], [Draw(1, options={"speaker": "A"})])
-        assert reply.raw["messages_left_out"] == left_out  # type: ignore[union-attr]
-        assert reply.answer.finish.endswith("; prompt cut")  # type: ignore[union-attr]
 
 
 @pytest.mark.usefixtures("nothing_leaves")
@@ -317,8 +313,9 @@ def test_a_server_elsewhere_is_refused_before_anything_is_sent(name: str, url: s
 
 def test_a_server_does_not_tell_where_the_history_is(llama: Path, history: Path) -> None:
     header = SimpleNamespace(kind="machine", checkpoint=None, revision=None, digest="d")
-    agents = {"me": agent_of(llama, history)}
-    service = SimpleNamespace(agents=agents, headers={"me": header}, states=lambda: {"me": {}})
+    service = SimpleNamespace(
+        agents={"me": agent_of(llama, history)}, headers={"me": header}, states=lambda: {"me": {}}
+    )
     about = _about(service, "me")  # type: ignore[arg-type]
     assert about["settings"]["person_turns"] == 100
     assert str(history) not in json.dumps(about)

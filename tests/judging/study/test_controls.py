@@ -13,8 +13,7 @@ import study_folders
 from agents.errors import InputError
 from judging.study.controls import read_controls
 from judging.study.materials import TrialMaterial
-from judging.study.pages import view
-from judging.study.study import Study
+from judging.study.study import Study, view
 from serving.cli import main
 
 PRESENT, ABSENT = ("Cat", "tree", "tree "), ("dog", "boat", "CAT")

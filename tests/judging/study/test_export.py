@@ -114,6 +114,8 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
     assert status["verdicts"] == {"all": 136, "counted": 132}
     assert status["excluded"] == {"finished": {"verdicts": 4, "judges": 1}}
     assert status["agents"]["people"] == {"verdicts": 60, "said_human": 1.0}
+    assert main(["study", "status", str(study)]) == 0
+    assert "judges: 6 of 50 finished (7 joined, 1 at it)" in capsys.readouterr().out
     assert main(["score", str(out), "-o", str(tmp_path / "S")]) == 0
     assert "132 of 136 verdicts count; excluded by the study's rules: finished 4" in capsys.readouterr().out
     scores = json.loads((tmp_path / "S" / "scores.json").read_text())
@@ -141,22 +143,17 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("table", "change", "why"),
+    ("changes", "why"),
     [
-        ("trials", "number = 0", r"study\.toml:\d+: trials\.number: must be at least 1"),
-        ("trials", 'control = "topic"', "trials.control: topic is not for word_association"),
-        ("trials", 'keys = ["f", "f"]', "keys: must be two different ones"),
-        ("trials", 'choices = "four"', "trials.choices: four is for conversations"),
-        ("trials", "number = ", r"study\.toml: "),
+        ({"number": 0}, r"study\.toml:\d+: trials\.number: must be at least 1"),
+        ({"control": "topic"}, "trials.control: topic is not for word_association"),
+        ({"keys": ["f", "f"]}, "keys: must be two different ones"),
+        ({"choices": "four"}, "trials.choices: four is for conversations"),
     ],
 )
-def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, table: str, change: str, why: str) -> None:
+def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(20))
-    study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=5)
-    name = change.partition(" =")[0]
-    lines = [line for line in (study / "study.toml").read_text().splitlines() if not line.startswith(f"{name} =")]
-    lines.insert(next(at for at, line in enumerate(lines) if line.startswith(f"[{table}]")) + 1, change)
-    (study / "study.toml").write_text("\n".join(lines))
+    study = study_folders.write_study(tmp_path / "study", trials, "word_association", **changes)
     with pytest.raises(InputError) as error:
         read_settings(study)
     assert re.search(why, "\n".join([*map(str, error.value.problems), str(error.value)]))

@@ -9,7 +9,6 @@ import random
 import signal
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import misbehaving_server
@@ -17,13 +16,11 @@ import pytest
 import scipy.stats
 import server_process
 from online_studies import replies
-from study_folders import BAD, Visitor, arrivals, arrived, begin_in, changed, run, serving
+from study_folders import BAD, Visitor, arrivals, arrived, begin_in, changed, exported, lobby_of, run, serving
 
 from judging.study.events import Judge, read_state
-from judging.study.lobby import TalkLobby
 from judging.study.study import Refused, Study
 from serving.cli import main
-from serving.runs.records import problems
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -40,19 +37,6 @@ def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any)
     changed(folder / "study", before=[], after=[], **{**AT_ONCE, **talk})
     assert main(["study", "check", str(folder / "study")]) == 0
     return folder / "study"
-
-
-def exported(study: Path) -> list[dict[str, Any]]:
-    assert main(["study", "export", str(study), "-o", str(study.parent / "people")]) == 0
-    lines = (study.parent / "people" / "records" / "humans.jsonl").read_text().splitlines()
-    records: list[dict[str, Any]] = list(map(json.loads, lines))
-    assert not any(problems(record) for record in records)
-    return records
-
-
-def lobby_of(study: Study) -> TalkLobby:
-    assert isinstance(study.lobby, TalkLobby)
-    return study.lobby
 
 
 async def say(study: Study, judge: Judge, turn: int, text: Any) -> str | None:
@@ -236,15 +220,11 @@ def test_an_agent_in_a_burst_sends_as_it_types(
 @pytest.mark.parametrize("machines", [0.5, 0.2])
 def test_waiting_does_not_tell_who_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: float) -> None:
     """Neither whether somebody waits, nor how long, nor the pair before tells whether it is an agent."""
-    clock = [0.0]
-    monkeypatch.setattr("judging.study.lobby.time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr("judging.study.lobby.CHANCE", random.Random(6))
-    monkeypatch.setattr("judging.study.lobby.SWEEP", 1e9)
-    monkeypatch.setattr("judging.study.lobby.TalkLobby.drive", lambda self, talk: None)
     waits: list[tuple[float, bool]] = []
 
     async def work(served: Study) -> None:
-        for wait, judge, _ in await arrivals(served, "talk", clock, (0.2, 0.02), 1600):
+        for wait, judge, _ in await arrivals(served, "talk", monkeypatch, (0.2, 0.02), 1600):
             talk = served.state.meeting_of(judge.code)
             assert talk is not None
             waits.append((wait, "eliza" in talk.people))
@@ -350,28 +330,6 @@ def test_an_agents_server_that_hangs_holds_up_its_own_talks_alone(tmp_path: Path
             server.process.terminate()
             assert server.process.wait(20) == 128 + signal.SIGTERM
         assert main(["study", "close", str(study)]) == 0
-
-
-@pytest.mark.parametrize("mode", ["ping-pong", "burst"])
-def test_an_agent_whose_person_leaves_says_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    replies(monkeypatch, lambda agent, row: "one\ntwo")
-    monkeypatch.setattr("judging.study.lobby.HELD", 0.05)
-
-    async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "talk"), lobby_of(served)
-        if (await lobby.at(judge, -1))["my_turn"]:
-            await say(served, judge, 0, "hello")
-        await lobby.at(judge, 1)
-        talk = served.state.meeting_of(judge.code)
-        assert talk is not None
-        known = len(talk.messages)
-        lobby.seen[judge.code] -= 1000
-        await lobby.end_if_left(talk)
-        await asyncio.gather(*lobby.tasks.values(), return_exceptions=True)
-        assert talk.void is not None
-        assert len(talk.messages) == known
-
-    run(made(tmp_path, 8, mode, **ALONE, quiet_s=0.0, base=0.4), work)
 
 
 def test_what_people_would_not_be_shown_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,13 +158,11 @@ def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Ser
     assert sum(one["kind"] == "trial" for one in judge_of(context, study).answers) == 1
 
 
-def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(13))
     assert main(["study", "new", str(trials), "-o", str(tmp_path / "study")]) == 0
     assert "two conversations beside each other" in (tmp_path / "study" / "study.toml").read_text()
     assert main(["study", "check", str(tmp_path / "study")]) == 0
-    assert main(["study", "new", str(trials), "-o", str(tmp_path / "other"), "--preset", "2025"]) == 2
-    assert "the papers have no pairs" in capsys.readouterr().err
 
 
 def test_a_person_says_in_which_conversation_the_machine_speaks(context: BrowserContext, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from study_folders import serving
 
 from judging.blindness import detected
 from judging.study.events import read_state
-from judging.verdicts import read_key
+from judging.verdicts import read_trial_key
 from serving.cli import main
 
 KEY = "a-key-for-the-tests-0123"
@@ -62,7 +62,7 @@ def server(study: Path) -> Iterator[Server]:
 
 def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Path) -> None:
     """No agent, no stimulus, no truth is sent; a classifier of sizes, times, names and order is at chance."""
-    key = read_key(study.parent / "T.key.csv")
+    key = read_trial_key(study.parent / "T.key.csv")
     by_said = {}
     for line in (study.parent / "T" / "trials.jsonl").read_text().splitlines():
         trial = json.loads(line)

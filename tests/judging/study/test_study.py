@@ -17,9 +17,8 @@ from study_folders import run
 from agents.errors import InputError
 from judging.study.events import Judge, count_pages, read_personal, read_state
 from judging.study.page_answers import BadAnswer
-from judging.study.pages import read_phrases, view
 from judging.study.settings import read_settings
-from judging.study.study import Refused, Study
+from judging.study.study import Refused, Study, read_phrases, view
 from judging.trial_set import QUESTIONS
 from serving.cli import main
 
@@ -68,7 +67,6 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         judge, token = await study.join(None, None)
         assert study.find(token) is judge
-        assert study.find("another") is study.find(None) is None
         await go_on(study, judge, 1)
         both = [study.answer(judge, 1, said(judge, verdict)) for verdict in ("human", "machine")]
         assert sorted(await asyncio.gather(*both)) == [False, True]
@@ -77,9 +75,7 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
             await study.answer(judge, 3, said(judge))
         assert judge.answers[1]["verdicts"] == ["human"]
 
-    run(folder := made(tmp_path), work)
-    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-    assert [event["step"] for event in events if event["event"] == "step"] == [0, 1]
+    run(made(tmp_path), work)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import pytest
 from in_process import InProcess
-from pydantic import ValidationError
 from scripted import SlowScheduler
 from virtual_time import run_virtually
 
@@ -344,26 +343,6 @@ def burst(
     return run_virtually(main())
 
 
-def times_of(dialogue: Dialogue) -> list[tuple[str, float | None, float | None]]:
-    messages = [flagged.message for flagged in dialogue.transcript()]
-    return [(message.text, message.at, message.delay_s) for message in messages]
-
-
-def test_a_burst_is_answered_once_and_by_a_burst() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
-        await dialogue.say("Hello!", 60.0)
-        await dialogue.say("Are you there?", 50.0)
-        [first] = await dialogue.after(2, 5)
-        [second] = await dialogue.after(3, 5)
-        assert texts_of([first, second]) == [("talker", "Yes."), ("talker", "I am.")]
-        assert (scheduler.requests, scheduler.deadlines) == ([["Hello!", "Are you there?"]], [50.0])
-        assert await dialogue.after(4, 0.1) == []
-        # The model's two seconds are a part of the first delay; quiet lasts one.
-        assert times_of(dialogue)[2:] == [("Yes.", 3.0, 3.0), ("I am.", 3.5, 0.5)]
-
-    burst(work, ["Yes.\nI am."], seconds=2.0)
-
-
 @pytest.mark.parametrize("seconds", [0.9, 0.1], ids=["while the model answers", "while the agent types"])
 def test_a_person_interrupts(seconds: float) -> None:
     async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> dict[str, Any]:
@@ -394,22 +373,6 @@ def test_a_failure_is_raised_once_and_the_agent_is_asked_again_when_the_person_w
         assert scheduler.requests == [["Hello!"], ["Hello!", "Again?"]]
 
     burst(work, [AnswerError("deadline", "too slow"), "Here."])
-
-
-def test_a_burst_dialogue_ends_at_its_length() -> None:
-    async def work(dialogue: BurstDialogue, scheduler: SlowScheduler) -> None:
-        assert len(await dialogue.after(0, 5)) == 1
-        with pytest.raises(ValidationError):
-            await dialogue.say("x" * 200_000)
-        await dialogue.say("Two.")
-        await dialogue.say("Three.")
-        assert dialogue.ended
-        assert await dialogue.after(3, 5) == []
-        with pytest.raises(DialogueError, match="over") as ended:
-            await dialogue.say("Four.")
-        assert ended.value.code == "ended"
-
-    burst(work, ["One.", "Never said."], who_starts="B", exchanges=3)
 
 
 def test_a_fault_in_the_agents_part_is_raised_and_not_waited_for() -> None:

@@ -13,7 +13,7 @@ from agents.answers import ConversationAnswer
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.scenario import PairSettings
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 NAMES = ["Ann", "Bob"]
 
@@ -112,11 +112,8 @@ def test_one_that_goes_on_as_the_same_speaker_for_ever_is_asked_a_few_times(mode
     class Monologue(Writer):
         def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any], turn: int, attempt: int) -> str:
             assert len(self.asked) < 20
-            return (
-                "Ann: And another thing."
-                if "topic" in options["pseudo"]
-                else super().text(stimulus, options, turn, attempt)
-            )
+            topics = super().text(stimulus, options, turn, attempt)
+            return "Ann: And another thing." if "topic" in options["pseudo"] else topics
 
     writer = Monologue(1, 1)
     item = hold(writer, {"topics": 1, "turns": 2}, mode=mode)

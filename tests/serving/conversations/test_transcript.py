@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from scipy import stats
 
 from agents.answers import TurnAnswer
@@ -132,6 +131,3 @@ def test_a_delay_is_their_sum_and_never_below_zero() -> None:
     assert np.mean(delays) == pytest.approx(1 + 12 + 3 + 0.625, abs=4 * (variance / DRAWS) ** 0.5)
     assert np.var(delays) == pytest.approx(variance, rel=0.1)
     assert min(drawn(DelaySettings(**{**NO_DELAY, "type_sd": 1.0}), 10, 0)) == 0.0
-    for bad in ({"base": -1.0}, {"think_shape": 0.0}, {"type_sd": -0.1}, {"read_mean": float("nan")}):
-        with pytest.raises(ValidationError):
-            DelaySettings(**bad)

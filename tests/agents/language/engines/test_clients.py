@@ -7,7 +7,6 @@ import base64
 import logging
 import math
 import pickle
-import re
 import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -434,18 +433,15 @@ def test_a_server_elsewhere_needs_a_key(monkeypatch: pytest.MonkeyPatch, url: st
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("setting", "value"),
     [
-        {"key_variable": "sk-abcdef0123456789"},
-        {"key_variable": "A" * 65},
-        {"base_url": "https://user:secret0123@host/v1"},
-        {"base_url": "https://host/v1?api_key=secret0123"},
-        {"base_url": "file:///etc/passwd"},
-        {"api_key": "sk-abcdef0123456789"},
+        ("key_variable", "sk-secret0123456789"),
+        ("base_url", "https://user:secret0123@host/v1"),
+        ("base_url", "https://host/v1?api_key=secret0123"),
+        ("api_key", "sk-secret0123456789"),
     ],
 )
-def test_settings_take_no_secret(setting: dict[str, str]) -> None:
+def test_settings_take_no_secret(setting: str, value: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        ChatSettings(model="m", **setting)
-    for problem in caught.value.errors(include_url=False, include_input=False):
-        assert not re.search("secret0123|abcdef", problem["msg"])
+        ChatSettings.model_validate({"model": "m", setting: value})
+    assert "secret0123" not in str(caught.value.errors(include_url=False, include_input=False, include_context=False))

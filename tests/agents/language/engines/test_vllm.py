@@ -10,7 +10,7 @@ import gc
 import json
 import os
 import signal
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import tiny_language
 import tiny_vllm
+from text_requests import DRAWN, PROMPTS
 
 from agents.contract import GIB
 from agents.language.chat import ChatAgent
@@ -38,16 +39,6 @@ pytestmark = [
     ),
 ]
 
-PROMPTS = [
-    "Hi! How are you",
-    "Alice: I like long books. John: Why? Alice:",
-    "x",
-    "Tell me more about music and movies, please. " * 3,
-    "Cue: hot; Guess: cold Cue: dog; Guess:",
-    "é 世界 <|eot|><|endoftext|>",
-    "The technology of sports",
-    "what do you think",
-]
 GREEDY = [
     Sampling(temperature=0.0, max_tokens=24),
     Sampling(temperature=0.0, max_tokens=20, frequency_penalty=2, presence_penalty=2),
@@ -56,14 +47,6 @@ GREEDY = [
     Sampling(temperature=0.0, max_tokens=30, presence_penalty=1.5, stops=("o", "")),
     Sampling(temperature=0.0, max_tokens=1),
     Sampling(temperature=0.0, max_tokens=16, top_k=3, top_p=0.4, stops=("e", "t", " ")),
-]
-DRAWN = [
-    Sampling(temperature=1.0, max_tokens=12),
-    Sampling(temperature=0.7, top_k=20, max_tokens=24, stops=("a", "Guess:")),
-    Sampling(temperature=1.3, top_p=0.9, max_tokens=7, min_tokens=7),
-    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",)),
-    Sampling(temperature=2.0, max_tokens=16, presence_penalty=-1, stops=("e", "t", " ")),
-    Sampling(temperature=0.0, max_tokens=18),
 ]
 
 
@@ -147,14 +130,12 @@ def test_the_likeliest_texts_are_those_of_the_transformers_engine(
     assert said == plain.generate_batch(asked, [0] * len(asked))
     assert {one.finish for one in said} == {"stop", "length"}
     assert len({one.text for one in said}) > 30
-    stopped = [one for one, each in zip(said, asked, strict=True) if each.sampling.stops and one.finish == "stop"]
-    assert any(one.raw != one.text for one in stopped)
 
 
 def test_a_seed_draws_the_same_text_in_any_company(loop: asyncio.Runner, engine: VLLMEngine) -> None:
     """Also where the prompts, 22 long ones among them, are too much for one step."""
     prompts = [*PROMPTS, *(f"{number}: " + "I like long books. " * 60 for number in range(22))]
-    asked = [TextRequest(prompt, sampling=DRAWN[(i + i // 8) % 6]) for i, prompt in enumerate(prompts)]
+    asked = [TextRequest(prompt, sampling=DRAWN[(i + i // 8) % 8]) for i, prompt in enumerate(prompts)]
     seeds = [(1 << 53) - 1 - 1000 * index for index in range(30)]
     assert sum(len(engine.fitted_tokens(one)) for one in asked) > vllm_engine.CPU_TOKENS
     together = _say(loop, engine, asked, seeds)
@@ -192,20 +173,14 @@ def test_the_settings_become_vllms_arguments(folder: Path) -> None:
     assert (made.model, made.dtype) == (str(folder), "float32")
     assert (made.tensor_parallel_size, made.distributed_executor_backend) == (2, "mp")
     assert (made.max_num_seqs, made.max_model_len, made.load_format) == (77, 300, "dummy")
-    assert (made.enforce_eager, made.trust_remote_code, made.generation_config) == (True, False, "vllm")
-    assert made.kv_cache_memory_bytes == GIB // 8
-    assert on_gpu["dtype"] == "bfloat16"
-    assert on_gpu["gpu_memory_utilization"] == pytest.approx(0.25)
-    assert "kv_cache_memory_bytes" not in on_gpu
+    assert (made.trust_remote_code, made.kv_cache_memory_bytes) == (False, GIB // 8)
+    assert (on_gpu["dtype"], on_gpu["gpu_memory_utilization"]) == ("bfloat16", pytest.approx(0.25))
 
 
 def test_without_vllm_it_is_said_before_anything_loads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.language.text_agent.is_installed", lambda name: False)
     assert _agent(ChatAgent, folder).missing() == "the package vllm is not installed: pip install 'turinglike[vllm]'"
     assert _agent(ChatAgent, folder, engine="transformers").missing() is None
-
-
-# agents
 
 
 def _agent(cls: Any, folder: Path, **chosen: Any) -> Any:
@@ -216,27 +191,19 @@ def _agent(cls: Any, folder: Path, **chosen: Any) -> Any:
 # how it ends
 
 
-def _first_ends(awaited: Sequence[Coroutine[Any, Any, GeneratedText]], act: Any) -> Coroutine[Any, Any, list[Any]]:
-    async def run() -> list[Any]:
-        tasks = [asyncio.create_task(one) for one in awaited]
-        await asyncio.sleep(0.2)
-        act()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    return run()
-
-
 def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engine: VLLMEngine) -> None:
     from vllm.v1.engine.exceptions import EngineDeadError
 
     [process] = _own_processes()
     asked = TextRequest(PROMPTS[0], sampling=replace(DRAWN[0], max_tokens=400, min_tokens=400))
-    died = loop.run(
-        _first_ends(
-            [engine.generate(asked, seed) for seed in range(8)],
-            lambda: os.kill(int(process.partition("-")[0]), signal.SIGKILL),
-        )
-    )
+
+    async def killed() -> list[Any]:
+        tasks = [asyncio.create_task(engine.generate(asked, seed)) for seed in range(8)]
+        await asyncio.sleep(0.2)
+        os.kill(int(process.partition("-")[0]), signal.SIGKILL)
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    died = loop.run(killed())
     assert {type(one) for one in died} == {EngineDeadError}
     assert all(is_fatal(one) for one in died)
     with pytest.raises(EngineDeadError):

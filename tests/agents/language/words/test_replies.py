@@ -33,10 +33,8 @@ def word(text: str, cue: str = "bread", *, cut: bool = False) -> str:
         ("...", []),
         ("Cue: hot; Guess: cold Cue: bread; Guess: butter", ["butter"]),
         ("A sandwich", ["sandwich"]),
-        ("Sorrow", ["sorrow"]),
         ("I'm sorry, but I can't help with that.", []),
         ("As an AI, I have no associations.", []),
-        ("Sorry, no.", []),
     ],
 )
 def test_words_of_a_reply(text: str, expected: list[str]) -> None:

@@ -135,36 +135,24 @@ def test_a_damaged_file_is_not_read(tmp_path: Path, name: str, content: bytes, m
 WORDS = [f"word{number}" for number in range(100)]
 
 
-class Model:
-    """Vectors of words, and the number of words in each call."""
+def test_words_are_embedded_once_and_again_where_the_cache_is_damaged(own_cache: Path) -> None:
+    calls: list[int] = []
 
-    def __init__(self) -> None:
-        self.calls: list[int] = []
-
-    def __call__(self, words: Sequence[str]) -> np.ndarray:
-        self.calls.append(len(words))
+    def model(words: Sequence[str]) -> np.ndarray:
+        calls.append(len(words))
         return np.array([[len(word), int(word[4:]), 1.0] for word in words], np.float32)
 
-
-def test_words_are_embedded_once(own_cache: Path) -> None:
-    model = Model()
     first = embedded(WORDS, {"model": "a"}, model)
+    [path] = own_cache.iterdir()
+    content = path.read_bytes()
     assert np.array_equal(embedded(WORDS, {"model": "a"}, model), first)
     embedded(WORDS[1:], {"model": "a"}, model)
     embedded(WORDS, {"model": "b"}, model)
-    assert model.calls == [100, 99, 100]
-    assert {path.suffix for path in own_cache.iterdir()} == {".safetensors"}
-
-
-def test_a_damaged_cache_is_made_anew(own_cache: Path) -> None:
-    model = Model()
-    first = embedded(WORDS, {}, model)
-    [path] = own_cache.iterdir()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-5])
-    assert np.array_equal(embedded(WORDS, {}, model), first)
-    assert model.calls == [100, 100]
-    assert path.read_bytes() == whole
+    assert calls == [100, 99, 100]
+    path.write_bytes(content[:-5])
+    assert np.array_equal(embedded(WORDS, {"model": "a"}, model), first)
+    assert calls == [100, 99, 100, 100]
+    assert path.read_bytes() == content
 
 
 # The search.
@@ -175,16 +163,12 @@ def names(count: int) -> list[str]:
 
 
 def plain(vectors: np.ndarray, queries: np.ndarray, metric: str) -> np.ndarray:
-    """Distances one by one, without any matrix product."""
-    distances = np.empty((len(queries), len(vectors)))
-    for row, query in enumerate(queries.astype(np.float64)):
-        for column, other in enumerate(vectors.astype(np.float64)):
-            if metric == "euclidean":
-                distances[row, column] = np.sqrt(((query - other) ** 2).sum())
-            else:
-                lengths = np.sqrt((query**2).sum()) * np.sqrt((other**2).sum())
-                distances[row, column] = 1 - (query * other).sum() / lengths if lengths else 1.0
-    return distances
+    """Distances by row and column, without any matrix product."""
+    rows, columns = queries.astype(np.float64)[:, None], vectors.astype(np.float64)[None]
+    if metric == "euclidean":
+        return np.sqrt(((rows - columns) ** 2).sum(axis=2))
+    lengths = np.sqrt((rows**2).sum(axis=2)) * np.sqrt((columns**2).sum(axis=2))
+    return 1 - (rows * columns).sum(axis=2) / np.where(lengths > 0, lengths, 1)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
@@ -203,10 +187,9 @@ def test_the_nearest_words_come_in_the_order_of_a_plain_search(metric: Any) -> N
 
 
 def test_among_equal_distances_the_more_frequent_word_is_nearer() -> None:
-    vectors = np.zeros((600, 2), np.float32)
-    vectors[:, 0] = [place % 3 for place in range(len(vectors))]
-    [walk] = NearestWords(names(len(vectors)), vectors, "euclidean", "cpu").around(np.zeros((1, 2), np.float32))
-    expected = sorted(range(len(vectors)), key=lambda place: (place % 3, place))
+    vectors = np.array([[place % 3, 0] for place in range(600)], np.float32)
+    [walk] = NearestWords(names(600), vectors, "euclidean", "cpu").around(np.zeros((1, 2), np.float32))
+    expected = sorted(range(600), key=lambda place: (place % 3, place))
     assert [word for word, _ in walk] == [f"w{place}" for place in expected]
 
 

@@ -260,9 +260,7 @@ def by_word(request: bad.Request) -> bad.Act:
 
 
 @pytest.mark.parametrize(("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6)])
-def test_verdicts_of_a_run(
-    name: str, count: int, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verdicts(name: str, count: int, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One request for each trial, or in a grid for each stimulus; nothing in it but what a judge may see."""
     without_ray(monkeypatch)
     with bad.running() as server:

@@ -191,9 +191,7 @@ def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path)
 
 
 @pytest.mark.parametrize("interrupts", [False, True])
-def test_an_agent_in_a_burst_sends_as_it_types(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: bool
-) -> None:
+def test_an_agent_sends_as_it_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: bool) -> None:
     requests = replies(monkeypatch, lambda agent, row: "first\n\nsecond")
 
     async def work(served: Study) -> None:

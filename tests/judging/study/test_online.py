@@ -297,9 +297,7 @@ def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
     assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(tmp_path / "scores"), "--by", "condition"]) == 0
 
 
-def test_what_lacks_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def checked(**values: Any) -> str:
         changed(study, **values)
         assert main(["study", "check", str(study)]) == 2

@@ -35,10 +35,9 @@ from serving.runs.eligibility import is_asked, task_of
 from serving.runs.records import RecordHeader
 from serving.runs.stimulus_set import SET_SUFFIXES
 from serving.scheduling.placement import Device
-from serving.scheduling.replicas import ReplicaPool
-from serving.scheduling.request import AgentRequest
-from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.this_process import ThisProcess
+from serving.scheduling.worker import AgentRequest
 from serving.terminal import plain_table, print_table
 from serving.typed_records import Records, TypedRecord, typed
 

@@ -27,10 +27,9 @@ from serving.scheduling import machine
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import started
 from serving.scheduling.local_ray import RayHead
-from serving.scheduling.replicas import ReplicaPool
-from serving.scheduling.request import AgentRequest
-from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.this_process import ThisProcess
+from serving.scheduling.worker import AgentRequest
 
 CONVERSATIONS = 1024  # of one pair that advance together
 

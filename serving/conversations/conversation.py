@@ -19,8 +19,8 @@ from serving.conversations.journal import Turn, Turns, add_costs, turn_line
 from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, PairSettings, draw_scenario
 from serving.conversations.transcript import Instructions, Transcript, no_instructions
-from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.worker import AgentRequest
 
 STRIDE = 10_000
 Options = Mapping[str, Any]

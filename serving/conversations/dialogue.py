@@ -33,8 +33,8 @@ from serving.conversations.pseudo import write_pseudo_dialogue
 from serving.conversations.scenario import QUIET_S, SIDES, DelaySettings, draw_scenario
 from serving.conversations.transcript import AgentPart, Transcript, lines_of, no_instructions
 from serving.runs.records import RecordHeader
-from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.worker import AgentRequest
 
 PSEUDO_TRIES = 5
 PERSON = re.compile(r"human(?::[^\s~]{1,100})?")  # the person's name in records

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.answers import TurnAnswer
 from agents.errors import InputError
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 OLDER = {"status": "ok", "error": None, "raw": None}  # keys that a line of version 0.1 lacks
 

@@ -13,7 +13,7 @@ from agents.contract import Agent, Settings
 from agents.errors import InputError, bad_settings
 from agents.language.filters.policies import FilterSettings, Policy, papers_policy
 from agents.stimuli import ConversationStimulus, ConversationType, parse_row
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 TOPICS = (
     "fashion", "politics", "books", "sports", "general entertainment", "music", "science", "technology", "movies",

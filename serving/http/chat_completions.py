@@ -18,7 +18,7 @@ from serving.http.chat_requests import ChatRequest, chat_stimulus
 from serving.http.errors import POSTED, ApiError, documented, failure, invalid, request_id
 from serving.http.guard import unless_gone
 from serving.http.service import Service
-from serving.scheduling.request import AgentRequest, Listener
+from serving.scheduling.worker import AgentRequest, Listener
 
 EVENTS = "text/event-stream"
 IGNORED = "turinglike-ignored"

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from agents.errors import printable
 from serving.http.guard import FinishedRequest
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 HEALTH_ROUTES = ("/health", "/metrics", "/ready")  # requested again and again
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)

@@ -29,10 +29,9 @@ from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
 from serving.scheduling.placement import Device
 from serving.scheduling.recovery import describe
-from serving.scheduling.replicas import ReplicaPool
-from serving.scheduling.request import AgentRequest
-from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.this_process import ThisProcess
+from serving.scheduling.worker import AgentRequest
 
 log = logging.getLogger("turinglike.http")
 LOGGED = "the server's log says why"

@@ -20,7 +20,7 @@ from serving.runs.row_problems import as_problems
 from serving.timestamps import now
 
 if TYPE_CHECKING:
-    from serving.scheduling.request import AgentRequest
+    from serving.scheduling.worker import AgentRequest
 
 RECORD = "turinglike.record/1"
 

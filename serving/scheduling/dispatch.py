@@ -19,9 +19,8 @@ from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import DEATHS, LONGEST_PAUSE, RELOADS, CircuitBreaker, WorkerLost, describe, one_line
-from serving.scheduling.request import AgentRequest
 from serving.scheduling.this_process import LocalWorker
-from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest
+from serving.scheduling.worker import AgentRequest, BatchReply, PackedReply
 from serving.timestamps import now
 
 LINGER = 0.004
@@ -188,12 +187,9 @@ class Dispatcher:
 
     async def _call(self, replica: _Replica, batch: list[AgentRequest]) -> None:
         sent_at = asyncio.get_running_loop().time()
-        packed: list[PackedRequest] = []
         for request in batch:
             request.waiting += sent_at - request.queued_at
-            packed.append(
-                (request.row, request.files, request.draw_seed(), request.sample, request.attempt, request.options)
-            )
+        packed = [request.packed() for request in batch]
         listeners = {place: request.pass_on for place, request in enumerate(batch) if request.say is not None}
         # A worker answers its batches in turn: the time of those ahead does not count.
         ahead = 0 if self.continuous else len(replica.in_flight) - 1

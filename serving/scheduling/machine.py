@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib.metadata
 import os
 import platform
 import re
@@ -25,6 +26,16 @@ PRINT_GPU = (
     "import torch; c = torch.cuda; "
     "print(c.get_device_properties(0).total_memory, c.get_device_name(0)) if c.is_available() else None"
 )
+# import name -> distribution, of everything that can change an answer
+PACKAGES = {
+    "torch": "torch",
+    "torchvision": "torchvision",
+    "transformers": "transformers",
+    "vllm": "vllm",
+    "numpy": "numpy",
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+}
 SWITCH = 0.0005  # seconds between two threads' turns; Python's own is ten times as long
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 KEPT, MAPPED = 256 << 20, 32 << 20  # bytes of free memory that are kept, and of a block that is mapped by itself
@@ -127,3 +138,12 @@ def yield_to_device() -> None:
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + 10))
+
+
+def versions() -> dict[str, str]:
+    """Versions of loaded distributions that can change an answer."""
+    loaded = {"python": platform.python_version()}
+    for module, package in PACKAGES.items():
+        if module in sys.modules:
+            loaded[package] = importlib.metadata.version(package)
+    return loaded

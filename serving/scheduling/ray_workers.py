@@ -15,8 +15,7 @@ from agents import stimuli
 from agents.errors import ImageError
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, WorkerLost, load_in_time, one_line
-from serving.scheduling.request import NOBODY, Listeners, in_loop
-from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.worker import NOBODY, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec, in_loop
 
 
 class WorkerActor:

@@ -1,17 +1,37 @@
-"""Files, HTTP requests and conversations share batches, filters, attempts and recovery."""
+"""The scheduler, by which files, HTTP requests and conversations share batches, filters, attempts and recovery; and the
+pool that loads agents on workers."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import stimuli
-from agents.errors import AgentStoppedError, AnswerError
+from agents.contract import Agent, Entry
+from agents.errors import AgentStoppedError, AnswerError, UnavailableError
 from agents.stimuli import Stimulus
-from serving.scheduling.dispatch import Dispatcher
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.cluster import Cluster
+from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
+from serving.scheduling.placement import (
+    CONTEXT,
+    Admission,
+    Device,
+    Need,
+    fits,
+    fitting_replicas,
+    gpu_share,
+    most_replicas,
+    sizes,
+)
+from serving.scheduling.this_process import ThisProcess
+from serving.scheduling.worker import AgentRequest, WorkerSpec
+
+log = logging.getLogger("turinglike.scheduling")
 
 
 class Scheduler:
@@ -131,3 +151,124 @@ class Scheduler:
     async def close(self) -> None:
         for name in list(self.dispatchers):
             await self.remove(name)
+
+
+@dataclass(slots=True)
+class ReplicaPool:
+    """Loads agents on a started ``cluster``; ``root`` is the folder of image paths. ``replicas`` None: as useful."""
+
+    cluster: Cluster | ThisProcess
+    scheduler: Scheduler
+    agents: Mapping[str, Agent[Any]]
+    entries: Mapping[str, Entry]
+    settings: Mapping[str, Mapping[str, Any]]
+    root: str
+    device: Device = "auto"
+    replicas: int | None = None
+    batch_size: int | None = None
+    timeout: float = 600.0
+    load_timeout: float = 1800.0
+    breaker: bool = True
+    admission: Admission = field(init=False)
+    _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
+
+    def fit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
+        """Place agents, whose ``groups`` are loaded together; ``batches`` counts an agent's. Raises InputError for
+        groups that can never fit, and UnavailableError without the wanted device."""
+        nodes = self.cluster.nodes
+        has_gpu = any(node.gpu_count for node in nodes)
+        if self.device == "cuda" and not has_gpu:
+            raise UnavailableError("--device cuda: there is no GPU here; leave --device out to run on the CPU")
+        groups = [tuple(dict.fromkeys(group)) for group in groups]
+        needs = self._needs(has_gpu)
+        while not all(fits([needs[name] for name in group], nodes) for group in groups) and self._halve_batches(needs):
+            needs = self._needs(has_gpu)
+        if self.replicas is None:
+            for name, need in needs.items():
+                # A server's limit of calls at once is for all its workers.
+                is_server = self.agents[name].continuous() and not need.device_memory
+                needs[name] = replace(need, replicas=1 if is_server else most_replicas(need, batches(name), nodes))
+            needs = fitting_replicas(needs, groups, nodes)
+        self.admission = Admission(nodes, needs, self.unload)
+        self.admission.check(groups)
+
+    def _needs(self, has_gpu: bool) -> dict[str, Need]:
+        needs, replicas = {}, self.replicas or 1
+        for name, agent in self.agents.items():
+            needs[name] = Need(name, agent.memory, replicas=replicas)
+            if has_gpu and self.device != "cpu" and agent.device_memory > 0:
+                self._spread(agent)
+                memory = agent.memory if agent.memory_beside_gpu is None else agent.memory_beside_gpu
+                size = min(self.batch_size or agent.batch_size, agent.batch_size)
+                on_gpu = agent.device_bytes(size) + CONTEXT
+                needs[name] = Need(name, memory, on_gpu, replicas, agent.devices)
+        return needs
+
+    def _spread(self, agent: Agent[Any]) -> None:
+        most = min(agent.most_devices, max(node.gpu_count for node in self.cluster.nodes))
+        each = max(node.gpu_memory for node in self.cluster.nodes if node.gpu_count)
+        while 2 * agent.devices <= most and agent.device_bytes(agent.batch_size) + CONTEXT > each:
+            agent.use_devices(2 * agent.devices)
+
+    def _halve_batches(self, needs: Mapping[str, Need]) -> bool:
+        agents = (agent for name, agent in self.agents.items() if needs[name].device_memory and agent.batch_size > 1)
+        large = [agent for agent in agents if agent.device_bytes(agent.batch_size) > agent.device_memory]
+        for agent in large:
+            agent.batch_size //= 2
+        return bool(large)
+
+    async def load(self, name: str) -> None:
+        """Load an agent, once. Raises AgentStoppedError."""
+        if name not in self._loads:
+            self._loads[name] = asyncio.create_task(self._load(name))
+        await asyncio.shield(self._loads[name])
+
+    async def unload(self, name: str) -> None:
+        await self._end_loads(name)
+        await self.scheduler.remove(name)
+        left = {place for other, places in self.admission.places.items() if other != name for place in places}
+        await self.cluster.keep_places(left)
+
+    async def close(self) -> None:
+        await self._end_loads(*self._loads)
+        await self.scheduler.close()
+        await self.cluster.keep_places(())
+
+    async def _end_loads(self, *names: str) -> None:
+        loads = [self._loads.pop(name) for name in names if name in self._loads]
+        for load in loads:
+            load.cancel()
+        await asyncio.gather(*loads, return_exceptions=True)
+
+    async def _load(self, name: str) -> None:
+        need, agent = self.admission.needs[name], self.agents[name]
+        nodes, places = self.cluster.nodes, self.admission.places[name]
+        # The keys that an agent reads; on a cluster they are where its owner has set them.
+        keys = () if self.cluster.address else agent.environment()
+        environment = {key: os.environ[key] for key in keys if key in os.environ}
+        spec = WorkerSpec(self.entries[name], self.settings.get(name, {}), self.root, environment=environment)
+
+        def make_worker(number: int) -> ReplicaWorker:
+            place = places[number]  # also of a replacement
+            node = nodes[place.node]
+            here = replace(spec, threads=max(1, node.cpus // self.admission.workers_on(place.node)))
+            resources = {"memory": float(need.memory)}
+            if place.gpus:
+                limit = self.admission.device_limit(name, place)
+                fraction = (limit - CONTEXT) / node.gpu_memory if limit < node.gpu_memory else None
+                here = replace(here, device="cuda:0", memory_fraction=fraction, devices=need.devices)
+                resources = {"num_gpus": gpu_share(need, node.gpu_memory)}
+            return self.cluster.worker(here, place, resources)
+
+        dispatcher = Dispatcher(
+            agent,
+            make_worker,
+            batch_size=self.batch_size,
+            timeout=self.timeout,
+            load_timeout=self.load_timeout,
+            breaker=self.breaker,
+        )
+        self.scheduler.dispatchers[name] = dispatcher
+        each = sizes(need.memory, need.devices, need.device_memory)
+        log.debug("%s: %d workers with %s each, batches of %d", name, len(places), each, dispatcher.batch_size)
+        await dispatcher.start(need.replicas)

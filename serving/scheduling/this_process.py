@@ -14,8 +14,7 @@ from agents.contract import Agent
 from serving.scheduling import machine
 from serving.scheduling.placement import Device, Node, Place
 from serving.scheduling.recovery import FatalDeviceError, WorkerLost, load_in_time
-from serving.scheduling.request import NOBODY, Listeners, in_loop
-from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.worker import NOBODY, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec, in_loop
 
 _loading = threading.Lock()  # libraries change what is global to a process while they load a model
 

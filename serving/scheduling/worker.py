@@ -1,4 +1,5 @@
-"""The worker answers batches. A batch is halved where memory runs out and bisected where it raises: all get a reply."""
+"""Requests, and the worker that answers batches of them. A batch is halved where memory runs out and bisected where it
+raises: all get a reply."""
 
 from __future__ import annotations
 
@@ -6,26 +7,29 @@ import asyncio
 import contextlib
 import hashlib
 import importlib
-import importlib.metadata
-import platform
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from pydantic import BaseModel
 
 from agents import answers, loading, stimuli
-from agents.contract import Agent, Draw, Entry, Reply
+from agents.contract import Agent, Draw, Entry, Reply, derive_seed
 from agents.errors import AnswerError
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, clean, describe, is_fatal, is_out_of_memory, release_memory
-from serving.scheduling.request import NOBODY, Listener, Listeners
+
+Status = Literal["ok", "rejected", "failed", "unanswered"]
+Listener = Callable[[str], None]  # called with the text of an answer so far
+Listeners = Mapping[int, Listener]  # by the places of requests in a batch
+NOBODY: Listeners = {}
 
 # Plain tuples, as they travel between processes by the thousand.
 # A stimulus's canonical JSON, the bytes of its images if they travel, and the attempt's seed, sample, number, options
@@ -33,19 +37,90 @@ PackedRequest = tuple[bytes, Mapping[str, bytes] | None, int, int, int, Mapping[
 # Error code or None, error message or answer as JSON, raw as JSON, stimulus_sha256, seconds of preparing
 PackedReply = tuple[str | None, bytes | str, bytes | None, str | None, float]
 
-# import name -> distribution, of everything that can change an answer
-PACKAGES = {
-    "torch": "torch",
-    "torchvision": "torchvision",
-    "transformers": "transformers",
-    "vllm": "vllm",
-    "numpy": "numpy",
-    "PIL": "pillow",
-    "cv2": "opencv-python-headless",
-}
 IMAGE_TASKS = frozenset(stimuli.ALL_TASKS) - {"word_association", "conversation"}
 MOST_DECODED = 1024**3  # bytes of the decoded pictures of what is answered at once
 NO_ROOM = "this stimulus alone does not fit into memory"
+
+
+def in_loop(listeners: Listeners) -> Listeners:
+    """The same callbacks for other threads, called in the running loop."""
+    loop = asyncio.get_running_loop()
+
+    def call(listener: Listener, text: str) -> None:
+        loop.call_soon_threadsafe(listener, text)
+
+    return {place: partial(call, listener) for place, listener in listeners.items()}
+
+
+@dataclass(slots=True, eq=False)
+class AgentRequest:
+    """``row`` is canonical JSON. ``name`` (agent or pair) is for seed and record. Smaller ``order`` goes first.
+    ``position`` is the stimulus's in its set."""
+
+    agent: str
+    row: bytes
+    stimulus: str
+    sample: int = 0
+    run_seed: int = 0
+    name: str = ""
+    turn: int | None = None
+    options: Mapping[str, Any] | None = None
+    order: int = 0
+    deliver: Callable[[AgentRequest], None] | None = None
+    files: Mapping[str, bytes] | None = None  # the images that the row names, where they come with a request
+    failed_before: str = ""  # the code of the failure that is tried again
+    say: Callable[[str], None] | None = None  # called with the answer's text so far, while it is made
+    position: int = 0
+
+    # kept by the scheduler
+    attempt: int = 0
+    first_attempt: int = 0  # the number that attempt 0 of this request has in seeds and records
+    seed: int = 0
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    deaths: int = 0
+    queued_at: float = 0.0
+    cancelled: bool = False
+
+    # the outcome; answer and raw are JSON
+    status: Status = "unanswered"
+    answer: bytes | None = None
+    raw: bytes | None = None
+    error: tuple[str, str] | None = None
+    sha256: str | None = None
+    waiting: float = 0.0
+    preparing: float = 0.0
+    responding: float = 0.0
+    worker: Mapping[str, Any] | None = None
+    created: str = ""
+
+    def draw_seed(self) -> int:
+        name, attempt = self.name or self.agent, self.first_attempt + self.attempt
+        self.seed = derive_seed(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
+        return self.seed
+
+    def packed(self) -> PackedRequest:
+        return self.row, self.files, self.draw_seed(), self.sample, self.attempt, self.options
+
+    def fail(self, code: str, message: str) -> None:
+        self.status, self.answer, self.error = "failed", None, (code, message)
+
+    def finish(self) -> None:
+        if self.deliver is not None and not self.cancelled:
+            self.deliver(self)
+
+    def pass_on(self, text: str) -> None:
+        if self.say is not None and not self.cancelled:
+            self.say(text)
+
+    def attempt_record(self, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "attempt": self.first_attempt + self.attempt,
+            "turn": self.turn,
+            "seed": self.seed,
+            "answer": None if self.answer is None else orjson.Fragment(self.answer),
+            "raw": None if self.raw is None else orjson.Fragment(self.raw),
+            "verdicts": verdicts,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +187,7 @@ class Worker:
         about = self.agent.provenance()
         if on_gpu:
             about = {**about, "device": loading.gpu_provenance()}
-        return {**about, "versions": versions()}
+        return {**about, "versions": machine.versions()}
 
     def _load(self, device: str) -> None:
         # In the thread that will use it: torch's thread count and current device belong to a thread.
@@ -303,12 +378,3 @@ def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
     if type(answer) is not expected:
         raise AnswerError("bad_agent", f"the answer is a {type(answer).__name__}, not a {expected.__name__}")
     return expected.__pydantic_serializer__.to_json(answer)
-
-
-def versions() -> dict[str, str]:
-    """Versions of loaded distributions that can change an answer."""
-    loaded = {"python": platform.python_version()}
-    for module, package in PACKAGES.items():
-        if module in sys.modules:
-            loaded[package] = importlib.metadata.version(package)
-    return loaded

@@ -15,10 +15,9 @@ from agents import catalogue
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.placement import GIB, Node
 from serving.scheduling.recovery import Cause, WorkerLost
-from serving.scheduling.request import NOBODY, AgentRequest, Listeners
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import LocalWorker, ThisProcess
-from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.worker import NOBODY, AgentRequest, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec
 
 RUN_SEED = 7
 HERE = (Node("here", "here", 2, 64 * GIB),)  # room for whatever a test names, whether or not it is there

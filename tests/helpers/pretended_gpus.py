@@ -16,8 +16,7 @@ from serving.scheduling import cluster as clusters
 from serving.scheduling import local_ray
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.placement import GIB
-from serving.scheduling.replicas import ReplicaPool
-from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler
 
 GPUS = 8
 MEMORY = 80 * GIB  # of each

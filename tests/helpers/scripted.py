@@ -14,7 +14,7 @@ from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.scenario import PairSettings
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
 OWN = {"filter": "own", "rejected": True, "found": "y"}  # what an agent's own filter says

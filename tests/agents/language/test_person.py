@@ -32,8 +32,6 @@ from agents.stimuli import ConversationStimulus, Utterance
 from serving.cli import main
 from serving.http.native import _about
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 START = datetime.fromisoformat("2024-03-01T18:00:00")
 SECRETS = [f"zq{number}xv" for number in range(60)]  # what no random weights generate
 

@@ -19,7 +19,7 @@ from serving.conversations import scenario
 from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings, read_pair_settings
 from serving.conversations.transcript import no_instructions
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 
 def hold(

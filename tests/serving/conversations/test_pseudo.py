@@ -13,7 +13,7 @@ from agents.answers import ConversationAnswer
 from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.scenario import PairSettings
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 NAMES = ["Ann", "Bob"]
 

@@ -26,7 +26,7 @@ from serving.conversations.dialogue import BurstDialogue, Dialogue
 from serving.conversations.journal import read_journal
 from serving.conversations.scenario import PairSettings
 from serving.runs.records import RecordHeader
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 STORED = Path(__file__).parent / "replayed.jsonl"
 HEADER = RecordHeader("0123456789ab", "machine", "d" * 64, "checkpoint", None)

@@ -14,7 +14,7 @@ from served_here import code, here
 from agents.errors import AgentStoppedError, UnavailableError
 from serving.http.errors import QUOTING
 from serving.scheduling.recovery import WorkerLost
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import AgentRequest
 
 STREAM = "/answers/stream"
 ONE = "/answers"

@@ -22,8 +22,7 @@ from serving.scheduling.placement import (
     most_replicas,
     place_all,
 )
-from serving.scheduling.replicas import ReplicaPool
-from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.this_process import ThisProcess
 
 LAPTOP = Node("a", "laptop", 8, 16 * GIB)

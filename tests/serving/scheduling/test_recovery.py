@@ -16,9 +16,8 @@ from agents.errors import OF_STIMULUS, AgentStoppedError
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.recovery import CircuitBreaker, FatalDeviceError, WorkerLost, is_fatal, is_out_of_memory
-from serving.scheduling.request import NOBODY, AgentRequest, Listeners
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.worker import NOBODY, AgentRequest, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec
 
 ACCELERATOR_ERROR: type[Exception] = getattr(torch, "AcceleratorError", RuntimeError)  # torch before 2.8 has none
 HINT = (

@@ -22,7 +22,6 @@ from agents.language.engines.text_request import ChatMessage, GeneratedText, Sam
 from agents.language.engines.transformers import TODAY, TransformersEngine
 
 FAMILIES = ("gpt2", "llama")  # whose texts are drawn
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 GREEDY = Sampling(temperature=0.0, max_tokens=24)
 NO_REPEATS = {"no_repeat_ngram_size": 3}

@@ -79,7 +79,7 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
     try:
         with _silence():
             if is_random:
-                return random_weights.load(cls, folder, device, dtype)
+                return random_weights.load_random(cls, folder, device, dtype)
             model, about = cls.from_pretrained(
                 folder,
                 dtype=dtype,

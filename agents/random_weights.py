@@ -77,7 +77,7 @@ def is_made(folder: Path) -> bool:
     return checkpoints.MARKER in files and not any(name.endswith(checkpoints.FILES) for name in files)
 
 
-def load(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
+def load_random(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
     """In evaluation mode."""
     import torch
     from transformers import AutoConfig, GenerationConfig

@@ -17,7 +17,7 @@ def uploaded(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     return _split(torch.cat(_bytes(tensors), out=pinned).to(device, non_blocking=True), tensors)
 
 
-class Download:
+class HostCopy:
     """A device's ``tensors`` on their way to the CPU."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
@@ -38,7 +38,7 @@ class Download:
 
 def downloaded(tensors: Sequence[Tensor]) -> list[Tensor]:
     """A device's ``tensors`` on the CPU, in a single copy."""
-    return Download(tensors).arrived()
+    return HostCopy(tensors).arrived()
 
 
 def _order(tensors: Sequence[Tensor]) -> list[int]:

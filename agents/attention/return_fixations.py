@@ -108,5 +108,5 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
             maps = return_fixations.maps(self.features, seen, self.method, chosen.border)
             stacked = torch.stack([torch.from_numpy(prior) for prior in priors])
             drawn = [plan.drawn(draw.seed) for plan, draw in zip(plans, draws, strict=True)]
-            paths = return_fixations.scanpaths(maps, drawn, memories, stacked, weights)
+            paths = return_fixations.returning_scanpaths(maps, drawn, memories, stacked, weights)
         return [scanpath.reply(path) for path in paths]

@@ -63,10 +63,10 @@ class ClipCapAgent(PartsCaptioner["ClipCapAgent.Settings"]):
         self._ends = frozenset([self._stop])
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.clipcap_network import load
+        from agents.vision.clipcap_network import load_clipcap
 
-        chosen = self.settings
-        model = load(folder, checkpoints.find(chosen.clip), self._gpt, chosen.mapper).to(self._device, self._dtype)
+        clip = checkpoints.find(self.settings.clip)
+        model = load_clipcap(folder, clip, self._gpt, self.settings.mapper).to(self._device, self._dtype)
         self._positions = model.gpt.config.n_positions, model.clip_project.prefix_length
         return model
 

@@ -27,7 +27,7 @@ SIZED: dict[MapperName, tuple[str, ...]] = {
 }
 
 
-class Attention(nn.Module):
+class MapperAttention(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.to_queries = nn.Linear(width, width, bias=False)
@@ -42,7 +42,7 @@ class Attention(nn.Module):
 class Layer(nn.Module):
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.norm1, self.attn = nn.LayerNorm(width), Attention(width)
+        self.norm1, self.attn = nn.LayerNorm(width), MapperAttention(width)
         self.norm2 = nn.LayerNorm(width)
         self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
 
@@ -99,7 +99,7 @@ class ClipCapModel(nn.Module):
         return self.clip_project(features)  # type: ignore[no-any-return]
 
 
-def load(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
+def load_clipcap(path: Path, clip: Path, gpt: Path, kind: MapperName) -> Any:
     """A :class:`ClipCapModel` in float32 on the CPU. Raises UnavailableError if the parts do not fit."""
     path = checkpoints.weights_file(path)
     weights = checkpoints.read_weights(path)

@@ -189,7 +189,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
 def majority_color(texts: Sequence[str]) -> ColorAnswer:
     """The most frequent text, by letters alone. Raises AnswerError if it is no colour word."""
-    [(word, _)] = Counter(_letters(text) for text in texts).most_common(1)
+    [(word, _)] = Counter(_lower_letters(text) for text in texts).most_common(1)
     if word not in colors.WORDS:
         raise unparsable(" / ".join(texts), "colour")
     return ColorAnswer(color=word)
@@ -197,13 +197,13 @@ def majority_color(texts: Sequence[str]) -> ColorAnswer:
 
 def majority_objects(texts: Sequence[str]) -> ObjectAnswer:
     """The three most frequent parts between commas. Raises AnswerError."""
-    labels = Counter(filter(None, (_letters(part) for text in texts for part in text.split(","))))
+    labels = Counter(filter(None, (_lower_letters(part) for text in texts for part in text.split(","))))
     if not labels:
         raise unparsable(" / ".join(texts), "objects")
     return ObjectAnswer(labels=[label for label, _ in labels.most_common(3)])
 
 
-def _letters(text: str) -> str:
+def _lower_letters(text: str) -> str:
     return re.sub(r"[^a-zA-Z]", "", text).lower()
 
 

@@ -124,12 +124,12 @@ def _cut_repeatedly(counts: NDArray[np.int64], boxes: list[Box], cuts: int, key:
         boxes.sort(key=key)
         if boxes[-1].population == 1:  # a single pixel is not cut, and stays first: nothing would change any more
             break
-        boxes += _cut(counts, boxes.pop())
+        boxes += _cut_box(counts, boxes.pop())
     boxes.sort(key=key)
     return boxes[::-1]
 
 
-def _cut(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
+def _cut_box(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
     """Cuts across the longest side (r, g, b), beyond the median into the longer part."""
     sides = [high - low for low, high in zip(box.low, box.high, strict=True)]
     axis = sides.index(max(sides))

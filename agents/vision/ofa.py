@@ -85,9 +85,9 @@ class OFAAgent(PartsCaptioner["OFAAgent.Settings"]):
         return name or self.settings.checkpoint, revision
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision import ofa_fairseq
+        from agents.vision.ofa_fairseq import load_ofa
 
-        model: Any = ofa_fairseq.load(folder)
+        model: Any = load_ofa(folder)
         model.to(self._device, self._dtype)
         config, known = model.config, len(self._tokenizer)
         if known != config.vocab_size:

@@ -39,7 +39,7 @@ CODES, BINS = 8192, 1000  # tokens of image codes and of coordinates, after thos
 OWN_TOKENS = CODES + BINS
 
 
-def load(path: Path) -> OFAModel:
+def load_ofa(path: Path) -> OFAModel:
     """The model in float32 on the CPU. Raises UnavailableError for another architecture."""
     path = checkpoints.weights_file(path)
     weights = _read_weights(path)

@@ -130,7 +130,7 @@ class OFAEncoderOutput(ModelOutput):
         return OFAEncoderOutput(states, Source(states, self.source.positions))
 
 
-class Attention(nn.Module):
+class OFAAttention(nn.Module):
     def __init__(self, width: int, heads: int, layer: int = 0) -> None:
         super().__init__()
         self.heads = heads
@@ -174,7 +174,7 @@ class EncoderLayer(nn.Module):
         self.fc2 = nn.Linear(inner, width)
         self.ffn_layer_norm = nn.LayerNorm(inner)
         self.final_layer_norm = nn.LayerNorm(width)
-        self.self_attn = Attention(width, heads, layer)
+        self.self_attn = OFAAttention(width, heads, layer)
         self.self_attn_layer_norm = nn.LayerNorm(width)
         self.self_attn_mid_layer_norm = nn.LayerNorm(width)
 
@@ -193,7 +193,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(EncoderLayer):
     def __init__(self, width: int, heads: int, inner: int, layer: int) -> None:
         super().__init__(width, heads, inner, layer)
-        self.cross_attn = Attention(width, heads, layer)
+        self.cross_attn = OFAAttention(width, heads, layer)
         self.cross_attn_layer_norm = nn.LayerNorm(width)
         self.cross_attn_mid_layer_norm = nn.LayerNorm(width)
 

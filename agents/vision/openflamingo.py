@@ -60,11 +60,11 @@ class OpenFlamingoAgent(PartsCaptioner["OpenFlamingoAgent.Settings"]):
         self._end, self._image, self._padding = self._tokenizer.convert_tokens_to_ids(list(ADDED))
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.openflamingo_network import load
+        from agents.vision.openflamingo_network import load_openflamingo
 
         chosen, tokens, place = self.settings, len(self._tokenizer), (self._device, self._dtype)
         as_in_papers, clip = chosen.tower == "papers", checkpoints.find(chosen.clip)
-        model = load(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
+        model = load_openflamingo(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
         # GPT-NeoX's usual end of a text does not end a caption.
         self._use_tokens(model.language, start=self._image, end=self._end, pad=self._padding)
         self._positions = model.language.config.max_position_embeddings, 1

@@ -22,7 +22,7 @@ EMBEDDING, HEAD = "lang_encoder.gpt_neox.embed_in.weight", "lang_encoder.embed_o
 GATED = ("lang_encoder.gpt_neox.layers.", ".gated_cross_attn_layer.")  # around a layer's place
 
 
-class Attention(nn.Module):
+class MediaAttention(nn.Module):
     def __init__(self, width: int, width_seen: int) -> None:
         super().__init__()
         self.to_q = nn.Linear(width, INNER, bias=False)
@@ -40,7 +40,7 @@ def feed_forward(width: int) -> nn.Sequential:
     return nn.Sequential(nn.LayerNorm(width), up, nn.GELU(), down)
 
 
-class PerceiverAttention(Attention):
+class PerceiverAttention(MediaAttention):
     def __init__(self, width: int) -> None:
         super().__init__(width, width)
         self.norm_media, self.norm_latents = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -69,7 +69,7 @@ class PerceiverResampler(nn.Module):
         return self.norm(latents)  # type: ignore[no-any-return]
 
 
-class CrossAttention(Attention):
+class CrossAttention(MediaAttention):
     def __init__(self, width: int, width_seen: int) -> None:
         super().__init__(width, width_seen)
         self.norm = nn.LayerNorm(width)
@@ -148,7 +148,7 @@ class OpenFlamingo(nn.Module):
         return [layer for layer in self.language.gpt_neox.layers if isinstance(layer, LookingLayer)]
 
 
-def load(
+def load_openflamingo(
     path: Path, clip: Path, gpt: Path, tokens: int, device: torch.device, dtype: torch.dtype, *, as_in_papers: bool
 ) -> OpenFlamingo:
     """``tokens`` counts OpenFlamingo's. Raises UnavailableError if the parts do not fit."""

@@ -55,14 +55,14 @@ class SCSTAgent(PartsCaptioner["SCSTAgent.Settings"]):
         return [self.folder() / weights, self.folder() / resnet]
 
     def open(self) -> None:
-        from agents.vision.scst_network import make_tokenizer, read_words
+        from agents.vision.scst_network import make_word_tokenizer, read_words
 
-        self._pixels, self._tokenizer = _whole_picture, make_tokenizer(read_words(self.folder() / FILES[1]))
+        self._pixels, self._tokenizer = _whole_picture, make_word_tokenizer(read_words(self.folder() / FILES[1]))
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.scst_network import END, load
+        from agents.vision.scst_network import END, load_scst
 
-        model = load(*self.weight_paths()).to(self._device, self._dtype)
+        model = load_scst(*self.weight_paths()).to(self._device, self._dtype)
         words, rows = len(self._tokenizer) - 1, model.config.vocab_size - 1
         if words != rows:
             raise UnavailableError(f"{folder / FILES[1]} has {words} words, {folder / FILES[0]} {rows}")

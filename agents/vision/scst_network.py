@@ -129,7 +129,7 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         return super()._get_running_beams_for_next_iteration(narrowed, *others, **named)
 
 
-def load(weights: Path, resnet: Path) -> Any:
+def load_scst(weights: Path, resnet: Path) -> Any:
     """The model in float32 on the CPU. Raises UnavailableError."""
     decoder, encoder = checkpoints.read_weights(weights), checkpoints.read_weights(resnet)
     needed = ("embed.weight", "_core.h2h.weight")
@@ -155,7 +155,7 @@ def read_words(path: Path) -> list[str]:
     return [END_WORD, *map(str, words)]
 
 
-def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
+def make_word_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
     from tokenizers import Tokenizer, models
 
     known = {word: number for number, word in enumerate(words)}

@@ -14,7 +14,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from agents.stimuli import ADAPTER, ALL_TASKS, WHOLE, Stimulus, parse_row
-from serving.http.errors import invalid, problems_of
+from serving.http.errors import ApiError, invalid, problems_of
 
 ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
@@ -91,8 +91,21 @@ class StreamRequest(Body):
     items: list[StimulusRequest] = Field(min_length=1, max_length=MOST_ITEMS)
 
 
+def stimuli_of(stream: StreamRequest) -> list[tuple[Stimulus, Mapping[str, bytes] | None, int]]:
+    """A stream's stimuli, images by name and samples, for a thread as :func:`stimulus_of`. Raises ApiError."""
+    stimuli, problems = [], []
+    for at, item in enumerate(stream.items):
+        try:
+            stimuli.append((*stimulus_of(item), item.sample))
+        except ApiError as error:
+            problems += [(f"items.{at}.{problem.field}", problem.message) for problem in error.problems]
+    if problems:
+        raise invalid(problems)
+    return stimuli
+
+
 def stimulus_of(item: StimulusRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:
-    """The stimulus and its images by name, for a thread of its own as :func:`from_base64`. Raises ApiError."""
+    """The stimulus and its images by name; with images for a thread as :func:`from_base64`. Raises ApiError."""
     named = [name for name in IMAGES if name in item.stimulus]
     if named:
         raise invalid([(f"stimulus.{name}", "images travel under images, not in the stimulus") for name in named])

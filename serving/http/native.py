@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from agents import __version__
-from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, stimulus_of
+from serving.http.bodies import JSON, MOST_ITEMS, ResponseRequest, StreamRequest, stimuli_of, stimulus_of
 from serving.http.errors import POSTED
 from serving.http.guard import unless_gone
 from serving.http.service import Service
@@ -54,7 +54,7 @@ def router(service: Service) -> APIRouter:
     )
     async def respond(asking: ResponseRequest, request: Request) -> Response:
         """The record that a run with the same seed writes for the same stimulus; also where that cannot be answered."""
-        stimulus, files = await asyncio.to_thread(stimulus_of, asking)
+        stimulus, files = await asyncio.to_thread(stimulus_of, asking) if asking.images else stimulus_of(asking)
         with service.queued(asking.agent):
             answer = service.answer(asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed)
             item = await unless_gone(request, answer)
@@ -68,7 +68,7 @@ def router(service: Service) -> APIRouter:
         responses={200: {"content": {NDJSON: {}}}, **POSTED},
     )
     async def stream(asking: StreamRequest) -> StreamingResponse:
-        each = [(*await asyncio.to_thread(stimulus_of, item), item.sample) for item in asking.items]
+        each = await asyncio.to_thread(stimuli_of, asking)
         for stimulus, _, _ in each:
             service.check(asking.agent, stimulus)
         service.check_queue(asking.agent)

@@ -1,4 +1,4 @@
-"""What the agents' tests share: one thread, and a tiny checkpoint of every agent, made once a session."""
+"""What the agents' tests share: pictures, and a tiny checkpoint of every agent, made once a session."""
 
 from __future__ import annotations
 
@@ -12,17 +12,6 @@ import pytest
 
 if TYPE_CHECKING:
     from misbehaving_server import Misbehaving
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Tiny models are quicker on one thread."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

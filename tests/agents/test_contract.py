@@ -25,7 +25,6 @@ from agents.contract import Agent
 from agents.errors import ImageError, UnavailableError
 from agents.stimuli import as_dict, parse_row
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 ENTRIES = device_cases.here()
 Tiny = Callable[[str], tuple[dict[str, Any], Path]]
 

@@ -24,8 +24,6 @@ from agents.errors import UnavailableError
 from agents.loading import load_pretrained
 from agents.pretrained import BESIDE_GPU, LIBRARIES
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 # Where the image is read is not the same in all, nor what of it is kept, nor how attention is computed.
 TINY: dict[str, Callable[[Path], Path]] = {
     "git-base-coco": tiny_captioners.git,

@@ -21,7 +21,6 @@ from agents import loading
 from agents.sampling import Sampler, Warp
 from agents.transfer import downloaded, uploaded
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 Tiny = Callable[[str], tuple[dict[str, Any], Path]]
 ENTRIES = device_cases.entries()
 NAMES = list({entry.agent: name for name, entry in ENTRIES.items()}.values())  # one of each class

@@ -22,8 +22,6 @@ from agents.pretrained import PretrainedAgent
 from agents.random_weights import Architecture, fill
 from agents.vision.captioner import PartsCaptioner
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 # The published sizes, and by how many percent ours may differ, which is how they round: of the hub's pages, the papers
 # of BLIP (its table of sizes), OFA (table 1) and DETR (table 1), and the well-known counts of GPT-2.
 PUBLISHED: dict[str, tuple[str, float, float]] = {
@@ -56,11 +54,6 @@ TINY_VIEW = {**TINY_TEXT, "patch_size": 32}
 TINY_GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4}
 FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "git-base-coco": ({**TINY_TEXT, "vision_config": TINY_VIEW}, {}, 49),  # of 50, one is the start
-    "blip-base": (
-        {"text_config": {**TINY_TEXT, "encoder_hidden_size": 32}, "vision_config": TINY_VIEW},
-        {"prompt": ""},
-        19,
-    ),
     "llava-v1.6-mistral-7b": (
         {
             "text_config": {"model_type": "mistral", **TINY_TEXT, "num_key_value_heads": 2, "vocab_size": 32064},
@@ -131,7 +124,7 @@ def test_an_architecture_has_as_many_weights_as_was_published(name: str) -> None
     module, _, cls = place.partition(":")
     made = getattr(importlib.import_module(module), cls)
     with random_weights.make_folder(dataclasses.replace(described, tokenizer=None)) as folder:
-        model = random_weights.load(made, Path(folder), torch.device("meta"), torch.float32)
+        model = random_weights.load_random(made, Path(folder), torch.device("meta"), torch.float32)
     assert model.config.model_type == described.kind
     assert sum(weight.numel() for weight in model.parameters()) == described.parameters
     assert described.parameters == pytest.approx(figure, rel=percent / 100, abs=0)
@@ -163,9 +156,6 @@ def test_a_made_tokenizer_has_the_real_size_and_ids(name: str) -> None:
     tokens = tokenizer(TEXT, add_special_tokens=False)["input_ids"]
     assert tokenizer.decode(tokens).strip() == TEXT
     assert len(tokens) < 1.8 * len(TEXT.split())  # as with the real ones: punctuation, and hardly a word in pieces
-    whole = tokenizer(TEXT)["input_ids"]
-    begins = described.kind in ("llava_next", "llama")
-    assert (whole[0] == tokenizer.bos_token_id and whole[1:] == tokens) if begins else whole == tokens
 
 
 # weights

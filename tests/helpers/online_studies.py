@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_folders import changed
+from study_folders import changed, lobby_of
 
 from judging.study.events import Judge
 from judging.study.study import Study
@@ -26,8 +26,7 @@ def made(folder: Path, **given: Any) -> Path:
 
 async def take_part(study: Study, judge: Judge, name: str, human: int = 1) -> list[dict[str, Any]]:
     """Do whatever is awaited until the test ends; returns all that was seen."""
-    lobby, seen, version = study.lobby, list[dict[str, Any]](), ""
-    assert lobby is not None
+    lobby, seen, version = lobby_of(study), list[dict[str, Any]](), ""
     while True:
         found = await lobby.at(judge, version)
         version = found["version"]

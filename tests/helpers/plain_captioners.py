@@ -1,14 +1,15 @@
-"""The plain way of asking transformers for captions, as its documentation shows: a processor and ``generate``."""
+"""Captions by transformers as its documentation shows, a plain beam search, and a plain ResNet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from PIL import Image
+from torch.nn import functional
 
 MODELS = {
     "git": "GitForCausalLM",
@@ -133,3 +134,35 @@ def best_by_length(
             if len(live) == width:
                 break
     return max(done)[1][len(start) :] if done else None
+
+
+def resnet(
+    weights: Mapping[str, torch.Tensor], x: torch.Tensor, blocks: Sequence[int], root: str = "", *, caffe: bool
+) -> torch.Tensor:
+    """What the last of the ResNet's stages gives for pictures. In Caffe's the first convolution of a block strides, in
+    torchvision's the second, and the pool rounds up."""
+
+    def layer(x: torch.Tensor, convolution: str, norm: str, **how: int) -> torch.Tensor:
+        x = functional.conv2d(x, weights[f"{root}{convolution}.weight"], **how)
+        bias, mean, spread, scale = (
+            weights[f"{root}{norm}.{name}"][:, None, None] for name in ("bias", "running_mean", "running_var", "weight")
+        )
+        return (x - mean) / (spread + 1e-5).sqrt() * scale + bias
+
+    x = layer(x, "conv1", "bn1", stride=2, padding=3).clamp(min=0)
+    if caffe:
+        grow = [(max(-(-(side - 3) // 2), 0) * 2 + 3) - side for side in x.shape[:1:-1]]
+        x = functional.max_pool2d(functional.pad(x, (0, grow[0], 0, grow[1]), value=-torch.inf), 3, 2)
+    else:
+        x = functional.max_pool2d(x, 3, 2, 1)
+    for stage, count in enumerate(blocks, start=1):
+        for block in range(count):
+            name, stride = f"layer{stage}.{block}.", 2 if stage > 1 and block == 0 else 1
+            first, second = (stride, 1) if caffe else (1, stride)
+            inner = layer(x, f"{name}conv1", f"{name}bn1", stride=first).clamp(min=0)
+            inner = layer(inner, f"{name}conv2", f"{name}bn2", stride=second, padding=1).clamp(min=0)
+            inner = layer(inner, f"{name}conv3", f"{name}bn3")
+            if block == 0:
+                x = layer(x, f"{name}downsample.0", f"{name}downsample.1", stride=stride)
+            x = (x + inner).clamp(min=0)
+    return x

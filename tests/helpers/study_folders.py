@@ -160,6 +160,11 @@ def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
     asyncio.run(inside())
 
 
+def lobby_of(study: Study) -> Any:
+    assert study.lobby is not None
+    return study.lobby
+
+
 async def arrived(study: Study, kind: str) -> Judge:
     """Somebody new, at their first step of that kind."""
     judge, _ = await study.join(None, None)
@@ -174,8 +179,7 @@ async def arrivals(
 ) -> list[tuple[float, Judge, Any]]:
     """How long each of ``number`` people waited until they met, and what they saw then. So many come in a second, by
     turns of an hour, on a clock of the test's."""
-    lobby, state, chance, clock = study.lobby, study.state, random.Random(8), [0.0]
-    assert lobby is not None
+    lobby, state, chance, clock = lobby_of(study), study.state, random.Random(8), [0.0]
     for name in ("lobby", "lobby_of_tests"):
         time = SimpleNamespace(monotonic=lambda: clock[0], time=lambda: 1.8e9)
         patch.setattr(f"judging.study.{name}.time", time)

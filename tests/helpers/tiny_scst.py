@@ -19,8 +19,8 @@ BLOCKS, WIDTH = (1, 1, 2, 1), 16
 WORDS = (*tiny_captioners.WORDS, "UNK")
 
 
-def make(folder: Path, seed: int = 0, *, ends: float = 0.0, unknown: float = 0.0) -> Path:
-    """Save all three. ``ends`` and ``unknown`` are added to the logits of the end and of the unknown word."""
+def make(folder: Path, seed: int = 0, *, ends: float = 0.0) -> Path:
+    """Save all three. ``ends`` is added to the logits of the end."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = torch.Generator().manual_seed(seed)
     model = SCSTModel(SCSTConfig(vocab_size=len(WORDS) + 1, embedding_size=24, hidden_size=WIDTH, blocks=BLOCKS)).eval()
@@ -33,7 +33,6 @@ def make(folder: Path, seed: int = 0, *, ends: float = 0.0, unknown: float = 0.0
             weight.copy_(torch.randn(weight.shape, generator=generator) * 0.5)
         decoder.logit.weight *= 3
         decoder.logit.bias[0] += ends
-        decoder.logit.bias[-1] += unknown
         features = model.features(colours)
         decoder.fc_embed.weight /= 5 * features.std()
         decoder.fc_embed.bias -= decoder.fc_embed.weight @ features.mean(dim=0)

@@ -260,7 +260,7 @@ def by_word(request: bad.Request) -> bad.Act:
 
 
 @pytest.mark.parametrize(("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6)])
-def test_verdicts_of_a_run(
+def test_every_trial_has_its_verdicts(
     name: str, count: int, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request for each trial, or in a grid for each stimulus; nothing in it but what a judge may see."""

@@ -131,9 +131,7 @@ def test_what_was_changed_after_the_run_is_not_scored(
     assert not (tmp_path / "S").exists()
 
 
-def test_records_without_a_verdict_are_named(
-    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_without_a_verdict(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(verdicts, tmp_path / "all")
     run = tmp_path / "all" / "V"
     key = read_trial_key(key_path(tmp_path / "all" / "T"))
@@ -153,12 +151,9 @@ def test_records_without_a_verdict_are_named(
 
 
 def test_judges_that_cannot_be_trained_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        {"response": word, "groundtruth": "human", "human_groundtruth": name}
-        for word, name in zip("abcd", "1234", strict=True)
-    ]
-    rows += [{"response": "e", "groundtruth": "machine", "machine_groundtruth": f"m{at}"} for at in range(4)]
-    for name, content in (("one", {"sun": rows}), ("people", {"sun": rows[:4], "moon": rows[:4]})):
+    people = [{"response": word, "groundtruth": "human", "human_groundtruth": word} for word in "abcd"]
+    machines = [{"response": "e", "groundtruth": "machine", "machine_groundtruth": word} for word in "abcd"]
+    for name, content in (("one", {"sun": people + machines}), ("people", {"sun": people, "moon": people})):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
         imported = ["import", str(tmp_path / f"{name}.json"), "--task", "word_association"]
         assert main([*imported, "--out", str(tmp_path / name)]) == 0
@@ -207,9 +202,7 @@ def test_people_of_a_run_that_is_read_whole_are_not_read_again(verdicts: Path, t
     assert len({(row["record"], row["sample"], row["stimulus"]) for row in keys}) == len(keys) == 160
 
 
-def test_what_is_no_judge_or_trial_set_is_said(
-    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_judge_or_trial_set(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", str(verdicts / "T"), "--judges", "mmcq", "--out", str(tmp_path / "V")]) == 2
     assert "mmcq: is no judge: it answers color_estimation" in capsys.readouterr().err
     assert main(["judge", str(tmp_path), "--judges", "svm", "--out", str(tmp_path / "V")]) == 2

@@ -275,9 +275,7 @@ def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("whose", ["human", "machine", None])
-def test_swapped_scanpaths_are_of_who_looked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], whose: str | None
-) -> None:
+def test_whose_swapped_scanpaths_are(tmp_path: Path, capsys: pytest.CaptureFixture[str], whose: str | None) -> None:
     """The agent `catch` says whose the path is, from its file; 2025 paper, L499: nobody can tell."""
     ready, file = runs(tmp_path, 12), tmp_path / "paths.jsonl"
     file.write_text(json.dumps(record("other", "attention_prediction", **(PERSON if whose == "human" else {}))))

@@ -71,7 +71,7 @@ def saccade_prior(viewing: str) -> NDArray[np.float64]:
     return np.asarray(np.interp(distance, 2 * np.arange(len(levels)), levels / 255))
 
 
-def scanpaths(
+def returning_scanpaths(
     maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
 ) -> list[ScanpathAnswer | AnswerError]:
     """A scanpath or AnswerError ``bad_map`` for each of the ``maps`` [batch, 64, 64]; ``priors`` [batch, 128, 128]."""
@@ -153,11 +153,11 @@ def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Metho
     pictures = iter(uploaded([picture for item in seen for picture in item.pictures], device))
     for index, item in enumerate(seen):
         if item.search is None:
-            result[index] = saliency(features, [next(pictures) for _ in item.pictures], border)
+            result[index] = bottom_up_map(features, [next(pictures) for _ in item.pictures], border)
     return result
 
 
-def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> Tensor:
+def bottom_up_map(features: nn.Sequential, images: Sequence[Tensor], border: int) -> Tensor:
     """The bottom-up map of a picture, float64 [64, 64] from 0 to 1, from its ``images`` uint8 [side, side, 3]. The mean
     of relu4_3's sums over channels, at 1280 x 1024, is 0 less than ``border`` pixels from the edge."""
     layers = features[: vgg.LAYERS["relu4_3"] + 1]
@@ -175,7 +175,7 @@ def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> 
 
 
 def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
-    """A picture [height, width, 3] as :func:`saliency` takes it."""
+    """A picture [height, width, 3] as :func:`bottom_up_map` takes it."""
 
     def resized(picture: PILImage.Image, side: int) -> PILImage.Image:
         return picture.resize((side, side), PILImage.Resampling.BILINEAR)
@@ -186,10 +186,10 @@ def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
 
 def at_cells(saliency: Tensor) -> Tensor:
     """A map [height, width] at its cells' pixels, [64, 64]."""
-    rows, columns = (_centres(side, saliency.device) for side in saliency.shape)
+    rows, columns = (_pixels_of_cells(side, saliency.device) for side in saliency.shape)
     return saliency[rows[:, None], columns]
 
 
 @lru_cache(maxsize=64)
-def _centres(side: int, device: torch.device) -> Tensor:
+def _pixels_of_cells(side: int, device: torch.device) -> Tensor:
     return uploaded([torch.tensor([cell_centre(cell, GRID, side) for cell in range(GRID)])], device)[0]

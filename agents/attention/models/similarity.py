@@ -61,7 +61,7 @@ def search_image(pixels: NDArray[np.uint8], method: Method) -> Search:
     if method.variant == "whole":
         tiles = torch.from_numpy(_pillow(pixels, method.search_size)[None].copy())
     else:
-        tiles = torch.from_numpy(_cut(pixels))
+        tiles = torch.from_numpy(_cut_tiles(pixels))
     return Search(tiles.permute(0, 3, 1, 2), (width, height))
 
 
@@ -137,7 +137,7 @@ def _portion(images: Sequence[Tensor], count: int, device: torch.device) -> Tens
     return functional.pad(together, (0, 0) * images[0].ndim + (0, count - len(images)))
 
 
-def _cut(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _cut_tiles(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     """The tiles of an image, [tiles, TILE, TILE, 3]; narrower pieces are stretched."""
     (down, rows), (across, columns) = (_pieces(side) for side in pixels.shape[:2])
     tiles = np.empty((rows, columns, TILE, TILE, 3), np.float32)

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import NoRepeatNGramLogitsProcessor, StoppingCriteria
 
 from agents.language.engines.text_request import TextRequest, settled
-from agents.transfer import Download, uploaded
+from agents.transfer import HostCopy, uploaded
 
 
 class NoRepeats(NoRepeatNGramLogitsProcessor):
@@ -48,7 +48,7 @@ class RowEnds(StoppingCriteria):
             row: [] for row, request in enumerate(requests) if request.sampling.stops or request.say
         }
         self._lengths: dict[int, int] = {}  # of rows that have ended
-        self._newest: Download | None = None
+        self._newest: HostCopy | None = None
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
         newest = input_ids[:, -1]
@@ -56,7 +56,7 @@ class RowEnds(StoppingCriteria):
         if not self._read:
             return done
         self._read_newest()
-        self._newest = Download([newest])
+        self._newest = HostCopy([newest])
         if not newest.is_cuda:
             self._read_newest()
         stopped = torch.tensor([row in self._lengths for row in range(len(self._requests))])

@@ -49,7 +49,7 @@ def fields(draw):
 )
 def test_every_path_is_the_plain_loops(items, weights):
     prior = items[0][0][1]
-    paths = return_model.scanpaths(
+    paths = return_model.returning_scanpaths(
         torch.from_numpy(np.stack([saliency for (saliency, _), _, _ in items])),
         [Plan(FRAME, 200, maximum) for _, _, maximum in items],
         [return_model.MEMORIES[name] for _, name, _ in items],
@@ -71,7 +71,7 @@ def test_the_published_fixations_of_one_picture():
     published = [2016, 2650, 3206, 2703, 3209, 2664, 1457, 353, 1246, 2076, 2841, 3547, 3553, 3936]
     prior = torch.as_tensor(return_model.saccade_prior("free"))
     memory, weights = return_model.MEMORIES["natural"], return_model.Weights()
-    [path] = return_model.scanpaths(
+    [path] = return_model.returning_scanpaths(
         torch.as_tensor(saliency)[None], [Plan(FRAME, 200, 15)], [memory], prior[None], weights
     )
     assert [64 * row + column for row, column in cells(path)[:14]] == published

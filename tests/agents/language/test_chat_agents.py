@@ -20,8 +20,6 @@ from agents.language.prompts import GREETINGS
 from agents.language.text_agent import TextAgent
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
     "chat": (ChatAgent, "llama", {"positions": 1024}),
     "completion": (CompletionAgent, "gpt2", {"positions": 512}),

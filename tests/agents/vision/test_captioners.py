@@ -35,8 +35,6 @@ from agents.vision.captions import FLAGS, Flag, flags
 from agents.vision.git_and_blip import Blip2Agent, BlipAgent, GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
     "git": GitAgent,
     "blip": BlipAgent,

@@ -35,7 +35,7 @@ def loaded(parts: Parts, **settings: Any) -> Any:
 
 def prefix_of(parts: Parts, pixels: Tensor) -> Tensor:
     paths = (Path(parts[name]) for name in ("checkpoint", "clip", "language_model"))
-    model = clipcap_network.load(*paths, parts["mapper"])
+    model = clipcap_network.load_clipcap(*paths, parts["mapper"])
     with torch.no_grad():
         return model.prefix(pixels)  # type: ignore[no-any-return]
 

@@ -20,8 +20,6 @@ from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, pick
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 Made = dict[str, Path]
 NAMES = ("__background__", "person", "dog", "N/A", "cat")
 BOX = (10.0, 20.0, 60.0, 50.0)

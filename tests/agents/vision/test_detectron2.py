@@ -23,7 +23,6 @@ from agents.errors import UnavailableError
 from agents.vision.detectron2_maskrcnn import Detectron2Agent, read_arrays
 
 pytestmark = [
-    pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore:torch.meshgrid:UserWarning"),  # of its anchors
 ]
 needs_detectron2 = pytest.mark.skipif(

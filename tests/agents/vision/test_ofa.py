@@ -16,18 +16,16 @@ import tiny_ofa
 import torch
 from mixed_images import captions, prepared
 from PIL import Image as PILImage
+from plain_captioners import resnet
 from tiny_ofa import QUESTION, questions
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 from transformers import DynamicCache, EncoderDecoderCache
 
 from agents.contract import Draw
 from agents.errors import UnavailableError
-from agents.vision import ofa_fairseq
-from agents.vision.ofa_fairseq import load_tokenizer
+from agents.vision.ofa_fairseq import load_ofa, load_tokenizer
 from agents.vision.ofa_network import OFAModel
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 SIDE = 64  # pixels: 4 x 4 patches
 MOST = 16
@@ -54,28 +52,6 @@ class Plain:
         x = x / (x.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
         return x * self.w[f"{name}.weight"] + self.w[f"{name}.bias"]
 
-    def batch_norm(self, name: str, x: Tensor) -> Tensor:
-        def each(part: str) -> Tensor:
-            return self.w[f"{name}.{part}"][:, None, None]
-
-        return (x - each("running_mean")) / (each("running_var") + 1e-5).sqrt() * each("weight") + each("bias")
-
-    def resnet(self, pixels: Tensor) -> Tensor:
-        root = "encoder.embed_images"
-        x = F.conv2d(pixels, self.w[f"{root}.conv1.weight"], stride=2, padding=3)
-        x = F.max_pool2d(self.batch_norm(f"{root}.bn1", x).clamp(min=0), 3, 2, 1)
-        for stage, blocks in enumerate((3, 4, 6), 1):
-            for block in range(blocks):
-                name, step = f"{root}.layer{stage}.{block}", 2 if stage > 1 and block == 0 else 1
-                y = self.batch_norm(f"{name}.bn1", F.conv2d(x, self.w[f"{name}.conv1.weight"])).clamp(min=0)
-                y = F.conv2d(y, self.w[f"{name}.conv2.weight"], stride=step, padding=1)
-                y = F.conv2d(self.batch_norm(f"{name}.bn2", y).clamp(min=0), self.w[f"{name}.conv3.weight"])
-                if block == 0:
-                    x = F.conv2d(x, self.w[f"{name}.downsample.0.weight"], stride=step)
-                    x = self.batch_norm(f"{name}.downsample.1", x)
-                x = (x + self.batch_norm(f"{name}.bn3", y)).clamp(min=0)
-        return x
-
     def split(self, x: Tensor, heads: int) -> Tensor:
         return x.view(len(x), heads, -1)
 
@@ -91,7 +67,7 @@ class Plain:
         return self.linear(f"{name}.out_proj", mixed.flatten(1))
 
     def feed(self, name: str, x: Tensor) -> Tensor:
-        y = F.gelu(self.linear(f"{name}.fc1", self.norm(f"{name}.final_layer_norm", x)))
+        y = functional.gelu(self.linear(f"{name}.fc1", self.norm(f"{name}.final_layer_norm", x)))
         return x + self.linear(f"{name}.fc2", self.norm(f"{name}.ffn_layer_norm", y))
 
     def products(self, half: str, kind: str, x: Tensor, y: Tensor) -> Tensor:
@@ -107,7 +83,7 @@ class Plain:
         ).permute(2, 0, 1)
 
     def encode(self, ids: Sequence[int], pixels: Tensor) -> tuple[Tensor, Tensor]:
-        patches = self.resnet(pixels[None].double())[0]
+        patches = resnet(self.w, pixels[None].double(), (3, 4, 6), "encoder.embed_images.", caffe=False)[0]
         height, width = patches.shape[1:]
         places = [(row, column) for row in range(height) for column in range(width)]
         x = torch.stack([patches[:, row, column] for row, column in places])
@@ -360,15 +336,15 @@ def test_weights_that_do_not_fit_are_named(file: Path, tmp_path: Path) -> None:
     del weights["decoder.layers.1.encoder_attn.k_proj.weight"]
     torch.save({"model": weights}, tmp_path / "changed.pt")
     with pytest.raises(UnavailableError, match=r"decoder\.layers\.1\.cross_attn\.k_proj\.weight"):
-        ofa_fairseq.load(tmp_path / "changed.pt")
+        load_ofa(tmp_path / "changed.pt")
 
 
 def test_damaged_and_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.pt"
     path.write_bytes(b"PK\x03\x04 cut off")
     with pytest.raises(UnavailableError, match="cannot be read"):
-        ofa_fairseq.load(path)
+        load_ofa(path)
     for content in ({"weights": {}}, {"model": [1]}, {"model": {"a": torch.ones(1)}}):
         torch.save(content, path)
         with pytest.raises(UnavailableError, match=r"no tensors by name|weights are missing"):
-            ofa_fairseq.load(path)
+            load_ofa(path)

@@ -21,8 +21,6 @@ from agents.answers import CaptionAnswer
 from agents.errors import UnavailableError
 from agents.vision.captioner import CaptionRow
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 PROMPT = "a picture of"  # shorter than the papers': the plain program below is slow
 Weights = dict[str, Tensor]
 Parts = dict[str, str]

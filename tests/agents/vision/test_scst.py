@@ -14,15 +14,13 @@ import tiny_scst
 import torch
 from mixed_images import captions, prepared
 from PIL import Image as PILImage
+from plain_captioners import resnet
 from torch import Tensor
-from torch.nn import functional
 
 from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
 from agents.vision import scst
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 LIMIT, UNKNOWN = 20, len(tiny_scst.WORDS)
 Search = tuple[float, list[int]]
@@ -49,26 +47,7 @@ class Plain:
     def features(self, pixels: Any) -> Tensor:
         x = torch.tensor(pixels).permute(2, 0, 1)[None].float() / 255
         x = (x - torch.tensor([[[0.485]], [[0.456]], [[0.406]]])) / torch.tensor([[[0.229]], [[0.224]], [[0.225]]])
-        x = self._layer(x, "conv1", "bn1", stride=2, padding=3).clamp(min=0)
-        grow = [(max(-(-(side - 3) // 2), 0) * 2 + 3) - side for side in x.shape[:1:-1]]  # Caffe rounds up
-        x = functional.max_pool2d(functional.pad(x, (0, grow[0], 0, grow[1]), value=-torch.inf), 3, 2)
-        for stage, blocks in enumerate(tiny_scst.BLOCKS, start=1):
-            for block in range(blocks):
-                name, stride = f"layer{stage}.{block}.", 2 if stage > 1 and block == 0 else 1
-                inner = self._layer(x, f"{name}conv1", f"{name}bn1", stride=stride).clamp(min=0)
-                inner = self._layer(inner, f"{name}conv2", f"{name}bn2", padding=1).clamp(min=0)
-                inner = self._layer(inner, f"{name}conv3", f"{name}bn3")
-                if block == 0:
-                    x = self._layer(x, f"{name}downsample.0", f"{name}downsample.1", stride=stride)
-                x = (x + inner).clamp(min=0)
-        return x[0].mean(dim=(1, 2))
-
-    def _layer(self, x: Tensor, convolution: str, norm: str, **how: int) -> Tensor:
-        x = functional.conv2d(x, self.seen[f"{convolution}.weight"], **how)
-        bias, mean, spread, scale = (
-            self.seen[f"{norm}.{name}"][:, None, None] for name in ("bias", "running_mean", "running_var", "weight")
-        )
-        return (x - mean) / (spread + 1e-5).sqrt() * scale + bias
+        return resnet(self.seen, x, tiny_scst.BLOCKS, caffe=True)[0].mean(dim=(1, 2))
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         hidden, cell = state

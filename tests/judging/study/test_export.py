@@ -114,6 +114,8 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
     assert status["verdicts"] == {"all": 136, "counted": 132}
     assert status["excluded"] == {"finished": {"verdicts": 4, "judges": 1}}
     assert status["agents"]["people"] == {"verdicts": 60, "said_human": 1.0}
+    assert main(["study", "status", str(study)]) == 0
+    assert "judges: 6 of 50 finished (7 joined, 1 at it)" in capsys.readouterr().out
     assert main(["score", str(out), "-o", str(tmp_path / "S")]) == 0
     assert "132 of 136 verdicts count; excluded by the study's rules: finished 4" in capsys.readouterr().out
     scores = json.loads((tmp_path / "S" / "scores.json").read_text())

@@ -156,7 +156,7 @@ def test_a_file_that_is_saved_after_each_person_is_taken_in(
     assert (study / "events.jsonl").read_bytes() == events
 
 
-def test_who_was_forgotten_stays_out(
+def test_who_was_forgotten(
     kit: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study, page = kit

@@ -16,10 +16,9 @@ import pytest
 import scipy.stats
 import server_process
 from online_studies import replies
-from study_folders import BAD, Visitor, arrivals, arrived, begin_in, changed, exported, run, serving
+from study_folders import BAD, Visitor, arrivals, arrived, begin_in, changed, exported, lobby_of, run, serving
 
 from judging.study.events import Judge, read_state
-from judging.study.lobby import TalkLobby
 from judging.study.study import Refused, Study
 from serving.cli import main
 
@@ -38,11 +37,6 @@ def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any)
     changed(folder / "study", before=[], after=[], **{**AT_ONCE, **talk})
     assert main(["study", "check", str(folder / "study")]) == 0
     return folder / "study"
-
-
-def lobby_of(study: Study) -> TalkLobby:
-    assert isinstance(study.lobby, TalkLobby)
-    return study.lobby
 
 
 async def say(study: Study, judge: Judge, turn: int, text: Any) -> str | None:
@@ -197,9 +191,7 @@ def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path)
 
 
 @pytest.mark.parametrize("interrupts", [False, True])
-def test_an_agent_in_a_burst_sends_as_it_types(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: bool
-) -> None:
+def test_an_agent_sends_as_it_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: bool) -> None:
     requests = replies(monkeypatch, lambda agent, row: "first\n\nsecond")
 
     async def work(served: Study) -> None:

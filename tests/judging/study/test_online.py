@@ -16,10 +16,10 @@ import pytest
 import scipy.stats
 import server_process
 from online_studies import made, replies, take_part
-from study_folders import BAD, arrivals, arrived, begin_in, changed, run, serving
+from study_folders import BAD, arrivals, arrived, begin_in, changed, lobby_of, run, serving
 
 from judging.study.events import PARTS, OnlineTest, read_state
-from judging.study.lobby_of_tests import OnlineLobby, next_cell, shares, shortened
+from judging.study.lobby_of_tests import next_cell, shares, shortened
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
 from judging.study.study import Refused, Study
@@ -29,11 +29,6 @@ from serving.runs.records import problems
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-
-def lobby_of(study: Study) -> OnlineLobby:
-    assert isinstance(study.lobby, OnlineLobby)
-    return study.lobby
 
 
 @pytest.fixture(autouse=True)
@@ -166,9 +161,7 @@ def test_answers_are_shown_when_the_delay_is_over(tmp_path: Path, monkeypatch: p
     run(study, work)
 
 
-def test_the_other_one_goes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_who_is_left_goes_back_to_the_lobby(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = made(tmp_path, seconds_away=0.3)
     replies(monkeypatch)
 
@@ -192,7 +185,6 @@ def test_the_other_one_goes_back(
     run(study, work)
     first, second = read_state(study).meetings.values()
     assert main(["study", "status", str(study)]) == 0
-    assert "void: 1 the judge left" in (told := capsys.readouterr().out) or "void: 1 an agent left" in told
     assert str(first.void).endswith(" left")
     assert second.void is None
 
@@ -305,7 +297,7 @@ def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
     assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(tmp_path / "scores"), "--by", "condition"]) == 0
 
 
-def test_what_lacks_is_said(
+def test_what_an_online_study_lacks_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def checked(**values: Any) -> str:

@@ -77,3 +77,17 @@ def test_images_are_decoded_in_other_threads_than_the_loops(monkeypatch: pytest.
     here(work)
     assert len(threads) == 3
     assert threading.main_thread() not in threads
+
+
+def test_a_stream_names_the_items_of_all_problems() -> None:
+    async def work(found: served_here.Here) -> None:
+        right = {"stimulus": {"id": "a", "task": "word_association", "cue": "sun"}}
+        items = [right, {**right, "images": {"image": "A"}}, {"stimulus": {"id": "b", "task": "word_association"}}]
+        status, body = await found.post("/answers/stream", {"agent": "null", "items": items})
+        assert status == 422
+        assert [problem["field"] for problem in body["error"]["problems"]] == [
+            "items.1.images.image",
+            "items.2.stimulus.cue",
+        ]
+
+    here(work)

@@ -52,6 +52,11 @@ def test_a_file_is_served_as_it_is(client: TestClient, name: str) -> None:
     assert "set-cookie" not in reply.headers
 
 
+@pytest.mark.parametrize("name", ["nothing.js", "..%2fpage.py", "%2e%2e/page.py"])
+def test_no_other_file_is_served(client: TestClient, name: str) -> None:
+    assert client.get(f"/static/{name}", follow_redirects=False).status_code == 404
+
+
 @pytest.mark.parametrize("path", ["/", "/docs"])
 def test_a_page_runs_nothing_but_our_files(client: TestClient, path: str) -> None:
     policy = client.get(path).headers["content-security-policy"]

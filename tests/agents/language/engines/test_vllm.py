@@ -32,7 +32,6 @@ from serving.scheduling.recovery import is_fatal
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.usefixtures("one_thread"),
     # vLLM leaves the context of its sockets to Python, which says so when it clears up.
     pytest.mark.filterwarnings(
         "ignore:Exception ignored in. <function Context:pytest.PytestUnraisableExceptionWarning"

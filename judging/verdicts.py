@@ -17,8 +17,7 @@ from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
 from judging.trial_set import BESIDE, COLUMNS, key_path, read_about
 from serving.runs.csv_tables import by_line, load_table, unguarded
-from serving.runs.eligibility import is_asked
-from serving.runs.run import Run, numbered_records
+from serving.runs.run import Run, is_asked, numbered_records
 from serving.runs.run_json import is_changed
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from agents.errors import AgentStoppedError, InputError, Problem, UnavailableErr
 from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import read_pair_settings
-from serving.runs.eligibility import Kind, is_asked, named
 from serving.runs.records import RecordHeader
+from serving.runs.run import Kind, is_asked, named
 from serving.runs.run_json import digest
-from serving.runs.store import ResumeState
+from serving.runs.run_opening import ResumeState
 from serving.scheduling.placement import Device
 
 T = TypeVar("T")

@@ -17,10 +17,8 @@ from serving.generation import Generation
 from serving.progress import duration
 from serving.runs.atomic_files import lock
 from serving.runs.checked_stimuli import chosen_by
-from serving.runs.eligibility import named
-from serving.runs.run import refuse_other_folder
+from serving.runs.run import Store, named, refuse_other_folder
 from serving.runs.run_opening import prepare_run
-from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
 from serving.scheduling.interrupts import declare_answers_here

@@ -18,11 +18,10 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
-from serving.runs.eligibility import Kind
 from serving.runs.records import RecordHeader
-from serving.runs.run import Run
-from serving.runs.run_json import checksum, is_changed
-from serving.runs.store import Maker, ResumeState, Store
+from serving.runs.run import Kind, Run, Store
+from serving.runs.run_json import checksum
+from serving.runs.run_opening import Maker, ResumeState
 from serving.scheduling import machine
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import started
@@ -69,15 +68,10 @@ class Generation:
                 run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
             records = run.records_path(name)
-            if is_changed(records, about.get("records")):
-                raise InputError(
-                    f"{records} is not what this run wrote (its checksum is another): restore it, or remove it to have "
-                    f"all of {name} answered again"
-                )
-            repair_tail(records)
-            known = (about.get("records") or {"bytes": 0})["bytes"]
-            maker = Maker(name, about["task"] if len(members) == 1 else ("conversation",), header.digest, known)
+            tasks = about["task"] if len(members) == 1 else ("conversation",)
+            maker = Maker(name, tasks, header.digest, about.get("records"))
             resume = ResumeState.read(records, self.positions, options.samples, maker, about["samples"])
+            repair_tail(records)
             assignment = Assignment(name, members, about, header, resume, records, run.journal_path(name))
             assignment.total = (
                 sum(number for kind, number in counts.items() if assignment.answers(kind)) * options.samples
@@ -295,11 +289,14 @@ class Generation:
             )
             if assignment.is_pair and finished and complete:
                 assignment.journal.unlink(missing_ok=True)
-        before = {assignment.name: entries[assignment.name].get("records") for assignment in self.assignments}
-        after = {assignment.name: checksum(assignment.records) for assignment in self.assignments}
-        if before != after:
-            for name, sum_of_records in after.items():
-                entries[name]["records"] = sum_of_records
+        grown = []  # the others are as they were when they were read
+        for assignment in self.assignments:
+            known = entries[assignment.name].get("records")
+            if known is None or known["bytes"] != assignment.records.stat().st_size:
+                grown.append(assignment)
+        for assignment in grown:
+            entries[assignment.name]["records"] = checksum(assignment.records)
+        if grown:
             self.run.save()
         with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
             (self.run.path / "turns").rmdir()

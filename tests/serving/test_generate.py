@@ -19,7 +19,7 @@ from agents.universal.null import NullAgent
 from serving.cli import build_parser, main
 from serving.runs.atomic_files import lock
 from serving.runs.records import Record
-from serving.runs.store import ResumeState
+from serving.runs.run_opening import ResumeState
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

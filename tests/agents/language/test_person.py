@@ -12,6 +12,7 @@ from typing import Any
 
 import in_process
 import misbehaving_server as bad
+import numpy as np
 import pytest
 import tiny_language
 
@@ -108,9 +109,7 @@ def test_the_style_of_messages() -> None:
     assert style["capitals"] == 4 / (2 + 9 + 6)
     assert style["emoji"] == 2 / 5
     assert style["gap_s"] == 8  # of 10 and 6
-    gaps = [10, 30, 6]
-    mean = sum(gaps) / 3
-    spread = (sum((gap - mean) ** 2 for gap in gaps) / 3) ** 0.5
+    mean, spread = np.mean([10, 30, 6]), np.std([10, 30, 6])
     assert style["burstiness"] == pytest.approx((spread - mean) / (spread + mean))
     assert {measure([])[name] for name in ("words_mean", "emoji", "burstiness", "gap_s", "capitals")} == {None}
 

@@ -21,7 +21,8 @@ from judging.published import CLASSIFIER, PublishedFigure, beside_published, dif
 from judging.score_page import figures, methods, page
 from judging.significance import AgainstChance, Agreement, Test, agreement, all_tests
 from judging.tables import Table, as_json
-from judging.verdicts import SAID, by_judge, open_verdicts, read_answers, read_verdicts, settings_of
+from judging.trial_set import SAID
+from judging.verdicts import by_judge, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
-from judging.trial_set import BESIDE, COLUMNS, key_path, read_about
-from serving.runs.csv_tables import by_line, load_table, unguarded
+from judging.trial_set import SAID, Keys, check_trials, key_path, read_about, read_trial_key, refused
 from serving.runs.run import Run, is_asked, numbered_records
 from serving.runs.run_json import is_changed
 
@@ -26,14 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TASK = "judgement"
-SAID = ("human", "machine")  # verdicts; any other says why there is none
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
-MOST_NAMED = 20
 PEOPLE = "people"  # all judges who are people, together
-SWAPPED = "swapped"  # in a key's `catch`: a scanpath on another picture
 Answers = Sequence[Mapping[str, Any]]
-Keys = Mapping[str, Mapping[str, Any]]  # the rows of a key, by trial
-TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,48 +194,7 @@ def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) 
         for key, errors in wrong.items()
         for error in errors
     ]
-    raise _too_many("records that hold no verdict as judges give it", problems)
-
-
-def _too_many(message: str, problems: Sequence[Problem]) -> InputError:
-    more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
-    return InputError(f"{message}{more}", problems[:MOST_NAMED])
-
-
-def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
-    """The rows of a key by trial; the stimuli's columns as ``meta.NAME``. Raises InputError."""
-    if not path.is_file():
-        raise InputError(f"there is no key {path}: give it with --key")
-    table = load_table(path)
-    if tuple(table.names) != COLUMNS:
-        raise InputError(f"{path} is no key of trials: its columns are others")
-    rows: dict[str, dict[str, Any]] = {}
-    wrong = table.problems
-    for line, cells in table.rows:
-        try:
-            row = _typed(cells)
-        except ValueError as error:
-            wrong.append(Problem(str(path), line, None, f"cannot be read: {error}"))
-            continue
-        if row["truth"] not in SAID or row["beside_truth"] not in (None, *SAID):
-            wrong.append(Problem(str(path), line, "truth", f"{row['truth']!r} is neither human nor machine"))
-        if rows.setdefault(cells["trial"], row) is not row:
-            wrong.append(Problem(str(path), line, "trial", f"{cells['trial']!r} stands in two rows"))
-    if wrong:
-        raise InputError(f"{path} is no key of trials", by_line(wrong)[:MOST_NAMED])
-    return rows
-
-
-def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
-    columns = orjson.loads(cells["columns"] or "{}")
-    return {
-        **{name: unguarded(cells[name]) or None for name in TEXTS},
-        "catch": cells["catch"] in ("1", SWAPPED),
-        "swapped": cells["catch"] == SWAPPED,
-        **{name: int(cells[name]) if cells[name] else None for name in ("length", "turns")},
-        **{name: orjson.loads(cells[name] or "{}") for name in ("delays", "objects")},
-        **{f"meta.{name}": value for name, value in columns.items()},
-    }
+    raise refused("records that hold no verdict as judges give it", problems)
 
 
 def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any]]:
@@ -260,14 +213,3 @@ def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any]]:
         lines = ((number, line.rstrip(b"\n")) for number, line in enumerate(file, start=1))
         check_trials(stimuli, ((number, orjson.loads(line)["id"], line) for number, line in lines), keys, path)
     return {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}, about
-
-
-def check_trials(source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Keys, path: Path) -> None:
-    """Raises InputError unless all ``trials`` (line, id, canonical JSON) are in the key."""
-    problems = [
-        Problem(str(source), number, name, f"is no trial of {path}")
-        for number, name, trial in trials
-        if name not in keys or keys[name]["sha256"] != hashlib.sha256(trial).hexdigest()
-    ]
-    if problems:
-        raise _too_many(f"{path} is the key of other trials", problems)

@@ -31,8 +31,8 @@ from agents.errors import AnswerError, InputError, UnavailableError
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import replies
 from judging.llm_judge import paper_prompt
-from judging.trial_set import key_path
-from judging.verdicts import open_verdicts, read_trial_key, read_verdicts
+from judging.trial_set import key_path, read_trial_key
+from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 from serving.runs.run import Run
 

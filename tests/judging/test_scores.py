@@ -14,8 +14,8 @@ import pytest
 
 from agents.errors import InputError
 from judging.score import Alike, catch_rates, measure
-from judging.trial_set import key_path
-from judging.verdicts import open_verdicts, read_trial_key, read_verdicts
+from judging.trial_set import key_path, read_trial_key
+from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 
 

@@ -132,7 +132,7 @@ def test_what_is_wrong_is_told_and_nothing_is_imported(
 
 
 def test_a_table_of_peoples_answers(tmp_path: Path) -> None:
-    words = '\ufeffstimulus,subject,response,age\r\nsun,05,moon,30\r\nsun,05,"star, bright",30\r\nsea,,wave,\r\n'
+    words = 'stimulus,subject,response,age\nsun,05,moon,30\nsun,05,"star, bright",30\nsea,,wave,\n'
     out = tmp_path / "out"
     import_files([write(tmp_path / "mine.csv", words.encode())], out, task="word_association")
     found = [(row["stimulus"], row["agent"], row["sample"], row["answer"]["word"]) for row in rows(out, "humans")]

@@ -31,8 +31,8 @@ from agents.stimuli import ConversationStimulus, parse_row
 from serving.assignments import ConversingPair, all_of, check_usage, describe, nothing_to_answer, tasks_asked
 from serving.conversations.scenario import as_conversation, next_turn
 from serving.runs.checked_stimuli import CheckedStimuli, check_stimuli
-from serving.runs.eligibility import is_asked, task_of
 from serving.runs.records import RecordHeader
+from serving.runs.run import is_asked, task_of
 from serving.runs.stimulus_set import SET_SUFFIXES
 from serving.scheduling.placement import Device
 from serving.scheduling.scheduler import ReplicaPool, Scheduler

@@ -43,7 +43,7 @@ from judging.study.materials import (
 from judging.study.page_answers import OPTIONS, BadAnswer, read_panel_id, read_questions
 from judging.study.pool import TrialPool
 from judging.study.settings import JudgesSettings, OnlineSettings, StudySettings, read_settings
-from serving.runs.store import Store
+from serving.runs.run import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else

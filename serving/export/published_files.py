@@ -12,8 +12,8 @@ import orjson
 
 from agents.errors import InputError, Problem
 from serving.export.exporting import MALFORMED, Export, Record, misfit
-from serving.runs.eligibility import is_asked, kind_of
 from serving.runs.row_problems import count
+from serving.runs.run import is_asked, kind_of
 
 FILES: dict[str, str] = {
     "image_captioning": "caption.json",

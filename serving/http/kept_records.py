@@ -13,9 +13,8 @@ from agents.errors import StorageError
 from serving.http.errors import ApiError
 from serving.runs.atomic_files import lock
 from serving.runs.output_paths import make_parent
-from serving.runs.run import refuse_other_folder
+from serving.runs.run import Store, refuse_other_folder
 from serving.runs.run_opening import open_served
-from serving.runs.store import Store
 
 log = logging.getLogger("turinglike.http")
 

@@ -21,9 +21,8 @@ from serving.conversations.scenario import as_conversation, next_side, next_turn
 from serving.http.errors import ApiError, agent_failed, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.monitoring import Metrics
-from serving.runs.eligibility import task_of
 from serving.runs.records import RecordHeader
-from serving.runs.run import PERSON
+from serving.runs.run import PERSON, task_of
 from serving.runs.run_json import digest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here

@@ -14,8 +14,8 @@ from typing import Any
 from agents.errors import InputError
 from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
-from serving.runs.eligibility import Kind, kind_of
 from serving.runs.row_problems import count
+from serving.runs.run import Kind, kind_of
 from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, without_nested
 from serving.runs.stimulus_set import present, read_rows
 

@@ -1,10 +1,15 @@
 """A run folder: ``run.json``, ``stimuli.jsonl`` (the set's rows) and ``records/AGENT.jsonl``. The last line of a key
-(task, agent, stimulus, sample) counts. Lines that are no records are damage, except a torn last line."""
+(task, agent, stimulus, sample) counts. Lines that are no records are damage, except a torn last line. A :class:`Store`
+appends to files and syncs them; an agent's entry in ``run.json`` says which stimuli it answers."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +17,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from agents.errors import InputError, Problem
-from serving.runs.atomic_files import replacing, write_json
-from serving.runs.eligibility import Kind, kind_of
+from agents.errors import InputError, Problem, StorageError
+from serving.runs.atomic_files import repair_tail, replacing, write_json
 from serving.runs.records import people_record, structural_fault
 from serving.runs.run_json import read_run_json
 from serving.runs.stimulus_lookup import StimulusLookup
@@ -23,6 +27,11 @@ IMPORTS = ("humans", "published")
 PERSON = "human"
 FOLDERS = ("records", "turns")
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
+
+# Task; in attention prediction the mode, of a trial the task that was answered, in conversation HM or HH.
+Kind = tuple[str, str | None]
+INTERVAL = 0.05  # seconds between two writes
+BUFFER = 16 * 1024 * 1024
 
 NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
 
@@ -87,13 +96,13 @@ class Run:
     def records(self, name: str, damage: Damage | None = None) -> Iterator[dict[str, Any]]:
         """Every record, superseded ones too. Damage raises InputError, or is counted in ``damage``."""
         path = self.records_path(name)
-        with _open(path) as file:
+        with open_to_read(path) as file:
             yield from (record for _, _, record in numbered_records(file, path, damage))
 
     def latest(self, name: str, damage: Damage | None = None) -> Iterator[dict[str, Any]]:
         """The last record of every key; damage as for :meth:`records`."""
         path = self.records_path(name)
-        with _open(path) as file:
+        with open_to_read(path) as file:
             last: dict[tuple[Any, ...], int] = {}
             for number, _, record in numbered_records(file, path, damage):
                 last[record["task"], record["agent"], record["stimulus"], record["sample"]] = number
@@ -126,7 +135,7 @@ class Run:
         if not self.has_stimuli():
             return
         number = 0
-        with _open(path) as file:
+        with open_to_read(path) as file:
             for number, line in enumerate(file, start=1):
                 try:
                     row = orjson.loads(line)
@@ -166,6 +175,16 @@ def refuse_other_folder(path: Path) -> None:
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:
     """Numbered lines and records; damage as for :meth:`Run.records`."""
+    for number, line, record in numbered_lines(file, path, damage):
+        fault = structural_fault(record)
+        if fault is None:
+            yield number, line, record
+        else:
+            _damaged(Problem(str(path), number, None, fault), damage)
+
+
+def numbered_lines(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[tuple[int, bytes, Any]]:
+    """Numbered lines and their JSON, which need be no record."""
     left = os.fstat(file.fileno()).st_size
     unparsed: Problem | None = None
     for number, line in enumerate(file, start=1):
@@ -176,15 +195,9 @@ def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -
             _damaged(unparsed, damage)
             unparsed = None
         try:
-            record = orjson.loads(line)
+            yield number, line, orjson.loads(line)
         except orjson.JSONDecodeError as error:
             unparsed = Problem(str(path), number, None, f"not JSON: {error}")
-            continue
-        fault = structural_fault(record)
-        if fault is None:
-            yield number, line, record
-        else:
-            _damaged(Problem(str(path), number, None, fault), damage)
 
 
 def _damaged(problem: Problem, damage: Damage | None) -> None:
@@ -193,8 +206,152 @@ def _damaged(problem: Problem, damage: Damage | None) -> None:
     damage.add(problem)
 
 
-def _open(path: Path) -> BinaryIO:
+def open_to_read(path: Path) -> BinaryIO:
+    """Raises InputError."""
     try:
         return open(path, "rb")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
+
+
+class _File:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[bytes] = []
+        self.counts: Counter[str] = Counter()
+        self.put = 0  # lines, written or not
+        self.size = repair_tail(path)
+        try:
+            self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    def append(self, data: bytes) -> None:
+        """Write and sync all or nothing; nothing if the name leads to another file or none."""
+        try:
+            if not os.path.samestat(os.stat(self.path), os.fstat(self.descriptor)):
+                raise StorageError(
+                    f"{self.path} was replaced by another file; everything counted as done is in the former"
+                )
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self.descriptor, view) :]
+            os.fsync(self.descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # if even that fails, the next start cuts the torn line
+                os.ftruncate(self.descriptor, self.size)
+            raise StorageError(
+                f"cannot write {self.path}: {error.strerror}; everything counted as done is safe: "
+                "make room and run the same command again to resume"
+            ) from error
+        self.size += len(data)
+
+
+class Store:
+    """``done`` counts, per file, what is on disk. ``check`` may raise StorageError before each write."""
+
+    def __init__(self, check: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
+        self._check = check
+        self._interval = interval
+        self.done: dict[Path, Counter[str]] = {}
+        self._files: dict[Path, _File] = {}
+        self._buffered = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._flushed = asyncio.Event()  # a new event after each flush
+        self._closing = self._failed = False
+        self._disk = ThreadPoolExecutor(1, "disk")  # what hangs elsewhere must not keep it waiting
+
+    def open(self, path: Path) -> None:
+        """Open a file and cut its torn tail. Raises StorageError."""
+        if path not in self._files:
+            self._files[path] = _File(path)
+            self.done[path] = Counter()
+
+    def put(self, path: Path, line: bytes, kind: str = "line") -> None:
+        """Append a line, newline included; once on disk it counts as ``kind``."""
+        file = self._files[path]
+        file.lines.append(line)
+        file.counts[kind] += 1
+        file.put += 1
+        self._buffered += len(line)
+        if self._buffered > BUFFER:
+            self._room.clear()
+
+    async def room(self) -> None:
+        await self._room.wait()
+
+    async def written(self, paths: Sequence[Path]) -> None:
+        """Wait until these files are on disk. Raises StorageError."""
+        wanted = {path: self._files[path].put for path in paths}
+        while any(self.done[path].total() < put for path, put in wanted.items()):
+            if self._failed:
+                raise StorageError("nothing can be written any more")
+            await self._flushed.wait()
+
+    async def run(self) -> None:
+        """Write until :meth:`finish`. Raises StorageError."""
+        try:
+            while not self._closing:
+                await asyncio.sleep(self._interval)
+                await self.flush()
+        except BaseException:
+            self._failed = True
+            self._flushed.set()
+            raise
+
+    async def flush(self) -> None:
+        if any(file.lines for file in self._files.values()):
+            self._check()
+        for file in self._files.values():
+            if file.lines:
+                lines, file.lines = file.lines, []
+                counts, file.counts = file.counts, Counter()
+                data = b"".join(lines)
+                await asyncio.get_running_loop().run_in_executor(self._disk, file.append, data)
+                self.done[file.path] += counts
+                self._buffered -= len(data)
+        if self._buffered <= BUFFER:
+            self._room.set()
+        self._flushed.set()
+        self._flushed = asyncio.Event()
+
+    async def finish(self, writer: asyncio.Task[None]) -> None:
+        """Write what is left, close the files, and end the task of :meth:`run`."""
+        self._closing = True
+        self._room.set()
+        try:
+            await asyncio.shield(writer)
+            await self.flush()
+        finally:
+            for file in self._files.values():
+                os.close(file.descriptor)
+            self._files.clear()
+            self._disk.shutdown(wait=False)
+
+
+def kind_of(row: Mapping[str, Any]) -> Kind:
+    task = str(row.get("task"))
+    if task == "conversation":
+        kind = str(row.get("type", "MM"))
+        return task, None if kind == "MM" else kind
+    if task == "judgement":
+        return task, str(row.get("asked"))
+    return task, (str(row.get("mode", "free")) if task == "attention_prediction" else None)
+
+
+def task_of(row: bytes) -> str:
+    return str(orjson.loads(row)["task"])
+
+
+def is_asked(entry: Mapping[str, Any], kind: Kind) -> bool:
+    """Whether the agent of an entry of ``run.json`` answers that kind."""
+    task, mode = kind
+    if task == "conversation" and mode is not None:  # with a person, whom no pair of machines stands for
+        return not entry.get("members") and task in entry.get("task", ())
+    return task in entry.get("task", ()) and (mode is None or mode in entry.get("modes", (mode,)))
+
+
+def named(kinds: Iterable[Kind]) -> str:
+    """Kinds for a person: "attention_prediction (search), image_captioning"."""
+    return ", ".join(sorted(task if mode is None else f"{task} ({mode})" for task, mode in kinds))

@@ -1,12 +1,18 @@
-"""Making and continuing run folders. ``stimuli.index`` has hashes of each stimulus's content (canonical row and image
-bytes) and of its image files' sizes and times."""
+"""Making and continuing run folders, and which answers are in them. ``stimuli.index`` has hashes of each stimulus's
+content (canonical row and image bytes) and of its image files' sizes and times."""
 
 from __future__ import annotations
 
 import hashlib
+import mmap
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,10 +21,11 @@ import orjson
 from agents.errors import IdentityError, InputError, Problem, StorageError
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.checking import check_rows
-from serving.runs.eligibility import Kind, kind_of
-from serving.runs.row_problems import count
-from serving.runs.run import PERSON, Run
-from serving.runs.run_json import difference, new_run_json, read_run_json
+from serving.runs.records import problems as problems_of
+from serving.runs.records import structural_fault
+from serving.runs.row_problems import count, shown
+from serving.runs.run import PERSON, Kind, Run, kind_of, numbered_lines, open_to_read, refuse_other_folder
+from serving.runs.run_json import difference, is_changed, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
 from serving.runs.stimulus_set import read_rows
 
@@ -27,8 +34,27 @@ UNREAD = "0" * 16  # in place of a hash of content
 NAMED = 10  # changed stimuli that a message names
 
 Key = tuple[str, str]  # task and id
+AnswerKey = tuple[int, int]  # position of the stimulus in the set, sample
 Entry = tuple[str, int]  # the content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)
 Entries = dict[Key, Entry]
+
+
+@contextmanager
+def folder_of_run(out: Path, names: Sequence[str]) -> Iterator[None]:
+    """Make the folder of agents' and pairs' answers; remove a new one after InputError. Raises StorageError, too."""
+    parts, fresh = ["records"] + ["turns"] * any("~" in name for name in names), not out.exists()
+    try:
+        refuse_other_folder(out)
+        for part in parts:
+            (out / part).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write to {out}: {error.strerror}") from error
+    try:
+        yield
+    except InputError:
+        if fresh:  # nothing was answered: input is found wrong before anything starts
+            shutil.rmtree(out)
+        raise
 
 
 def prepare_run(
@@ -245,3 +271,102 @@ def _same_seed_and_agents(
             problems.append(Problem(where, None, f"agents.{name}", difference(before, entry)))
     if problems:
         raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Whose records a file has; ``known`` has the size and checksum of its first bytes, whose records were checked."""
+
+    name: str
+    tasks: Container[str]
+    digest: str
+    known: Mapping[str, Any] | None = None
+
+    def fault(self, record: Any, *, known: bool) -> str | None:
+        """Why a line is no record of this maker, or None."""
+        if not known and (wrong := problems_of(record)):
+            return f"is not a record: {': '.join(filter(None, (wrong[0].field, wrong[0].message)))}"
+        if known and (wrong_form := structural_fault(record)) is not None:
+            return wrong_form
+        if record["agent"] != self.name or record["task"] not in self.tasks:
+            return f"is a record of {shown(record['agent'])} in {shown(record['task'])}: it belongs elsewhere"
+        if record["provenance"].get("digest") != self.digest:
+            return "was made with other settings than run.json says; choose another --out"
+        return None
+
+
+class ResumeState:
+    """``status`` and failure ``codes`` by (position of the stimulus, sample)."""
+
+    def __init__(self, samples: int) -> None:
+        self.status: dict[AnswerKey, str] = {}
+        self.codes: dict[AnswerKey, str] = {}
+        self._samples = samples
+        self._places: list[int] = []  # of each line its key's place in the set's order; -1 for a key of no stimulus
+
+    @classmethod
+    def read(
+        cls, path: Path, positions: Mapping[tuple[str, str], int], samples: int, maker: Maker, kept: int = 0
+    ) -> ResumeState:
+        """Read a record file. ``positions`` are by (task, id); ``kept`` samples are in the file, ``samples`` are
+        wanted. Raises InputError for a line that is no record of ``maker``, and for other bytes than it knows."""
+        state = cls(max(samples, kept))
+        if not path.exists():
+            return state
+        known = maker.known or {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
+        end, sha256 = 0, hashlib.sha256()
+        try:
+            with open_to_read(path) as file:
+                for number, line, record in numbered_lines(file, path):
+                    end += len(line)
+                    if is_known := end <= known["bytes"]:
+                        sha256.update(line)
+                    if (fault := maker.fault(record, known=is_known)) is not None:
+                        raise InputError(f"{path}:{number} {fault}")
+                    position, sample = positions.get((record["task"], record["stimulus"]), -1), record["sample"]
+                    state.note(position, sample)
+                    if position >= 0 and sample < samples:
+                        state.status[position, sample] = sys.intern(record["status"])
+                        if record["status"] == "failed":
+                            state.codes[position, sample] = sys.intern(record["error"]["code"])
+            changed = sha256.hexdigest() != known["sha256"]
+        except InputError:
+            if not is_changed(path, maker.known):
+                raise
+            changed = True
+        if changed:
+            raise InputError(
+                f"{path} is not what this run wrote (its checksum is another): restore it, or remove it to have all of "
+                f"{maker.name} answered again"
+            )
+        return state
+
+    def note(self, position: int, sample: int) -> None:
+        """Note the key of the last line; position -1 is no stimulus of the set."""
+        is_of_run = position >= 0 and sample < self._samples
+        self._places.append(position * self._samples + sample if is_of_run else -1)
+
+    def counts(self, limit: int | None = None) -> Counter[str]:
+        """Answers by status to the first ``limit`` stimuli."""
+        counts = Counter({"ok": 0, "rejected": 0, "failed": 0})
+        counts.update(status for (position, _), status in self.status.items() if limit is None or position < limit)
+        return counts
+
+    def is_in_order(self) -> bool:
+        """Whether lines stand as the set does, each key once, those of no stimulus at the end."""
+        return all(place == -1 or -1 < before < place for before, place in pairwise(self._places))
+
+    def tidy(self, path: Path) -> None:
+        """Put the last line of each key in order, unless other lines are there. Raises StorageError."""
+        if not self._places:
+            return
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            starts = [0, *accumulate(len(line) for line in file)]
+            if len(starts) != len(self._places) + 1:
+                return
+            last = {place: line for line, place in enumerate(self._places)}
+            others = [line for line, place in enumerate(self._places) if place == -1]
+            last.pop(-1, None)
+            with replacing(path) as out:
+                for line in [*(last[place] for place in sorted(last)), *others]:
+                    out.write(content[starts[line] : starts[line + 1]])

@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.errors import printable
-from serving.runs.eligibility import is_asked
 from serving.runs.row_problems import count
-from serving.runs.run import Damage, Run
+from serving.runs.run import Damage, Run, is_asked
 from serving.runs.run_json import is_changed
 
 LONGEST = 200  # characters of a message

@@ -21,9 +21,8 @@ from agents import __version__, answers
 from agents.answer_numbers import texts
 from agents.errors import ImageError, printable
 from agents.images import Image
-from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.row_problems import count
-from serving.runs.run import Damage, Run
+from serving.runs.run import Damage, Kind, Run, is_asked, kind_of
 from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
 from serving.web.alarms import Alarms
 from serving.web.viewer_provenance import about_run

@@ -172,6 +172,13 @@ def good(request: Request, text: str, **choice: Any) -> dict[str, Any]:
     }
 
 
+def anthropic(*texts: str, **changes: Any) -> Act:
+    """A good reply of Anthropic's."""
+    content = [{"type": "text", "text": text} for text in texts]
+    usage = {"input_tokens": 12, "output_tokens": 6}
+    return body(as_json({"model": "told", "content": content, "usage": usage, "stop_reason": "end_turn", **changes}))
+
+
 def status(number: int, message: str = "no", headers: dict[str, str] | None = None, **error: Any) -> Act:
     """An error as OpenAI puts it."""
     body = json.dumps({"error": {"message": message, **error}}).encode()

@@ -11,11 +11,8 @@ from agents.contract import Draw
 from agents.language.eliza import SCRIPT, ElizaAgent, Script
 from agents.language.filters.policies import FILTERS, MEASURE, FilterSettings, Policy, judge_conversation
 from agents.stimuli import ConversationStimulus, Utterance
+from serving.conversations.scenario import TOPICS
 
-PAPERS_TOPICS = [
-    "fashion", "politics", "books", "sports", "general entertainment", "music", "science", "technology", "movies",
-    "food",
-]  # fmt: skip
 WRITTEN = json.loads(SCRIPT.read_text("utf-8"))
 
 
@@ -172,6 +169,6 @@ def test_a_turn_is_a_function_of_the_history_and_the_seed_alone():
     assert [reply.answer.text for reply in replies] == [history[turn][1] for turn in turns]
 
 
-@pytest.mark.parametrize("topic", PAPERS_TOPICS)
+@pytest.mark.parametrize("topic", TOPICS)
 def test_the_papers_filters_find_nothing_in_a_conversation_with_itself(topic):
     assert judge_conversation(play(None, 48, topic=topic), MEASURE, total=48) == []

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.contract import Verdict
 from agents.language.filters.policies import (
     CHAT,
     COMPLETION,
@@ -263,7 +262,6 @@ def test_a_farewell_is_early_before_the_last_messages_only(last: int, total: int
         ("MM", "blenderbot", "blenderbot", MEASURE, set()),
         ("MM", "completion", "chat", MEASURE, set()),
         ("HM", "completion", "completion", MEASURE, set()),
-        ("HH", "other", "other", MEASURE, set()),
     ],
 )
 def test_policies_of_the_papers(
@@ -272,15 +270,6 @@ def test_policies_of_the_papers(
     assert papers_policy(kind, first, second) is policy
     expected = dict.fromkeys(FILTERS, "flag") | dict.fromkeys(sampled_again, "resample_conversation")
     assert policy.model_dump() == expected
-
-
-def test_a_judgement_follows_the_policy() -> None:
-    for action in ("resample_turn", "resample_conversation", "flag"):
-        policy = Policy.model_validate(dict.fromkeys(FILTERS, "off") | {"list": action})
-        [judgement] = judge_conversation([("B", "hi"), ("A", "- a\n- b\n- c")], policy)
-        assert (judgement.filter, judgement.action, judgement.turns) == ("list", action, (1,))
-        assert judgement.rejected == (action != "flag")
-        assert judgement.verdict() == Verdict("list", judgement.rejected, "3 lines with bullets or numbers")
 
 
 def test_missing_messages_are_an_early_exit() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.language import prompts
@@ -81,23 +79,6 @@ def test_word_association_is_asked_in_the_papers_words() -> None:
 
 
 # any conversation
-
-
-HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .", min_size=1, max_size=5)), max_size=12)
-
-
-@settings(max_examples=100)
-@given(HISTORIES, st.sampled_from(["Ann", "Bob"]))
-def test_a_chat_begins_with_the_user_and_takes_turns(messages: Messages, assistant: str) -> None:
-    about = conversation(messages, names=("Ann", "Bob"))
-    chat = prompts.chat(about, assistant, about.history, "Hello.")
-    assert [message.role for message in chat] == [("user", "assistant")[i % 2] for i in range(len(chat))]
-    is_greeted = not messages or messages[0][0] == assistant
-    assert (chat[0].text == "Hello.") if is_greeted else chat[0].text.startswith(messages[0][1])
-    turns = chat[1 if is_greeted else 0 :]
-    for role in ("assistant", "user"):
-        texts = [text for speaker, text in messages if (speaker == assistant) == (role == "assistant")]
-        assert "\n".join(turn.text for turn in turns if turn.role == role) == "\n".join(texts)
 
 
 def test_ages_are_the_programs_and_stay_while_a_conversation_goes_on() -> None:

@@ -61,12 +61,6 @@ ONLINE = {
 }
 
 
-def replies(text: str, **changes: Any) -> bad.Act:
-    """Anthropic's reply."""
-    content = [{"type": "text", "text": text}] if text else []
-    return bad.body(bad.as_json({"content": content, "stop_reason": "end_turn", "model": "claude-told", **changes}))
-
-
 def talk(count: int, kind: str = "MM", names: tuple[str, str] = ("A", "B")) -> ConversationStimulus:
     """B says the first message, as the program's "A" does."""
     called = dict(zip("AB", names, strict=True))
@@ -95,7 +89,7 @@ def turn(count: int, seed: int = 1, attempt: int = 0) -> Draw:
 
 @pytest.mark.parametrize("count", range(4))
 def test_claude_is_asked_as_the_papers_program_asks(server: bad.Misbehaving, count: int) -> None:
-    server.otherwise = lambda request: replies("sure why not have some more of it")
+    server.otherwise = lambda request: bad.anthropic("sure why not have some more of it")
     for attempt in range(6):
         answered(server, "claude", talk(count), turn(count, attempt=attempt))
         assert {**server.requests[-1].body, **DEFAULTS} == {
@@ -112,7 +106,7 @@ def test_claudes_replies_are_cut_to_seven_words_or_more_and_half_of_them_put_in_
     server: bad.Misbehaving,
 ) -> None:
     said = "Oh no! That is too bad. Have you, by the way, asked your Mother about it? I would do so today, friend"
-    server.otherwise = lambda request: replies(said)
+    server.otherwise = lambda request: bad.anthropic(said)
     texts = [answered(server, "claude", talk(1), turn(1, seed))[0].answer.text for seed in range(40)]
     for seed, text in enumerate(texts):
         words = draw_length(seed, TruncationSettings(least=7))
@@ -122,9 +116,9 @@ def test_claudes_replies_are_cut_to_seven_words_or_more_and_half_of_them_put_in_
 
 
 def test_claudes_empty_replies_are_rejected_and_refusals_fail(server: bad.Misbehaving) -> None:
-    server.acts = [replies("")]
+    server.acts = [bad.anthropic()]
     assert answered(server, "claude", talk(1), turn(1, attempt=5))[1] == {"too_few_words": True}
-    server.acts = [replies("", stop_reason="refusal")]
+    server.acts = [bad.anthropic(stop_reason="refusal")]
     with pytest.raises(AnswerError) as caught:
         answered(server, "claude", talk(1), turn(1))
     assert caught.value.code == "filtered"
@@ -194,7 +188,7 @@ def test_gpt_3_5s_extra_sentences_are_cut_to_people_too(
 @pytest.mark.parametrize("name", ["claude", "gpt-3.5-turbo", "openai-completion"])
 def test_a_part_of_a_pseudo_dialogue_is_no_message(server: bad.Misbehaving, name: str) -> None:
     said = " Yes. I DO\nAnn: " + "So it is. " * 100
-    server.otherwise = lambda request: replies(said) if name == "claude" else bad.answer(said)
+    server.otherwise = lambda request: bad.anthropic(said) if name == "claude" else bad.answer(said)
     draw = Draw(1, options={"speaker": "A", "turn": 0, "pseudo": {"topic": "tea", "left": 9}})
     reply, found = answered(server, name, talk(3), draw, min_words=1000)
     assert reply.answer.text == ("A:" if name == "openai-completion" else "") + said

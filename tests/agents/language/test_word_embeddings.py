@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -16,6 +15,7 @@ import tiny_embeddings
 import tiny_language
 import torch
 from safetensors.torch import load_file, save_file
+from scipy.spatial.distance import cdist
 from transformers import AutoTokenizer, BertModel
 
 from agents.contract import Draw
@@ -92,23 +92,15 @@ def bert_vector(folder: Path, *, normalised: bool) -> Vector:
         with torch.no_grad():
             states = model(torch.tensor([tokenizer.encode(text)])).last_hidden_state[0]
         mean = states.mean(dim=0).numpy()
-        return mean / math.sqrt((mean**2).sum()) if normalised else mean
+        return mean / np.linalg.norm(mean) if normalised else mean
 
     return vector
 
 
 def nearest(words: Sequence[str], vector: Vector, cue: str, metric: str) -> list[tuple[str, float]]:
-    """All words with their distances, computed one by one."""
-    query = vector(cue)
-    distances = []
-    for word in words:
-        other = vector(word)
-        if metric == "euclidean":
-            distances.append((word, math.dist(query, other)))
-        else:
-            lengths = math.sqrt((query**2).sum() * (other**2).sum())
-            distances.append((word, 1 - float(query @ other) / lengths))
-    return sorted(distances, key=lambda pair: pair[1])
+    """All words with their distances, by scipy."""
+    [distances] = cdist([vector(cue)], [vector(word) for word in words], metric)
+    return sorted(zip(words, distances, strict=True), key=lambda pair: pair[1])
 
 
 def check(

@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import run_folders
-from PIL import Image as PILImage
+from task_stimuli import SIZE, stimulus
 
 from agents.answers import BY_TASK, TurnAnswer
 from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
 from agents.language.filters.policies import MEASURE, judge_conversation
-from agents.stimuli import TASKS, parse_row
+from agents.stimuli import TASKS
 from agents.universal.catch import UNSEEN, CatchAgent
 from serving.runs.importing import read_source
 
-ROWS: dict[str, dict[str, Any]] = {
-    "color_estimation": {"image": "a.png"},
-    "object_detection": {"image": "a.png", "present": ["cat"], "absent": ["elephant", "ship"]},
-    "image_captioning": {"image": "a.png"},
-    "attention_prediction": {"image": "a.png"},
-    "word_association": {"cue": "healthy"},
-    "conversation": {"topic": "coffee", "names": ["Ann", "Bob"]},
-}
-SIZE = (64, 48)
 PROMPT = "Please enter a valid prompt."
-
-
-def stimulus(task: str, **changes: Any) -> Any:
-    buffer = io.BytesIO()
-    PILImage.new("RGB", SIZE).save(buffer, "PNG")
-    row = {"id": "s1", "task": task, **ROWS[task], **changes}
-    return parse_row(json.dumps(row), files={"a.png": buffer.getvalue()})
 
 
 def make(**settings: Any) -> CatchAgent:
@@ -61,7 +44,7 @@ def test_every_task_has_a_catch_trial_that_the_seed_alone_decides(task: str) -> 
     assert {type(each) for each in alone} == {TurnAnswer if task == "conversation" else BY_TASK[task]}  # type: ignore[index]
     assert (len({each.model_dump_json() for each in alone}) > 1) == (task not in ("word_association", "conversation"))
     if task == "word_association":
-        assert alone[0].word == "healthy"
+        assert alone[0].word == "bread"
 
 
 def test_a_caption_is_a_word_again_and_again() -> None:

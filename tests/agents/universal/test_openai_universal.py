@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import subprocess
@@ -15,12 +14,11 @@ from typing import Any
 import misbehaving_server as bad
 import pytest
 from misbehaving_server import KEY
-from PIL import Image as PILImage
+from task_stimuli import ROWS, picture, stimulus
 
 from agents.answers import ColorAnswer, WordAnswer
 from agents.contract import Draw
 from agents.errors import AnswerError
-from agents.stimuli import parse_row
 from agents.universal.openai_universal import UniversalAgent, UniversalSettings
 from serving.runs.records import Record
 
@@ -30,34 +28,6 @@ TABLE = (
     "| # | X | Y | Fixation Duration (ms) | Justification |\n|---|---|---|---|---|\n"
     "| 1 | 640 | 400 | 300 | face |\n| 2 | 1021 | 88 | 250 | sign |\n| 3 | -5 | 1100 | 400 | edge |"
 )
-
-
-def picture() -> bytes:
-    buffer = io.BytesIO()
-    PILImage.new("RGB", (40, 24), "teal").save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-# the agent
-
-STIMULI: dict[str, dict[str, Any]] = {
-    "color_estimation": {"image": "a.png"},
-    "object_detection": {"image": "a.png"},
-    "image_captioning": {"image": "a.png"},
-    "attention_prediction": {"image": "a.png"},
-    "word_association": {"cue": "bread"},
-    "conversation": {
-        "names": ["Ann", "Bob"],
-        "personas": ["dry and brief", "loud and proud"],
-        "topic": "music",
-        "history": [{"speaker": "Ann", "text": "I like jazz"}, {"speaker": "Bob", "text": "why?"}],
-    },
-}
-
-
-def stimulus(task: str, **changes: Any) -> Any:
-    row = {"id": "s", "task": task, **STIMULI[task], **changes}
-    return parse_row(json.dumps(row), files={"a.png": picture()})
 
 
 def answered(
@@ -89,8 +59,8 @@ def answered(
             "Predict the sequence with 15 fixations a typical observer might make, explaining why each fixation "
             "occurs. The output should be formatted as a structured fixation sequence, where each fixation includes "
             "the following attributes:\n"
-            "Coordinates(integer x indicating width ranging from 0 to 40, integer y indicating height ranging from 0 "
-            "to 24): Approximate fixation position in the image.\n"
+            "Coordinates(integer x indicating width ranging from 0 to 64, integer y indicating height ranging from 0 "
+            "to 48): Approximate fixation position in the image.\n"
             "Fixation Duration(string): The estimated time spent fixating on this object.\n"
             "Justification(string): A short explanation of why this object or region attracted attention.\n",
             1024,
@@ -188,17 +158,17 @@ def test_a_turn_is_asked_as_a_chat_between_two_friends(server: bad.Misbehaving) 
 
 # from the command to the records
 
+AGENTS = ("openai-universal", "openai-chat")
+
 
 def by_question(request: bad.Request) -> bad.Act:
     """A wrong key is refused, and sent back as is one kind of question."""
     if request.headers.get("authorization") != f"Bearer {KEY}":
         return bad.echo(401)
     text = json.dumps(request.body["messages"][-1]["content"])
-    if "associate with [echo]." in text:
+    if "[echo]" in text:
         return bad.echo(400)
-    if "associate with [sorry]." in text:
-        return bad.answer(SORRY)
-    return bad.answer(TABLE if "fixations" in text else "red, a cat, a dog sit on one mat")
+    return bad.answer(SORRY if "[sorry]" in text else TABLE if "fixations" in text else "red, a cat sits on one mat")
 
 
 def generate(folder: Path, rows: list[dict[str, Any]], settings: dict[str, Any]) -> Any:
@@ -206,7 +176,7 @@ def generate(folder: Path, rows: list[dict[str, Any]], settings: dict[str, Any])
     (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "a.png").write_bytes(picture())
     command = [sys.executable, "-m", "serving.cli", "generate", str(folder / "set.jsonl"), "--replicas", "1"]
-    command += ["--agents", "openai-universal,openai-chat", "--out", str(folder / "run")]
+    command += ["--agents", ",".join(AGENTS), "--out", str(folder / "run")]
     for name, value in settings.items():
         command += ["--set", f"{name}={json.dumps(value)}"]
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as ray:  # a socket's path must be short
@@ -221,19 +191,17 @@ def generate(folder: Path, rows: list[dict[str, Any]], settings: dict[str, Any])
 @pytest.mark.slow
 def test_every_item_ends_as_a_record_and_the_key_in_none_of_them(tmp_path: Path) -> None:
     rows = [{"id": name, "task": "word_association", "cue": name} for name in ("echo", "sorry")]
-    rows += [{"id": task, "task": task, **STIMULI[task]} for task in STIMULI if task != "conversation"]
-    rows += [{"id": f"w{i}", "task": "word_association", "cue": f"cue{i}"} for i in range(30)]
+    rows += [{"id": task, "task": task, **ROWS[task]} for task in ROWS if task != "conversation"]
+    rows += [{"id": f"w{i}", "task": "word_association", "cue": f"cue{i}"} for i in range(20)]
     with bad.running() as running:
         running.otherwise = by_question
-        settings: dict[str, Any] = {"openai-chat.key_variable": "WRONG_KEY"}
-        for name in ("openai-universal", "openai-chat"):
-            chosen = {"model": "m", "base_url": running.url, "retries": 1, "attempts": 2}
-            settings |= {f"{name}.{setting}": value for setting, value in chosen.items()}
-        done, written, left = generate(tmp_path, rows, settings)
+        chosen = {"model": "m", "base_url": running.url, "retries": 1, "attempts": 2}
+        settings = {f"{name}.{key}": value for name in AGENTS for key, value in chosen.items()}
+        done, written, left = generate(tmp_path, rows, {**settings, "openai-chat.key_variable": "WRONG_KEY"})
     assert done.returncode == 3, done.stderr.decode()
     served, wrong = (
         {record["stimulus"]: record for record in map(json.loads, path.read_text().splitlines())}
-        for path in (tmp_path / "run" / "records" / f"{name}.jsonl" for name in ("openai-universal", "openai-chat"))
+        for path in (tmp_path / "run" / "records" / f"{name}.jsonl" for name in AGENTS)
     )
     for record in (*served.values(), *wrong.values()):
         Record.model_validate(record)
@@ -244,7 +212,7 @@ def test_every_item_ends_as_a_record_and_the_key_in_none_of_them(tmp_path: Path)
     assert served["image_captioning"]["status"] == "ok"
     path = served["attention_prediction"]["answer"]
     assert path["fixations"] == [[640, 400], [1021, 88], [-5, 1100]]  # off the frame, too
-    assert (path["frame"], path["durations_ms"]) == ([40, 24], [300, 250, 400])
+    assert (path["frame"], path["durations_ms"]) == ([64, 48], [300, 250, 400])
     # A wrong key ends its agent, with a record for each of the first twenty.
     assert [record["error"]["code"] for record in wrong.values()] == ["server_auth"] * 20
     assert b"agent openai-chat was stopped: its first 20 answers failed with server_auth" in done.stdout + done.stderr

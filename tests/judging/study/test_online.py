@@ -23,7 +23,7 @@ from judging.study.lobby_of_tests import next_cell, shares, shortened
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
 from judging.study.study import Refused, Study
-from judging.verdicts import read_verdicts
+from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 from serving.runs.records import problems
 
@@ -289,7 +289,7 @@ def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
     for folder in ("conversations", "verdicts"):
         for path in (tmp_path / "out" / folder / "records").iterdir():
             assert all(problems(json.loads(line)) == [] for line in path.read_text().splitlines())
-    table = read_verdicts([tmp_path / "out" / "verdicts"])
+    table = read_verdicts(open_verdicts([tmp_path / "out" / "verdicts"]))
     alike = table[table["truth"] == table["beside_truth"]]
     assert alike["stimulus"].nunique() == 6
     apart = table[table["truth"] != table["beside_truth"]]
@@ -297,7 +297,9 @@ def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
     assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(tmp_path / "scores"), "--by", "condition"]) == 0
 
 
-def test_what_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_an_online_study_lacks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def checked(**values: Any) -> str:
         changed(study, **values)
         assert main(["study", "check", str(study)]) == 2

@@ -16,7 +16,7 @@ from served_here import code, here
 
 from agents.errors import IdentityError, InputError, LockedError, StorageError
 from serving.http.kept_records import kept_records
-from serving.runs import store
+from serving.runs import run as run_files
 from serving.runs.atomic_files import lock
 from serving.runs.records import problems
 from serving.runs.run import Run
@@ -118,7 +118,7 @@ def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.Mo
 
     async def work(found: served_here.Here) -> None:
         assert (await found.post("/answers", WORD))[0] == 200
-        monkeypatch.setattr(store.os, "write", fail)
+        monkeypatch.setattr(run_files.os, "write", fail)
         for _ in range(2):
             assert code(await found.post("/answers", WORD)) == (503, "not_kept")
 

@@ -55,10 +55,6 @@ def _say(
     return said
 
 
-def _one(engine: TransformersEngine, prompt: str, sampling: Sampling, seed: int = 0) -> GeneratedText:
-    return _say(engine, [TextRequest(prompt, sampling=sampling)], [seed])[0]
-
-
 # a batch and its rows
 
 
@@ -262,15 +258,11 @@ def test_a_chat_that_the_template_refuses_fails_alone(tmp_path: Path) -> None:
     assert replies[0] == replies[3] == engine.generate_batch([fine], [0])[0]
 
 
-def test_a_model_that_was_not_trained_to_chat_is_refused_for_chats(folders: dict[str, Path]) -> None:
+def test_a_model_without_a_template_is_refused_for_chats_and_another_is_told_one_day(folders: dict[str, Path]) -> None:
     with pytest.raises(UnavailableError, match="has no chat template"):
         TransformersEngine(folders["gpt2"]).open(chat=True)
-    TransformersEngine(folders["gpt2"], template="{{ messages[0]['content'] }}").open(chat=True)
-
-
-def test_a_template_is_told_one_day(tmp_path: Path) -> None:
     template = "{{ date_string }}: {{ messages[-1]['content'] }}"
-    engine = _loaded(tiny_language.llama(tmp_path, template=template), chat=True)
+    engine = _loaded(folders["gpt2"], template=template, chat=True)
     assert written(engine, ChatMessage("user", "Hi")) == f"{TODAY}: Hi"
 
 
@@ -284,7 +276,7 @@ def test_a_prompt_too_long_loses_its_beginning(tmp_path: Path, family: str) -> N
         ids = plain.ids(prompt)
         asked = TextRequest(prompt, sampling=sampling)
         assert engine.excess(asked) == max(0, len(ids) - 30)
-        said = _one(engine, prompt, sampling)
+        [said] = _say(engine, [asked])
         assert said.prompt_tokens == min(len(ids), 30)
         assert said.raw == plain.said(ids[-30:], num_beams=1, min_new_tokens=10, max_new_tokens=10)[0]
     [full] = engine.generate_batch([TextRequest("Hi", sampling=Sampling(max_tokens=41))], [0])

@@ -1,4 +1,4 @@
-"""The options of ``generate``, and the work of each agent and pair."""
+"""The options of ``generate``, and what each agent and pair has to answer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from agents.errors import AgentStoppedError, InputError, Problem, UnavailableErr
 from agents.stimuli import ConversationType
 from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import read_pair_settings
+from serving.runs.atomic_files import repair_tail
 from serving.runs.records import RecordHeader
-from serving.runs.run import Kind, is_asked, named
+from serving.runs.run import Kind, Run, is_asked, named
 from serving.runs.run_json import digest
-from serving.runs.run_opening import ResumeState
+from serving.runs.run_opening import Maker, ResumeState
 from serving.scheduling.placement import Device
 
 T = TypeVar("T")
@@ -76,6 +77,35 @@ class Assignment:
     def left(self, limit: int | None) -> int:
         """The number of missing answers to the first ``limit`` stimuli."""
         return self.total - self.resume.counts(limit).total() + self.retried
+
+
+def assign(
+    options: GenerateOptions, run: Run, positions: Mapping[tuple[str, str], int], kinds: Mapping[Kind, int]
+) -> list[Assignment]:
+    """The agents' and pairs' shares of a run: ``positions`` of its stimuli by (task, id), numbers of ``kinds``. Raises
+    InputError for records that are not a run's, and for agents with nothing to answer."""
+    assignments = []
+    problems = []
+    for name in options.agents:
+        members = catalogue.pair(name)
+        about = run.meta["agents"][name]
+        about = {**about, "task": tasks_asked(about)}
+        header = RecordHeader(run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"])
+        records = run.records_path(name)
+        tasks = about["task"] if len(members) == 1 else ("conversation",)
+        maker = Maker(name, tasks, header.digest, about.get("records"))
+        resume = ResumeState.read(records, positions, options.samples, maker, about["samples"])
+        repair_tail(records)
+        assignment = Assignment(name, members, about, header, resume, records, run.journal_path(name))
+        assignment.total = sum(number for kind, number in kinds.items() if assignment.answers(kind)) * options.samples
+        if not assignment.total:
+            problems.append(nothing_to_answer(str(options.source), name, about, kinds))
+        if options.retry_failed:
+            assignment.retried = resume.counts(options.limit)["failed"]
+        assignments.append(assignment)
+    if problems:
+        raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
+    return assignments
 
 
 async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

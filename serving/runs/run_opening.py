@@ -6,9 +6,11 @@ from __future__ import annotations
 import hashlib
 import mmap
 import secrets
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -22,7 +24,7 @@ from serving.runs.checking import check_rows
 from serving.runs.records import problems as problems_of
 from serving.runs.records import structural_fault
 from serving.runs.row_problems import count, shown
-from serving.runs.run import PERSON, Kind, Run, kind_of, numbered_lines, open_to_read
+from serving.runs.run import PERSON, Kind, Run, kind_of, numbered_lines, open_to_read, refuse_other_folder
 from serving.runs.run_json import difference, is_changed, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
 from serving.runs.stimulus_set import read_rows
@@ -35,6 +37,24 @@ Key = tuple[str, str]  # task and id
 AnswerKey = tuple[int, int]  # position of the stimulus in the set, sample
 Entry = tuple[str, int]  # the content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)
 Entries = dict[Key, Entry]
+
+
+@contextmanager
+def folder_of_run(out: Path, names: Sequence[str]) -> Iterator[None]:
+    """Make the folder of agents' and pairs' answers; remove a new one after InputError. Raises StorageError, too."""
+    parts, fresh = ["records"] + ["turns"] * any("~" in name for name in names), not out.exists()
+    try:
+        refuse_other_folder(out)
+        for part in parts:
+            (out / part).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write to {out}: {error.strerror}") from error
+    try:
+        yield
+    except InputError:
+        if fresh:  # nothing was answered: input is found wrong before anything starts
+            shutil.rmtree(out)
+        raise
 
 
 def prepare_run(

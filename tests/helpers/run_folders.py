@@ -8,6 +8,9 @@ from typing import Any
 
 import orjson
 
+from serving.runs.records import problems
+from serving.runs.run import Run
+
 RUN = "0123456789ab"
 DIGEST = "d" * 64
 
@@ -84,6 +87,13 @@ def attempt(text: str, name: str = "min_words", rejected: bool = True, **changes
 
 def line(row: Any) -> bytes:
     return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def read_back(folder: Path, name: str) -> list[dict[str, Any]]:
+    """A file's records, which are in order."""
+    rows = list(Run(folder).records(name))
+    assert [problem for row in rows for problem in problems(row)] == []
+    return rows
 
 
 def agent_entry(*tasks: str, kind: str = "machine", samples: int = 1) -> dict[str, Any]:

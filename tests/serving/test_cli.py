@@ -213,11 +213,6 @@ def test_what_runs_here_and_what_the_rest_needs(
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["extras_missing"]["pysaliency"] == ["h5py"]
-    assert [one["name"] for one in found["agents"]] == [
-        one.name for one in catalogue.entries().values() if not one.hidden
-    ]
-    for one in found["agents"]:
-        assert one["missing"] == catalogue.get(one["name"]).make().missing()
     sizes = {one["name"]: one for one in found["agents"]}
     assert sizes["llama-3.3-70b"]["memory"] > 4 * 70e9
     assert sizes["mmcq"]["fits"]

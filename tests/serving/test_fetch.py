@@ -110,14 +110,6 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(hub: fake_hub.Hub, 
     assert not list(tmp_path.rglob("refs/main"))
 
 
-def test_wrong_usage_is_said_all_at_once(here: fake_hub.Hub, capsys: pytest.CaptureFixture[str]) -> None:
-    here.add(BASE, FILES)
-    assert main(["fetch", "git-base-coco", "nonsense", "git-large", "--set", "gbvs.x=1"]) == 2
-    errors = capsys.readouterr().err
-    assert all(one in errors for one in ("'nonsense'", "did you mean git-large-coco", "'gbvs.x=1'"))
-    assert not here.asked
-
-
 def test_one_that_fails_does_not_keep_the_others_from_it(
     here: fake_hub.Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -50,45 +48,27 @@ def bare(name: str, words: Path, **settings: Any) -> BareAgent:
     return BareAgent(Setup(catalogue.get(name), settings, "cpu", "word_association", None, 0.1, words))
 
 
-def ended(ends: Sequence[float], seconds: float, together: int = 1) -> Window:
+@pytest.mark.parametrize(
+    ("ends", "seconds", "together", "began", "last", "count"),
+    [
+        ([4.0, 8.0, 12.0, 16.0, 20.0], 5.0, 1, 12.0, 20.0, 2),  # three rounds warm up, two are measured at the least
+        ([0.5, 1.0, 1.5, 2.0, 2.5, 13.0], 10.0, 1, 2.0, 13.0, 2),  # a fifth of what is measured warms up
+        ([3.0 * pair + late for pair in range(1, 9) for late in (0.0, 0.1)], 3.05, 2, 9.1, 15.1, 4),  # whole rounds
+    ],
+)
+def test_a_warm_up_is_left_out(
+    ends: list[float], seconds: float, together: int, began: float, last: float, count: int
+) -> None:
     window = Window(seconds, 0.0, together)
     for end in ends:
         if not window.over:
             window.add(end)
-    return window
+    assert (window.began, window.ended, window.count) == (pytest.approx(began), pytest.approx(last), count)
 
 
-@pytest.mark.parametrize(
-    ("ends", "seconds", "began", "last"),
-    [
-        ([4.0, 8.0, 12.0, 16.0, 20.0], 5.0, 12.0, 20.0),  # three rounds warm up, and two are measured at the least
-        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2.5, 3.0, 6.0),
-        ([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0], 10.0, 2.0, math.nan),  # a fifth of what is measured warms up
-    ],
-)
-def test_a_warm_up_is_left_out(ends: list[float], seconds: float, began: float, last: float) -> None:
-    window = ended(ends, seconds)
-    assert window.began == began
-    assert window.over is not math.isnan(last)
-    assert not window.over or window.ended == last
-
-
-def test_a_rate_is_of_all_of_a_round() -> None:
-    pairs = [3.0 * pair + late for pair in range(1, 9) for late in (0.0, 0.1)]
-    for seconds in (0.0, 3.05):
-        window = ended(pairs, seconds, together=2)
-        assert window.count / (window.ended - window.began) == pytest.approx(2 / 3.0)
-
-
-@pytest.fixture
-def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process keeps the memory that it may take."""
-    monkeypatch.setattr(machine, "available", lambda: None)
-
-
-@pytest.mark.usefixtures("unlimited")
 @pytest.mark.parametrize("name", ["null", "null-one"])
-def test_the_rate_is_that_of_the_agent(name: str, words: Path) -> None:
+def test_the_rate_is_that_of_the_agent(name: str, words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "available", lambda: None)  # this process keeps the memory that it may take
     size, delay = 4, 0.01
     with closing(bare(name, words, delay_s=delay)) as agent:
         tally = agent.measure(size, 0.1)
@@ -116,21 +96,11 @@ def test_tokens_and_percentiles() -> None:
     assert [tally.percentile(share) for share in (0.5, 0.95)] == [51.0, 96.0]
 
 
-PARENT = """
-from measured_agents import linger
-from serving.bench.bare import in_child
-
-if __name__ == "__main__":
-    for pid in in_child(linger):
-        print(pid, flush=True)
-"""
-
-
-def test_a_process_ends_when_its_parent_was_killed(tmp_path: Path) -> None:
-    script = tmp_path / "parent.py"
-    script.write_text(PARENT)
+def test_a_process_ends_when_its_parent_was_killed() -> None:
+    code = "import measured_agents as agents; from serving.bench.bare import in_child; "
+    code += "[print(pid, flush=True) for pid in in_child(agents.linger)]"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = psutil.Process(int(parent.stdout.readline()))
         os.kill(parent.pid, signal.SIGKILL)

@@ -12,7 +12,6 @@ import pytest
 from measured_agents import ENTRIES
 
 from agents import catalogue
-from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
 from serving.bench.bare import Setup
 from serving.bench.results import Measured, Size
@@ -56,18 +55,6 @@ def test_the_sweep_ends_where_memory_does(
         assert size.failed == 0
     assert measured.best in measured.sizes
     assert measured.first_answer_s >= measured.load_s
-
-
-@pytest.mark.parametrize(
-    ("agent", "message"),
-    [
-        ("raising", "batch size 1: no stimulus is answered: respond_failed: ValueError: no"),
-        ("unloadable", "the weights have gone"),
-    ],
-)
-def test_an_error_ends_the_sweep_in_one_sentence(agent: str, message: str, words: Path) -> None:
-    with pytest.raises(AgentStoppedError, match=message):
-        swept(setup(agent, words), 1, 2, 4)
 
 
 def size(batch: int, rate: float) -> Size:

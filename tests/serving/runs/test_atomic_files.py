@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -86,17 +85,6 @@ def test_what_a_killed_writer_left_goes_with_the_next_and_a_live_ones_stays(tmp_
     with new_folder(tmp_path / "folder", marker="page", force=True):
         pass
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
-
-
-def test_replacing_changes_nothing_after_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_json(path, {"a": 1})
-    before = path.read_bytes()
-    with pytest.raises(RuntimeError), replacing(path) as file:  # noqa: PT012
-        file.write(b"half")
-        raise RuntimeError
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_a_dead_holder_leaves_no_lock(tmp_path: Path) -> None:

@@ -8,12 +8,11 @@ from typing import Any
 
 import orjson
 import pytest
+from run_folders import read_back
 
 from agents.errors import InputError
 from serving.cli import main
 from serving.runs.importing import import_files
-from serving.runs.records import problems
-from serving.runs.run import Run
 
 GAZE, TALK = "attention_prediction", "conversation"
 
@@ -21,12 +20,6 @@ GAZE, TALK = "attention_prediction", "conversation"
 def write(path: Path, content: Any) -> Path:
     path.write_bytes(content if isinstance(content, bytes) else orjson.dumps(content))
     return path
-
-
-def rows(out: Path, name: str) -> list[dict[str, Any]]:
-    found = list(Run(out).records(name))
-    assert [problem for row in found for problem in problems(row)] == []
-    return found
 
 
 def texts(row: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -43,7 +36,7 @@ def test_topical_chat(tmp_path: Path) -> None:
     shorter = {**talk, "content": said[:3]}
     out = tmp_path / "out"
     import_files([write(tmp_path / "valid_freq.json", {"t_1": talk, "t_2": shorter})], out)
-    one, other = rows(out, "humans")
+    one, other = read_back(out, "humans")
     assert (one["task"], one["stimulus"], other["stimulus"], one["agent"]) == (TALK, "t_1", "t_2", "human~human")
     assert texts(one)[:2] == [("agent_1", "human", "Number 0."), ("agent_2", "human", "Number 1.")]
     assert one["raw"] == talk
@@ -77,7 +70,7 @@ def test_a_page_of_the_published_test(tmp_path: Path) -> None:
         import_files([page], out)
     assert "does not say who its speakers are; give them with --name A~B" in str(refused.value.problems)
     assert main(["import", str(page), "--name", "human~blenderbot", "--out", str(out)]) == 0
-    [row] = rows(out, "published")
+    [row] = read_back(out, "published")
     assert (row["stimulus"], row["agent"], row["kind"]) == ("conv12", "published:human~blenderbot", "published")
     assert texts(row) == [
         ("A", "human", "Hi , I read & swim. You ?"),
@@ -89,7 +82,7 @@ def test_a_page_of_the_published_test(tmp_path: Path) -> None:
     }
     copy = write(tmp_path / "conv13.html", PAGE.encode())
     import_files([page, copy], out, name="human~human")
-    assert [row["agent"] for row in rows(out, "humans")] == ["human~human"]  # a file's content counts once
+    assert [row["agent"] for row in read_back(out, "humans")] == ["human~human"]  # a file's content counts once
 
 
 def test_people_of_coco_search18(tmp_path: Path) -> None:
@@ -98,7 +91,7 @@ def test_people_of_coco_search18(tmp_path: Path) -> None:
         import_files([file], out)
     assert "give --frame WIDTHxHEIGHT" in str(refused.value.problems)
     assert main(["import", str(file), "--frame", "1680x1050", "--out", str(out)]) == 0
-    search, free = rows(out, "humans")
+    search, free = read_back(out, "humans")
     assert (search["stimulus"], search["agent"]) == ("microwave/000000400966.jpg", "human:02")
     assert (free["stimulus"], free["agent"]) == ("000000400966.jpg", "human:10")
     answer = search["answer"]
@@ -106,7 +99,7 @@ def test_people_of_coco_search18(tmp_path: Path) -> None:
     assert (answer["durations_ms"], answer["found"], free["answer"]["found"]) == ([73, 193], True, None)
     assert search["raw"] == PEOPLE[0]
     import_files([file], out, name="scanner", frame=(1680, 1050))
-    assert [row["agent"] for row in rows(out, "published")] == ["published:scanner"] * 2
+    assert [row["agent"] for row in read_back(out, "published")] == ["published:scanner"] * 2
 
 
 @pytest.mark.parametrize(
@@ -132,10 +125,10 @@ def test_what_is_wrong_is_told_and_nothing_is_imported(
 
 
 def test_a_table_of_peoples_answers(tmp_path: Path) -> None:
-    words = '\ufeffstimulus,subject,response,age\r\nsun,05,moon,30\r\nsun,05,"star, bright",30\r\nsea,,wave,\r\n'
+    words = 'stimulus,subject,response,age\nsun,05,moon,30\nsun,05,"star, bright",30\nsea,,wave,\n'
     out = tmp_path / "out"
     import_files([write(tmp_path / "mine.csv", words.encode())], out, task="word_association")
-    found = [(row["stimulus"], row["agent"], row["sample"], row["answer"]["word"]) for row in rows(out, "humans")]
+    found = [(row["stimulus"], row["agent"], row["sample"], row["answer"]["word"]) for row in read_back(out, "humans")]
     assert found == [
         ("sun", "human:05", 0, "moon"),
         ("sun", "human:05", 1, "star, bright"),
@@ -143,7 +136,7 @@ def test_a_table_of_peoples_answers(tmp_path: Path) -> None:
     ]
     paths = write(tmp_path / "fv.csv", b'stimulus,response\na.jpg,"[[1, 2.5], [3, 4]]"\n')
     import_files([paths, write(tmp_path / "object.csv", b"stimulus,response\na.jpg,a cat\n")], out, frame=(640, 480))
-    path, objects = rows(out, "humans")[3:]
+    path, objects = read_back(out, "humans")[3:]
     assert (path["task"], path["answer"]["fixations"], path["answer"]["frame"]) == (
         GAZE,
         [[1, 2.5], [3, 4]],

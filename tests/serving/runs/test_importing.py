@@ -11,14 +11,13 @@ from typing import Any
 
 import orjson
 import pytest
-from run_folders import record, stimulus, write_run
+from run_folders import read_back, record, stimulus, write_run
 
 import serving.runs.atomic_files
 from agents.errors import InputError, LockedError, StorageError
 from serving.cli import main
 from serving.runs.atomic_files import lock
 from serving.runs.importing import import_files
-from serving.runs.records import problems
 from serving.runs.run import Run
 from serving.runs.status import print_status
 
@@ -53,17 +52,11 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return {name: write(tmp_path / "published" / f"{name}.json", rows) for name, rows in content.items()}
 
 
-def rows(out: Path, name: str) -> list[dict[str, Any]]:
-    records = list(Run(out).records(name))
-    assert [problem for row in records for problem in problems(row)] == []
-    return records
-
-
 def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert import_files(list(files.values()), out) == 0
     answers = {
-        (row["task"], row["agent"], row["stimulus"], row["sample"]): row["answer"] for row in rows(out, "humans")
+        (row["task"], row["agent"], row["stimulus"], row["sample"]): row["answer"] for row in read_back(out, "humans")
     }
     assert len(answers) == 10
     gaze = answers["attention_prediction", "human:05", "img001.jpg", 0]
@@ -78,7 +71,7 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path) -> None:
     assert answers["color_estimation", "human:unknown", "565.jpg", 0]["color"] == "white"
     labels = [answers["object_detection", "human:unknown", "565.jpg", sample]["labels"] for sample in range(2)]
     assert labels == [["zebra", "wall", "plants"], []]
-    raw = {row["agent"]: row["raw"] for row in rows(out, "published")}
+    raw = {row["agent"]: row["raw"] for row in read_back(out, "published")}
     assert (raw["published:git"], raw["published:google"]) == ("a [ unused0 ] plate\ufffd", "none")
     assert print_status(out) == 0
     word = next(
@@ -115,13 +108,13 @@ def test_a_file_that_has_changed_takes_its_place_and_another_file_adds_samples(
     write(files["color"], {"565.jpg": [human("pink"), human("red")]})
     import_files([files["color"]], out)
     import_files([write(tmp_path / "more" / "color.json", {"565.jpg": [human("grey")]})], out)
-    assert [(row["task"], row["raw"], row["sample"]) for row in rows(out, "humans")] == [
+    assert [(row["task"], row["raw"], row["sample"]) for row in read_back(out, "humans")] == [
         ("color_estimation", "pink", 0),
         ("color_estimation", "red", 1),
         ("image_captioning", "a dish", 0),
         ("color_estimation", "grey", 2),
     ]
-    assert [row["task"] for row in rows(out, "published")] == ["image_captioning"]
+    assert [row["task"] for row in read_back(out, "published")] == ["image_captioning"]
     assert len(orjson.loads((out / "import.json").read_bytes())["sources"]) == 3
 
 
@@ -136,7 +129,7 @@ def test_submissions(tmp_path: Path) -> None:
     same = write(tmp_path / "b" / "color.json", {"1.jpg": "red", "2.jpg": "none"})  # two machines' answers
     for _ in range(2):
         import_files([same], out, name="theirs")
-    assert [(row["agent"], row["stimulus"], row["raw"]) for row in rows(out, "published")] == [
+    assert [(row["agent"], row["stimulus"], row["raw"]) for row in read_back(out, "published")] == [
         ("published:mine", "1.jpg", "red"),
         ("published:mine", "2.jpg", "none"),
         ("published:mine", "img001", []),

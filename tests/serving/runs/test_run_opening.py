@@ -12,10 +12,8 @@ from run_folders import record
 from agents import catalogue
 from agents.errors import IdentityError
 from serving.cli import main
-from serving.runs.importing import IMPORT
-from serving.runs.records import RECORD, schema_mismatch
 from serving.runs.run import Run
-from serving.runs.run_json import RUN, digest
+from serving.runs.run_json import digest
 from serving.runs.run_opening import prepare_run
 
 TALK = {"id": "t", "task": "conversation"}
@@ -84,15 +82,6 @@ def test_without_an_index_the_set_must_be_the_same(out: Path, index: bytes) -> N
             opened(out, rows)
     assert len(opened(out, [word("b"), word("a")]).kinds) == 2
     assert len(opened(out, [word("c"), word("b"), word("a")]).kinds) == 3
-
-
-@pytest.mark.parametrize("schema", [RECORD, RUN, IMPORT])
-def test_names_of_forms_that_are_read(schema: str) -> None:
-    assert schema_mismatch(schema, schema) is None
-    assert schema_mismatch(schema.replace("turinglike", "understudy"), schema) is None
-    assert "newer version" in str(schema_mismatch(schema.replace("/1", "/12"), schema))
-    for other in ("other/1", "turinglike.else/1", None, 1, ["x"]):
-        assert schema_mismatch(other, schema) == f"does not say {schema}"
 
 
 def test_a_run_from_before_the_renaming(tmp_path: Path, out: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,11 +43,9 @@ ROWS: list[dict[str, Any]] = [
 
 
 def jsonl(folder: Path, *lines: bytes | str | dict[str, Any], name: str = "set.jsonl") -> Path:
-    texts = [
-        line if isinstance(line, bytes) else (line if isinstance(line, str) else json.dumps(line)).encode()
-        for line in lines
-    ]
-    (folder / name).write_bytes(b"\n".join(texts) + b"\n")
+    texts = [line if isinstance(line, bytes | str) else json.dumps(line) for line in lines]
+    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+    (folder / name).write_bytes(b"\n".join(encoded) + b"\n")
     return folder / name
 
 
@@ -208,20 +206,17 @@ def test_what_is_no_set(tmp_path: Path, name: str, content: bytes, message: str)
 def test_paths_that_lead_to_no_set(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.jsonl")
     (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
-    for name, message in (
-        ("missing.jsonl", "No such file or directory"),
-        ("fifo.jsonl", "not a regular file"),
-        ("loop.jsonl", "Too many levels"),
-        (".", "say with --task"),
+    for path, task, message in (
+        (tmp_path / "missing.jsonl", None, "No such file or directory"),
+        (tmp_path / "fifo.jsonl", None, "not a regular file"),
+        (tmp_path / "loop.jsonl", None, "Too many levels"),
+        (tmp_path, None, "say with --task"),
+        (tmp_path, "conversation", "shows no image"),
+        (tmp_path, "color_estimation", "an empty set"),
+        ("", None, "there is no set"),
     ):
         with pytest.raises(InputError, match=message):
-            list(read_rows(tmp_path / name))
-    with pytest.raises(InputError, match="there is no set"):
-        list(read_rows(""))
-    with pytest.raises(InputError, match="shows no image"):
-        list(read_rows(tmp_path, "conversation"))
-    with pytest.raises(InputError, match="an empty set"):
-        list(read_rows(tmp_path, "color_estimation"))
+            list(read_rows(path, task))
 
 
 def test_a_folder_is_the_images_in_it(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from judging import features
 from judging.blindness import grouped_folds
 from judging.features import Features, Trial
 from judging.published import differences_from_paper
-from judging.verdicts import read_trial_key
+from judging.trial_set import read_trial_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

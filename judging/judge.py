@@ -12,8 +12,7 @@ import orjson
 from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
 from judging.classifier import TASKS_OF_CUES
-from judging.trial_set import MARKER, key_path
-from judging.verdicts import check_trials, read_trial_key
+from judging.trial_set import MARKER, check_trials, key_path, read_trial_key
 from serving.command_line import from_options
 from serving.generate import GenerateOptions, generate
 from serving.runs.stimulus_set import read_rows
@@ -27,23 +26,24 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")
     names = read_names("--judges", _with_cues(options.judges, source), "asked")
     entries, settings = resolve(names, options.settings, options.config, "--judges")
+    rows = read_trial_key(key) if key.is_file() else None
     problems = []
     for name, entry in entries.items():
         fields = entry.load_class().Settings.model_fields
         if "judgement" not in entry.tasks:
             problems.append(Problem("--judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
-        elif "key" in fields and not key.is_file():
+        elif "key" in fields and rows is None:
             problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
-        elif "key" in fields and (why := _untrainable(read_trial_key(key).values())):
+        elif "key" in fields and rows is not None and (why := _untrainable(rows.values())):
             problems.append(Problem(str(key), None, name, f"cannot be trained: {why}"))
         paths = {"trials": str(source), "key": str(key)}
         settings[name] = {field: path for field, path in paths.items() if field in fields} | settings.get(name, {})
     if problems:
         raise InputError("the judges cannot be used as asked", problems)
-    if key.is_file():
-        rows = ((row.line, row.id, row.canonical) for row in read_rows(source))
-        trials = ((line, name, trial) for line, name, trial in rows if name is not None and trial is not None)
-        check_trials(source, trials, read_trial_key(key), key)
+    if rows is not None:
+        lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
+        trials = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
+        check_trials(source, trials, rows, key)
     changes = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
     then = ("score", str(options.out), "--out", f"{options.out}-scores")
     return generate(from_options(GenerateOptions, options, **changes), say, then)

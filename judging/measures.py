@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from judging.tables import NO_FIGURE, Estimate
-from judging.verdicts import SAID
+from judging.trial_set import SAID
 
 if TYPE_CHECKING:
     import pandas as pd

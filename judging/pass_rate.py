@@ -20,7 +20,8 @@ from judging.candidates import PEOPLE_OF_PAIR
 from judging.measures import ALL, CONFIDENCE, Codes, Floats, Judged, count_missing, share
 from judging.significance import krippendorff_alpha
 from judging.tables import Estimate, Table
-from judging.verdicts import SAID, Answers, by_judge, verdicts_by_trial
+from judging.trial_set import SAID
+from judging.verdicts import Answers, by_judge, verdicts_by_trial
 from serving.runs.row_problems import count
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from judging.published import CLASSIFIER, PublishedFigure, beside_published, dif
 from judging.score_page import figures, methods, page
 from judging.significance import AgainstChance, Agreement, Test, agreement, all_tests
 from judging.tables import Table, as_json
-from judging.trial_set import read_about
-from judging.verdicts import SAID, by_judge, keys_of, read_answers, read_verdicts, settings_of
+from judging.trial_set import SAID
+from judging.verdicts import by_judge, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 
@@ -86,7 +86,8 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     for name in PACKAGES:
         if not is_installed(name):
             raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[judging]'")
-    table = read_verdicts(options.verdicts, options.key)
+    runs = open_verdicts(options.verdicts, options.key)
+    table = read_verdicts(runs)
     by = _columns(options.by or "", table)
     if not table["verdict"].isin(SAID).any():
         counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
@@ -95,10 +96,10 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     counted = table[table["excluded"].isna()]
     if not counted["verdict"].isin(SAID).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
-    settings = settings_of(options.verdicts)
+    settings = settings_of(runs)
     scores = measure(counted, by, options.seed, settings)
     scores.catch = catch_rates(table)
-    answers = read_answers(options.verdicts, options.key)
+    answers = read_answers(runs)
     if scores.pairs is not None:
         scores.pairs.words = words_per_message(answers)
     answers = [answer for answer in answers if answer["beside_truth"] is None]
@@ -110,8 +111,8 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             scores.instead.setdefault(row.task, {})[row.judge] = differences
     if options.against:
         scores.published = beside_published(options.against, scores.scores.data, settings)
-    sets = [read_about(path) for path in keys_of(options.verdicts, options.key)]
-    scores.methods = methods(table, settings, sets, options.seed)
+    sets = {run.key.resolve(): run.about for run in runs}
+    scores.methods = methods(table, settings, list(sets.values()), options.seed)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, scores)
     _print(scores)

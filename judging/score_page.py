@@ -18,7 +18,7 @@ from judging.measures import ALL, REPETITIONS, Floats, Score
 from judging.pass_rate import PassRate
 from judging.published import published
 from judging.tables import Estimate, Grid, Table
-from judging.verdicts import SAID
+from judging.trial_set import SAID
 from serving.runs.row_problems import count
 from serving.web.report import render
 from serving.web.viewer_provenance import TASK_NAMES

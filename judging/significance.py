@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.tables import Table
-from judging.verdicts import SAID, by_judge, verdicts_by_judge, verdicts_by_trial
+from judging.trial_set import SAID
+from judging.verdicts import by_judge, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ import hashlib
 import io
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from agents.stimuli import Asked, canonical, parse_row
 from judging import blindness
 from judging.candidates import AnsweredStimulus, Candidate
 from serving.runs.atomic_files import replacing
-from serving.runs.csv_tables import write_rows
+from serving.runs.csv_tables import by_line, load_table, unguarded, write_rows
 from serving.runs.output_paths import MODIFIED, new_folder, refuse_existing
 
 Row = tuple[dict[str, Any], dict[str, Any]]  # a trial, and its row of the key
@@ -31,6 +31,8 @@ COLUMNS = (
     *("trial", "sha256", "asked", "truth", "agent", "catch", "repeat_of", "stimulus", "benchmark_id", "run", "record"),
     *("sample", "speaker", "length", "said", "columns", *BESIDE, "turns", "delays", "objects"),
 )
+TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
+SWAPPED = "swapped"  # in `catch`: a scanpath on another picture
 STIMULUS_COLUMNS = ("topic", "domain", "word_class", "version", "mode")  # that scores may be told by, beside meta's
 QUESTIONS: Mapping[Asked, str] = {  # those of colours and scanpaths are the papers'; the others follow them
     "color_estimation": "Was the color description made by a human or a machine?",
@@ -41,6 +43,9 @@ QUESTIONS: Mapping[Asked, str] = {  # those of colours and scanpaths are the pap
     "conversation": "Is {speaker} a human or a machine?",
 }
 QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
+SAID = ("human", "machine")  # verdicts; any other says why there is none
+MOST_NAMED = 20
+Keys = Mapping[str, Mapping[str, Any]]  # the rows of a key, by trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,58 @@ def read_about(key: Path) -> dict[str, Any]:
     except (OSError, orjson.JSONDecodeError):
         return {}
     return about if isinstance(about, dict) else {}
+
+
+def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
+    """The rows of a key by trial; the stimuli's columns as ``meta.NAME``. Raises InputError."""
+    if not path.is_file():
+        raise InputError(f"there is no key {path}: give it with --key")
+    table = load_table(path)
+    if tuple(table.names) != COLUMNS:
+        raise InputError(f"{path} is no key of trials: its columns are others")
+    rows: dict[str, dict[str, Any]] = {}
+    wrong = table.problems
+    for line, cells in table.rows:
+        try:
+            row = _typed(cells)
+        except ValueError as error:
+            wrong.append(Problem(str(path), line, None, f"cannot be read: {error}"))
+            continue
+        if row["truth"] not in SAID or row["beside_truth"] not in (None, *SAID):
+            wrong.append(Problem(str(path), line, "truth", f"{row['truth']!r} is neither human nor machine"))
+        if rows.setdefault(cells["trial"], row) is not row:
+            wrong.append(Problem(str(path), line, "trial", f"{cells['trial']!r} stands in two rows"))
+    if wrong:
+        raise InputError(f"{path} is no key of trials", by_line(wrong)[:MOST_NAMED])
+    return rows
+
+
+def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
+    columns = orjson.loads(cells["columns"] or "{}")
+    return {
+        **{name: unguarded(cells[name]) or None for name in TEXTS},
+        "catch": cells["catch"] in ("1", SWAPPED),
+        "swapped": cells["catch"] == SWAPPED,
+        **{name: int(cells[name]) if cells[name] else None for name in ("length", "turns")},
+        **{name: orjson.loads(cells[name] or "{}") for name in ("delays", "objects")},
+        **{f"meta.{name}": value for name, value in columns.items()},
+    }
+
+
+def check_trials(source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Keys, path: Path) -> None:
+    """Raises InputError unless all ``trials`` (line, id, canonical JSON) are in the key."""
+    problems = [
+        Problem(str(source), number, name, f"is no trial of {path}")
+        for number, name, trial in trials
+        if name not in keys or keys[name]["sha256"] != hashlib.sha256(trial).hexdigest()
+    ]
+    if problems:
+        raise refused(f"{path} is the key of other trials", problems)
+
+
+def refused(message: str, problems: Sequence[Problem]) -> InputError:
+    more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
+    return InputError(f"{message}{more}", problems[:MOST_NAMED])
 
 
 def write_trial_set(
@@ -190,7 +247,7 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
         "asked": stimulus.task,
         "truth": candidate.truth,
         "agent": candidate.agent,
-        "catch": "swapped" if candidate.is_swapped else int(candidate.is_catch),
+        "catch": SWAPPED if candidate.is_swapped else int(candidate.is_catch),
         "repeat_of": repeat_of,
         "stimulus": stimulus.id,
         "benchmark_id": stimulus.row.get("benchmark_id"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
-from judging.trial_set import BESIDE, COLUMNS, key_path, read_about
-from serving.runs.csv_tables import by_line, load_table, unguarded
+from judging.trial_set import SAID, Keys, check_trials, key_path, read_about, read_trial_key, refused
 from serving.runs.run import Run, is_asked, numbered_records
 from serving.runs.run_json import is_changed
 
@@ -26,39 +25,49 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TASK = "judgement"
-SAID = ("human", "machine")  # verdicts; any other says why there is none
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
-MOST_NAMED = 20
 PEOPLE = "people"  # all judges who are people, together
-SWAPPED = "swapped"  # in a key's `catch`: a scanpath on another picture
 Answers = Sequence[Mapping[str, Any]]
-Keys = Mapping[str, Mapping[str, Any]]  # the rows of a key, by trial
-TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
 
 
 @dataclass(frozen=True, slots=True)
-class _JudgedRun:
+class JudgedRun:
+    """A folder of verdicts; ``about`` says how the trial set was made, ``rows`` are its key's."""
+
     folder: Run
     key: Path
     prefix: str  # before trials' ids, which are the same numbers in several sets
     rows: Keys
+    about: Mapping[str, Any]
 
 
-def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFrame:
-    """The verdicts with their rows of the key, by default beside the trial set. Raises InputError for records, keys or
-    trials that do not fit or were changed, and two verdicts on a trial."""
+def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[JudgedRun]:
+    """The folders with their trials' keys, by default beside the trial sets. Raises InputError for folders without
+    verdicts, and for keys or trials that do not fit or were changed."""
+    runs = list(map(Run, folders))
+    paths = [_key_of(run, key) for run in runs]
+    keys = list(dict.fromkeys(path.resolve() for path in paths))
+    prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
+    return [
+        JudgedRun(run, path, prefix, *_read_checked(run, path))
+        for run, path, prefix in zip(runs, paths, prefixes, strict=True)
+    ]
+
+
+def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
+    """The verdicts with their rows of the key. Raises InputError for records that were changed, verdicts on unknown
+    trials, and two verdicts on a trial."""
     import pandas as pd
 
-    keys_of(folders, key)
     paths = [
-        (folder.records_path(name), folder.meta["agents"].get(name, {}).get("records"))
-        for folder in map(Run, folders)
-        for name in folder.agents()
+        (run.folder.records_path(name), run.folder.meta["agents"].get(name, {}).get("records"))
+        for run in runs
+        for name in run.folder.agents()
     ]
     if changed := [path for path, checksum in paths if is_changed(path, checksum)]:
         problems = [Problem(str(path), None, None, "its checksum is not that in run.json") for path in changed]
         raise InputError("records are not those that the run wrote: restore the files, or judge again", problems)
-    rows = [row for run in _open(folders, key) for row in _verdicts(run)]
+    rows = [row for run in runs for row in _verdicts(run)]
     counts = Counter((row["judge"], row["trial"], row["sample"]) for row in rows)
     twice = sorted({judge for (judge, _, _), number in counts.items() if number > 1})
     if twice:
@@ -67,29 +76,24 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
             "score them apart, or judge with a variant of another name (--config)"
         )
     if not rows:
-        raise InputError(f"{', '.join(map(str, folders))}: no verdicts")
+        raise InputError(f"{', '.join(str(run.folder.path) for run in runs)}: no verdicts")
     return pd.DataFrame.from_records(rows)
 
 
-def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
+def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:
     """The judged trials, each once, without catch trials and repeats."""
-    answers: dict[tuple[Path, str], dict[str, Any]] = {}
-    for run in _open(folders, key):
-        with (run.folder.path / "stimuli.jsonl").open("rb") as file:
-            for trial in map(orjson.loads, file):
-                row = run.rows[trial["id"]]
-                if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
-                    answers[run.key, trial["id"]] = {**trial, **row, "trial": f"{run.prefix}{trial['id']}"}
+    answers: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for trial in run.folder.stimuli():
+            row, name = run.rows[trial["id"]], f"{run.prefix}{trial['id']}"
+            if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
+                answers[name] = {**trial, **row, "trial": name}
     return list(answers.values())
 
 
-def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
-    return list(dict.fromkeys(_key_of(Run(path), key).resolve() for path in folders))
-
-
-def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
+def settings_of(runs: Sequence[JudgedRun]) -> dict[str, dict[str, Any]]:
     """The settings of each judge, from ``run.json``."""
-    agents = [agent for path in folders for agent in Run(path).meta["agents"].items()]
+    agents = [agent for run in runs for agent in run.folder.meta["agents"].items()]
     return {name: about["settings"] for name, about in agents if about.get("settings")}
 
 
@@ -121,14 +125,6 @@ def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     return verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
 
 
-def _open(folders: Sequence[Path], key: Path | None) -> Iterator[_JudgedRun]:
-    keys = keys_of(folders, key)
-    for folder in map(Run, folders):
-        path = _key_of(folder, key)
-        prefix = f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else ""
-        yield _JudgedRun(folder, path, prefix, _read_checked(folder, path))
-
-
 def _key_of(folder: Run, key: Path | None) -> Path:
     if any(row["task"] != TASK for row in islice(folder.stimuli(), 1)):
         raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
@@ -147,7 +143,7 @@ def _set_folders(folder: Run) -> list[Path]:
     return [there, folder.path.parent / there.name]
 
 
-def _verdicts(run: _JudgedRun) -> Iterator[dict[str, Any]]:
+def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
     omitted = ("delays", "objects")
     keys = {trial: {name: row[name] for name in row if name not in omitted} for trial, row in run.rows.items()}
     if run.prefix:
@@ -198,51 +194,10 @@ def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) 
         for key, errors in wrong.items()
         for error in errors
     ]
-    raise _too_many("records that hold no verdict as judges give it", problems)
+    raise refused("records that hold no verdict as judges give it", problems)
 
 
-def _too_many(message: str, problems: Sequence[Problem]) -> InputError:
-    more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
-    return InputError(f"{message}{more}", problems[:MOST_NAMED])
-
-
-def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
-    """The rows of a key by trial; the stimuli's columns as ``meta.NAME``. Raises InputError."""
-    if not path.is_file():
-        raise InputError(f"there is no key {path}: give it with --key")
-    table = load_table(path)
-    if tuple(table.names) != COLUMNS:
-        raise InputError(f"{path} is no key of trials: its columns are others")
-    rows: dict[str, dict[str, Any]] = {}
-    wrong = table.problems
-    for line, cells in table.rows:
-        try:
-            row = _typed(cells)
-        except ValueError as error:
-            wrong.append(Problem(str(path), line, None, f"cannot be read: {error}"))
-            continue
-        if row["truth"] not in SAID or row["beside_truth"] not in (None, *SAID):
-            wrong.append(Problem(str(path), line, "truth", f"{row['truth']!r} is neither human nor machine"))
-        if rows.setdefault(cells["trial"], row) is not row:
-            wrong.append(Problem(str(path), line, "trial", f"{cells['trial']!r} stands in two rows"))
-    if wrong:
-        raise InputError(f"{path} is no key of trials", by_line(wrong)[:MOST_NAMED])
-    return rows
-
-
-def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
-    columns = orjson.loads(cells["columns"] or "{}")
-    return {
-        **{name: unguarded(cells[name]) or None for name in TEXTS},
-        "catch": cells["catch"] in ("1", SWAPPED),
-        "swapped": cells["catch"] == SWAPPED,
-        **{name: int(cells[name]) if cells[name] else None for name in ("length", "turns")},
-        **{name: orjson.loads(cells[name] or "{}") for name in ("delays", "objects")},
-        **{f"meta.{name}": value for name, value in columns.items()},
-    }
-
-
-def _read_checked(folder: Run, path: Path) -> Keys:
+def _read_checked(folder: Run, path: Path) -> tuple[Keys, Mapping[str, Any]]:
     keys, about = read_trial_key(path), read_about(path)
     for place in _set_folders(folder):  # if the key lies elsewhere
         about = about or read_about(key_path(place))
@@ -257,15 +212,4 @@ def _read_checked(folder: Run, path: Path) -> Keys:
     with stimuli.open("rb") as file:
         lines = ((number, line.rstrip(b"\n")) for number, line in enumerate(file, start=1))
         check_trials(stimuli, ((number, orjson.loads(line)["id"], line) for number, line in lines), keys, path)
-    return {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}
-
-
-def check_trials(source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Keys, path: Path) -> None:
-    """Raises InputError unless all ``trials`` (line, id, canonical JSON) are in the key."""
-    problems = [
-        Problem(str(source), number, name, f"is no trial of {path}")
-        for number, name, trial in trials
-        if name not in keys or keys[name]["sha256"] != hashlib.sha256(trial).hexdigest()
-    ]
-    if problems:
-        raise _too_many(f"{path} is the key of other trials", problems)
+    return {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}, about

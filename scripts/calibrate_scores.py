@@ -27,8 +27,7 @@ from agents.errors import InputError, TuringlikeError
 from judging.classifier import judge_trials
 from judging.measures import share, summarize
 from judging.tables import Table
-from judging.trial_set import key_path
-from judging.verdicts import read_trial_key
+from judging.trial_set import key_path, read_trial_key
 from serving.command_line import positive
 
 AGENTS = 9

@@ -21,8 +21,8 @@ from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationErro
 
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, TuringlikeError
-from judging.trial_set import COLUMNS, SCHEMA, about_path, key_path
-from judging.verdicts import MOST_NAMED, TASK
+from judging.trial_set import COLUMNS, MOST_NAMED, SCHEMA, about_path, key_path
+from judging.verdicts import TASK
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.import_forms import SHORT, Source, read_bytes

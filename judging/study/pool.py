@@ -17,8 +17,7 @@ from agents.stimuli import JudgementStimulus, canonical, parse_row
 from judging.candidates import PEOPLE_OF_PAIR
 from judging.drawing import arrange, shares
 from judging.study.settings import JudgesSettings
-from judging.trial_set import MARKER, key_path
-from judging.verdicts import check_trials, read_trial_key
+from judging.trial_set import MARKER, check_trials, key_path, read_trial_key
 from serving.runs.row_problems import count
 
 Phase = Literal["practice", "feedback", "test"]

@@ -31,8 +31,8 @@ from agents.errors import AnswerError, InputError, UnavailableError
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import replies
 from judging.llm_judge import paper_prompt
-from judging.trial_set import key_path
-from judging.verdicts import read_trial_key, read_verdicts
+from judging.trial_set import key_path, read_trial_key
+from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 from serving.runs.run import Run
 
@@ -275,7 +275,7 @@ def test_every_trial_has_its_verdicts(
     rows = [json.loads(line) for line in (trials / "T" / "trials.jsonl").read_text().splitlines()]
     for hidden in ("alphabot", "betabot", "groundtruth", "published", *(row["id"] for row in rows)):
         assert hidden not in sent
-    table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
+    table = read_verdicts(open_verdicts([tmp_path / "V"], trials / "hidden.csv"))
     spoken = {row["id"]: row["answer"]["word"] for row in rows}
     assert len(table) == 24
     for row in table.to_dict("records"):
@@ -311,7 +311,7 @@ def test_a_killed_judge_gives_each_verdict_once(trials: Path, tmp_path: Path, mo
         while (code := main(["judge", str(trials / "T"), *arguments])) == LOCKED and time.monotonic() < deadline:
             time.sleep(0.2)
         assert code == 0
-    table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
+    table = read_verdicts(open_verdicts([tmp_path / "V"], trials / "hidden.csv"))
     assert sorted(table["trial"]) == sorted(read_trial_key(trials / "hidden.csv"))
     assert set(table["verdict"]) == {"human", "machine"}
 

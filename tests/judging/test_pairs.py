@@ -16,8 +16,7 @@ import pandas as pd
 import pytest
 from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
-from judging.trial_set import key_path
-from judging.verdicts import read_trial_key
+from judging.trial_set import key_path, read_trial_key
 from serving.cli import main
 
 TOPICS = ("music", "films", "food", "work", "dogs", "rain")

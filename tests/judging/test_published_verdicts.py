@@ -13,7 +13,7 @@ import pytest
 
 from judging.score import CatchRate, catch_rates, measure
 from judging.score_page import methods
-from judging.verdicts import read_answers, read_verdicts
+from judging.verdicts import open_verdicts, read_answers, read_verdicts
 from serving.runs.records import problems
 from serving.runs.run import Run
 
@@ -60,7 +60,7 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with (tmp_path / "V.key.csv").open(newline="") as file:
         key = list(csv.DictReader(file))
     assert [row["stimulus"] for row in key] == ["3", "14", "78", "3", "3", "9"]
-    table = read_verdicts([tmp_path / "V"])
+    table = read_verdicts(open_verdicts([tmp_path / "V"]))
     result = measure(table, [], seed=0)
     counts = ("human_human", "human_machine", "machine_human", "machine_machine")
     assert {row.agent: tuple(getattr(row, name) for name in counts) for row in result.scores} == {
@@ -70,5 +70,5 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     }
     [caught] = catch_rates(table)
     assert caught == CatchRate("word_association", "catch", "machine", "people", judges=1, trials=1, right=1)
-    assert read_answers([tmp_path / "V"]) == []
+    assert read_answers(open_verdicts([tmp_path / "V"])) == []
     assert "Trials were drawn" not in methods(table, {}, [{}], seed=0)

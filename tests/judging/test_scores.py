@@ -14,8 +14,8 @@ import pytest
 
 from agents.errors import InputError
 from judging.score import Alike, catch_rates, measure
-from judging.trial_set import key_path
-from judging.verdicts import read_trial_key, read_verdicts
+from judging.trial_set import key_path, read_trial_key
+from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 
 
@@ -48,7 +48,7 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
     assert main(["score", str(verdicts / "V"), "--out", str(out)]) == 0
     with (out / "scores.csv").open(newline="") as file:
         rows = {(row["judge"], row["agent"]): row for row in csv.DictReader(file)}
-    table = read_verdicts([verdicts / "V"])
+    table = read_verdicts(open_verdicts([verdicts / "V"]))
     for (judge, agent), row in rows.items():
         chosen = table[(table["judge"] == judge)]
         people = chosen[chosen["truth"] == "human"]
@@ -167,11 +167,11 @@ def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monke
     in_process.without_ray(monkeypatch)
     assert main(["trials", str(verdicts / "published"), "--out", str(tmp_path / "T"), "--seed", "9"]) == 0
     assert main(["judge", str(tmp_path / "T"), "--judges", "cue-length", "--out", str(tmp_path / "V")]) == 0
-    table = read_verdicts([verdicts / "V", tmp_path / "V"])
+    table = read_verdicts(open_verdicts([verdicts / "V", tmp_path / "V"]))
     assert table["trial"].nunique() == 2 * 160
     assert measure(table, [], 0).agreement["word_association"].trials_of_all == 0
     with pytest.raises(InputError, match="two verdicts of svm, svm-paper-code on the same trials"):
-        read_verdicts([verdicts / "V", verdicts / "V"])
+        read_verdicts(open_verdicts([verdicts / "V", verdicts / "V"]))
 
 
 def test_what_is_not_judged_yet_is_told(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,7 +211,7 @@ def test_what_is_no_judge_or_trial_set(verdicts: Path, tmp_path: Path, capsys: p
 
 
 def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
-    table = read_verdicts([verdicts / "V"])
+    table = read_verdicts(open_verdicts([verdicts / "V"]))
     table["catch"] = table["trial"].isin(["t0001", "t0002"])
     table.loc[table["trial"] == "t0004", "repeat_of"] = "t0003"
     result = measure(table, [], 0)
@@ -231,7 +231,7 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
 
 
 def test_many_people_are_scored_together_and_not_two_by_two(verdicts: Path) -> None:
-    table = read_verdicts([verdicts / "V"])
+    table = read_verdicts(open_verdicts([verdicts / "V"]))
     people = table[table["judge"] == "svm"].assign(judge_kind="human")
     people["judge"] = [f"human:{at % 50}" for at in range(len(people))]
     result = measure(pd.concat([table, people]), [], 0)

@@ -18,8 +18,7 @@ from agents.contract import Draw
 from agents.stimuli import SHOWN, TASKS, parse_row
 from agents.universal.catch import CatchAgent
 from judging import blindness
-from judging.trial_set import key_path
-from judging.verdicts import read_trial_key
+from judging.trial_set import key_path, read_trial_key
 from serving.cli import main
 from serving.runs.checking import check_rows
 from serving.runs.output_paths import MODIFIED

@@ -29,7 +29,7 @@ Parts = dict[str, str]
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Parts:
     """Not to be changed by a test."""
-    return tiny_openflamingo.make(tmp_path_factory.mktemp("flamingo"), seed=6, end=6.0)
+    return tiny_openflamingo.make(tmp_path_factory.mktemp("flamingo"), seed=10, end=5.0)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from judging.study.lobby_of_tests import next_cell, shares, shortened
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
 from judging.study.study import Refused, Study
-from judging.verdicts import read_verdicts
+from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 from serving.runs.records import problems
 
@@ -289,7 +289,7 @@ def test_the_export_of_tests_is_scored(tmp_path: Path) -> None:
     for folder in ("conversations", "verdicts"):
         for path in (tmp_path / "out" / folder / "records").iterdir():
             assert all(problems(json.loads(line)) == [] for line in path.read_text().splitlines())
-    table = read_verdicts([tmp_path / "out" / "verdicts"])
+    table = read_verdicts(open_verdicts([tmp_path / "out" / "verdicts"]))
     alike = table[table["truth"] == table["beside_truth"]]
     assert alike["stimulus"].nunique() == 6
     apart = table[table["truth"] != table["beside_truth"]]

@@ -23,7 +23,7 @@ from study_folders import serving
 
 from judging.blindness import detected
 from judging.study.events import read_state
-from judging.verdicts import read_trial_key
+from judging.trial_set import read_trial_key
 from serving.cli import main
 
 KEY = "a-key-for-the-tests-0123"

@@ -31,10 +31,10 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress, duration
 from serving.runs.atomic_files import lock
-from serving.runs.checked_stimuli import chosen_by
 from serving.runs.run import Kind, Run, Store, named
 from serving.runs.run_json import checksum
 from serving.runs.run_opening import folder_of_run, prepare_run
+from serving.runs.set_rows import chosen_by
 from serving.scheduling import interrupts, machine
 from serving.scheduling.cluster import Cluster, begun_ahead, check_installed
 from serving.scheduling.interrupts import declare_answers_here, started
@@ -244,20 +244,21 @@ class Generation:
         self.run.save()
 
     def _todo(self, assignment: Assignment) -> Iterator[AgentRequest]:
-        limit, status = self.options.limit, assignment.resume.status
-        seed, agent = self.run.meta["seed"], assignment.members[0]
-        asked = {kind for kind in self.kinds if assignment.answers(kind)}
+        """Requests for missing answers in the set's order, and after them for those that are tried again."""
+        status, codes = assignment.resume.status, assignment.resume.codes
+        agent, name, seed = assignment.members[0], assignment.name, self.run.meta["seed"]
+        kinds = {kind for kind in self.kinds if assignment.answers(kind)}
         for wanted in (None, "failed") if self.options.retry_failed else (None,):
             first = 1 if wanted is None else len(self.stimuli) + 1
-            before = {} if wanted is None else {**assignment.resume.codes}
-            rows = islice(self.run.rows(), limit)
+            rows = islice(self.run.rows(), self.options.limit)
             for position, (row, ((_, stimulus), kind)) in enumerate(zip(rows, self.stimuli, strict=False)):
-                for sample in range(self.options.samples) if kind in asked else ():
+                for sample in range(self.options.samples) if kind in kinds else ():
                     key = (position, sample)
                     if status.get(key) == wanted:
-                        request = AgentRequest(agent, row, stimulus, sample, seed, assignment.name, position=position)
-                        request.order, request.failed_before = first + position, before.get(key, "")
-                        yield request
+                        yield AgentRequest(
+                            agent, row, stimulus, sample, seed, name, position=position,
+                            order=first + position, failed_before=codes.get(key, ""),
+                        )  # fmt: skip
 
     def _valid(self, assignment: Assignment) -> Iterator[AgentRequest]:
         return (request for request in self._todo(assignment) if request.position not in self.run.invalid)

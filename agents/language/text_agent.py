@@ -29,7 +29,6 @@ from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, Word
 MOST_DEVICES = 16
 UNEVEN = 1.1  # whole layers on each GPU, and the embeddings on the first or last
 
-
 S = TypeVar("S", bound=BaseSettings)
 
 

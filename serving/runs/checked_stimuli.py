@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,9 @@ from agents.stimuli import IMAGES, SHORT, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
 from serving.runs.row_problems import count
 from serving.runs.run import Kind, kind_of
-from serving.runs.set_rows import ID_DIGITS, PICTURE_TASKS, Choose, Row, RowReader, without_nested
+from serving.runs.set_rows import ID_DIGITS, Row, RowReader, TasksByAgent, chosen_by, without_nested
 from serving.runs.stimulus_set import present, read_rows
 
-TasksByAgent = Mapping[str, Sequence[str]]
 ROW_OF: dict[str, Callable[[str], dict[str, Any]]] = {
     "cues": lambda text: {"cue": text},
     "topics": lambda text: {"topic": text},
@@ -96,36 +95,6 @@ def check_stimuli(
             checked.where, rows = name, map(ROW_OF[name], [texts] if isinstance(texts, str) else texts)
     checked.add_all(_rows(checked, rows, task, tasks))
     return checked
-
-
-def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
-    """The tasks of rows that name none: those that agents answer, of pictures :func:`image_tasks`."""
-
-    def choose(tasks: Sequence[str]) -> Sequence[str]:
-        if PICTURE_TASKS.issuperset(tasks):
-            return [task for task in image_tasks(tasks_by_agent) if task in tasks]
-        has_words = any("word_association" in answered for answered in tasks_by_agent.values())
-        return [task for task in tasks if (task == "word_association") == has_words]
-
-    return choose
-
-
-def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
-    """The only task about images that all agents answer, or each agent's only one. Raises InputError if it is open."""
-    about_images = [
-        [task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in tasks_by_agent.values()
-    ]
-    common = [task for task in about_images[0] if all(task in tasks for tasks in about_images)]
-    if len(common) == 1:
-        return common
-    if any(about_images) and all(len(tasks) <= 1 for tasks in about_images):
-        return [*dict.fromkeys(task for tasks in about_images for task in tasks)]
-    listed = "; ".join(
-        f"{name} answers {', '.join(tasks) or 'in conversations'}" for name, tasks in tasks_by_agent.items()
-    )
-    if not any(about_images):
-        raise InputError(f"these agents answer nothing about images: {listed}")
-    raise InputError(f"say with task (--task) what the agents answer about the images: {listed}")
 
 
 def _rows(checked: CheckedStimuli, rows: Iterable[Any], task: str | None, tasks: TasksByAgent) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from agents.errors import Problem
+from agents.errors import InputError, Problem
 from agents.stimuli import ADAPTER, ALL_TASKS, TASKS, Stimulus, WordStimulus, as_dict, canonical
 from serving.runs.row_problems import FieldProblem, RepeatedKeyError, field_problems, shown, strict_json
 
@@ -24,6 +24,7 @@ ID_DIGITS = 16
 
 Choose = Callable[[Sequence[str]], Sequence[str]]
 """Which of several tasks a row has that names none."""
+TasksByAgent = Mapping[str, Sequence[str]]
 
 
 def _properties_by_task() -> dict[str, dict[str, Any]]:
@@ -64,6 +65,36 @@ def _tasks_of(fields: frozenset[str]) -> Sequence[str]:
         for task in TASKS
         if fields <= _PROPERTIES[task].keys() and (needed.get(task, "image") or next(iter(fields))) in fields
     )
+
+
+def chosen_by(tasks_by_agent: TasksByAgent) -> Choose:
+    """The tasks of rows that name none: those that agents answer, of pictures :func:`image_tasks`."""
+
+    def choose(tasks: Sequence[str]) -> Sequence[str]:
+        if PICTURE_TASKS.issuperset(tasks):
+            return [task for task in image_tasks(tasks_by_agent) if task in tasks]
+        has_words = any("word_association" in answered for answered in tasks_by_agent.values())
+        return [task for task in tasks if (task == "word_association") == has_words]
+
+    return choose
+
+
+def image_tasks(tasks_by_agent: TasksByAgent) -> list[str]:
+    """The only task about images that all agents answer, or each agent's only one. Raises InputError if it is open."""
+    about_images = [
+        [task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in tasks_by_agent.values()
+    ]
+    common = [task for task in about_images[0] if all(task in tasks for tasks in about_images)]
+    if len(common) == 1:
+        return common
+    if any(about_images) and all(len(tasks) <= 1 for tasks in about_images):
+        return [*dict.fromkeys(task for tasks in about_images for task in tasks)]
+    listed = "; ".join(
+        f"{name} answers {', '.join(tasks) or 'in conversations'}" for name, tasks in tasks_by_agent.items()
+    )
+    if not any(about_images):
+        raise InputError(f"these agents answer nothing about images: {listed}")
+    raise InputError(f"say with task (--task) what the agents answer about the images: {listed}")
 
 
 def name_of(fields: Mapping[str, Any]) -> str | None:

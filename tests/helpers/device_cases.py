@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,17 @@ from unittest import mock
 import misbehaving_server
 import numpy as np
 import orjson
+import tiny_captioners
+import tiny_clipcap
+import tiny_detectors
 import tiny_embeddings
 import tiny_language
+import tiny_ofa
+import tiny_openflamingo
+import tiny_scst
 import tiny_vgg
-import tiny_vision
 from PIL import Image
+from safetensors.torch import save_file
 
 from agents import catalogue
 from agents.built_in import PROPRIETARY
@@ -29,7 +35,8 @@ from agents.stimuli import Stimulus, parse_row
 SIZES = ((96, 72), (64, 90), (120, 80), (96, 72))  # of pictures: two are alike
 TEXTS = ("I like music.", "Why do you say that?", "They are boring!", "Tell me more about science, please.")
 CUES = ("dog", "sun", "house", "man", "woman", "tree", "water", "music")
-QUICK = {"max_search": 4}
+QUICK, FEW = {"max_search": 4}, {"vocabulary": 500}
+SMALL = {"short_edge": tiny_detectors.SHORT, "long_edge": tiny_detectors.LONG}
 # Packages that no registry has, and so no extra installs; a machine without them skips their agents.
 OUTSIDE = ("detectron2", "deepgaze_pytorch")
 OF_CHECKPOINT = ("checkpoint", "revision", "dictionary", "image_size", "clip")  # settings that follow the checkpoint
@@ -39,9 +46,26 @@ FULL_SIZE = ("agents.attention", "agents.vision.detector:Torchvision", "agents.v
 Maker = Callable[[Path, Entry, ExitStack], dict[str, Any]]
 
 
-def _language(maker: str, folder: Path, entry: Entry, stack: ExitStack, **more: Any) -> dict[str, Any]:
-    most = {"min_tokens": 8, "max_tokens": 12} if maker == "blenderbot" else {"max_tokens": 12}
-    return {"checkpoint": str(tiny_language.MAKERS[maker](folder, **more)), **most}
+def _checkpoint(maker: Callable[..., Path], *, more: Mapping[str, Any] | None = None, **how: Any) -> Maker:
+    """``how`` goes to the maker of the checkpoint, ``more`` are the agent's other settings."""
+    return lambda folder, entry, stack: {"checkpoint": str(maker(folder, **how)), **(more or {})}
+
+
+def _ofa(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
+    file = tiny_ofa.fairseq_file(folder / "caption_huge_best.pt")
+    (folder / "RANDOM_WEIGHTS").touch()
+    return {"checkpoint": str(file), "dictionary": str(tiny_ofa.dictionary(folder / "dictionary")), "image_size": 64}
+
+
+def _detector(make: Callable[[], Any]) -> Maker:
+    def maker(folder: Path) -> Path:
+        folder.mkdir(parents=True)
+        weights = {name: value.contiguous() for name, value in make().state_dict().items()}
+        save_file(weights, folder / "model.safetensors")
+        (folder / "RANDOM_WEIGHTS").touch()
+        return folder / "model.safetensors"
+
+    return _checkpoint(maker, more=SMALL)
 
 
 def _vgg(folder: Path, entry: Entry, stack: ExitStack, **chosen: Any) -> dict[str, Any]:
@@ -68,38 +92,39 @@ def _vectors(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
     numbers = np.random.default_rng(0).normal(size=(len(words), 8))
     rows = [f"{word} {' '.join(map(str, row))}" for word, row in zip(words, numbers, strict=True)]
     (folder / "vectors.txt").write_text("\n".join(rows))
-    return {"checkpoint": str(folder / "vectors.txt"), "vocabulary": 500}
-
-
-def _embedding(maker: Callable[[Path], Path]) -> Maker:
-    return lambda folder, entry, stack: {"checkpoint": str(maker(folder)), "vocabulary": 500}
+    return {"checkpoint": str(folder / "vectors.txt"), **FEW}
 
 
 def _server(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
-    return {"base_url": stack.enter_context(misbehaving_server.running()).url, "vocabulary": 500}
-
-
-def _vision(folder: Path, entry: Entry, stack: ExitStack) -> dict[str, Any]:
-    most = {"max_tokens": 12} if "image_captioning" in entry.tasks else {}
-    return {**tiny_vision.make(folder, entry), **most}
+    return {"base_url": stack.enter_context(misbehaving_server.running()).url, **FEW}
 
 
 VIEW = {"long_side": 96, "radius": 64, "margin": 16, "deg2px": [8, 4, 3, 2, 2], "fovea": 2}
 CASES: dict[str, Maker] = {
-    **dict.fromkeys(tiny_vision.MAKERS, _vision),
+    "agents.vision.git_and_blip:GitAgent": _checkpoint(tiny_captioners.git),
+    "agents.vision.git_and_blip:BlipAgent": _checkpoint(tiny_captioners.blip),
+    "agents.vision.git_and_blip:Blip2Agent": _checkpoint(tiny_captioners.blip2),
+    "agents.vision.llava_next:LlavaNextAgent": _checkpoint(tiny_captioners.llava_next),
+    "agents.vision.ofa:OFAAgent": _ofa,
+    "agents.vision.clipcap:ClipCapAgent": lambda folder, entry, _: tiny_clipcap.make(folder, entry.settings["mapper"]),
+    "agents.vision.openflamingo:OpenFlamingoAgent": lambda folder, entry, _: tiny_openflamingo.make(folder),
+    "agents.vision.scst:SCSTAgent": _checkpoint(tiny_scst.make),
+    "agents.vision.detector:DetrAgent": _checkpoint(tiny_detectors.detr, more=SMALL),
+    "agents.vision.detector:TorchvisionMaskRCNNAgent": _detector(tiny_detectors.torchvision_model),
+    "agents.vision.detectron2_maskrcnn:Detectron2Agent": _detector(tiny_detectors.detectron2_model),
     "agents.attention.gbvs:GraphSaliencyAgent": lambda folder, entry, stack: dict(QUICK),
     "agents.attention.ivsn:IVSNAgent": _ivsn,
     "agents.attention.return_fixations:ReturnFixations": _vgg,
     "agents.attention.eccnet:EccNetAgent": partial(_vgg, **VIEW),
     "agents.attention.deepgaze:DeepGazeAgent": _deepgaze,
     "agents.language.word_embeddings:VectorFileAgent": _vectors,
-    "agents.language.word_embeddings:GPT2EmbeddingAgent": _embedding(tiny_language.gpt2),
-    "agents.language.minilm:MiniLMAgent": _embedding(tiny_embeddings.sentence_bert),
+    "agents.language.word_embeddings:GPT2EmbeddingAgent": _checkpoint(tiny_language.gpt2, more=FEW),
+    "agents.language.minilm:MiniLMAgent": _checkpoint(tiny_embeddings.sentence_bert, more=FEW),
     "agents.language.word_embeddings:OpenAIEmbeddingAgent": _server,
-    "agents.language.chat:CompletionAgent": partial(_language, "gpt2", positions=512),
-    "agents.language.dialogue_models:DialoGPTAgent": partial(_language, "gpt2"),
-    "agents.language.dialogue_models:BlenderbotAgent": partial(_language, "blenderbot"),
-    "agents.language.chat:ChatAgent": partial(_language, "llama", positions=1024),
+    "agents.language.chat:CompletionAgent": _checkpoint(tiny_language.gpt2, positions=512),
+    "agents.language.dialogue_models:DialoGPTAgent": _checkpoint(tiny_language.gpt2),
+    "agents.language.dialogue_models:BlenderbotAgent": _checkpoint(tiny_language.blenderbot, more={"min_tokens": 8}),
+    "agents.language.chat:ChatAgent": _checkpoint(tiny_language.llama, positions=1024),
 }
 
 
@@ -127,7 +152,8 @@ def lacks(entry: Entry) -> str | None:
 def settings(entry: Entry, folder: Path, stack: ExitStack) -> dict[str, Any]:
     """Settings under which ``entry`` is tiny; its files are in ``folder``, its server lives as long as ``stack``."""
     maker = CASES.get(entry.agent)
-    return {} if maker is None else maker(folder, entry, stack)
+    most = {"max_tokens": 12} if says(entry) else {}
+    return {} if maker is None else {**maker(folder, entry, stack), **most}
 
 
 def takes_precision(entry: Entry) -> bool:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import tiny_language
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from tokenizers.decoders import ByteLevel
 
 TEXT = """
 a the man woman dog cat cats two three sits stands on in of with and red blue green street table plate food
@@ -173,26 +172,12 @@ def draw(module: Any, generator: torch.Generator, gain: float = 2.0) -> None:
 
 
 def byte_tokenizer(folder: Path, *special: str, bos: str, eos: str, pad: str) -> dict[str, int]:
-    """A byte-level tokenizer that knows the bytes and :data:`WORDS`; returns its vocabulary."""
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    merges: list[tuple[str, str]] = []
-    pieces = [*special, *alphabet]
-    for word in WORDS:
-        made = "Ġ"
-        for letter in word:
-            if made + letter not in pieces:
-                pieces.append(made + letter)
-                merges.append((made, letter))
-            made += letter
-    vocabulary = {piece: place for place, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(models.BPE(vocabulary, merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = ByteLevel()
-    extra = {"additional_special_tokens": ["<image>"]} if "<image>" in special else {}
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=bos, eos_token=eos, pad_token=pad, **extra)
-    fast.save_pretrained(folder)
+    """A byte-level tokenizer that was trained on some words; returns its vocabulary."""
+    tokenizer = tiny_language.byte_tokenizer(folder, *special, bos=bos, eos=eos, pad=pad, texts=[TEXT])
+    if "<image>" in special:
+        tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
+        tokenizer.save_pretrained(folder)
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
     return vocabulary
 
 

@@ -162,4 +162,5 @@ def detr(folder: Path) -> Path:
     )
     model.save_pretrained(folder)
     transformers.DetrImageProcessorPil(size={"shortest_edge": SHORT, "longest_edge": LONG}).save_pretrained(folder)
+    (folder / "RANDOM_WEIGHTS").touch()
     return folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def gpt2(folder: Path, seed: int = 0, positions: int = 256) -> Path:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(seed)
-    tokenizer = _tokenizer(folder, "<|endoftext|>", bos="<|endoftext|>", eos="<|endoftext|>")
+    tokenizer = byte_tokenizer(folder, "<|endoftext|>", bos="<|endoftext|>", eos="<|endoftext|>")
     end = tokenizer.convert_tokens_to_ids("<|endoftext|>")
     config = GPT2Config(
         vocab_size=len(tokenizer),
@@ -55,7 +55,7 @@ def llama(folder: Path, seed: int = 0, template: str | None = LLAMA_TEMPLATE, po
 
     torch.manual_seed(seed)
     special = ("<|begin|>", "<|start|>", "<|end|>", "<|eot|>", "<|text_end|>")
-    tokenizer = _tokenizer(folder, *special, bos="<|begin|>", eos="<|eot|>", template=template, begins=True)
+    tokenizer = byte_tokenizer(folder, *special, bos="<|begin|>", eos="<|eot|>", template=template, begins=True)
     ends = tokenizer.convert_tokens_to_ids(["<|text_end|>", "<|eot|>"])
     config = LlamaConfig(
         vocab_size=len(tokenizer),
@@ -80,7 +80,7 @@ def blenderbot(folder: Path, seed: int = 0, positions: int = 128) -> Path:
     from transformers import BlenderbotConfig, BlenderbotForConditionalGeneration
 
     torch.manual_seed(seed)
-    tokenizer = _tokenizer(
+    tokenizer = byte_tokenizer(
         folder, "<pad>", "<s>", "</s>", "<unk>", bos="<s>", eos="</s>", pad="<pad>", add_prefix_space=True
     )
     config = BlenderbotConfig(
@@ -112,7 +112,7 @@ def blenderbot(folder: Path, seed: int = 0, positions: int = 128) -> Path:
     return _save(model, folder, 2)
 
 
-def _tokenizer(
+def byte_tokenizer(
     folder: Path,
     *special: str,
     bos: str,
@@ -121,8 +121,9 @@ def _tokenizer(
     template: str | None = None,
     add_prefix_space: bool = False,
     begins: bool = False,
+    texts: Sequence[str] = TEXTS,
 ) -> Any:
-    """A byte-level tokenizer trained on :data:`TEXTS`, the same every time; with ``begins``, ``bos`` begins a text."""
+    """A byte-level tokenizer trained on ``texts``, the same every time; with ``begins``, ``bos`` begins a text."""
     from transformers import PreTrainedTokenizerFast
 
     inner = Tokenizer(models.BPE())
@@ -134,7 +135,7 @@ def _tokenizer(
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    inner.train_from_iterator(TEXTS, trainer)
+    inner.train_from_iterator(texts, trainer)
     if begins:
         start = [(bos, inner.token_to_id(bos))]
         inner.post_processor = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=start)

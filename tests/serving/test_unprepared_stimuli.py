@@ -36,11 +36,8 @@ def checked(records: list[dict[str, Any]], code: str) -> list[dict[str, Any]]:
 
 
 def written(run: Path) -> list[dict[str, Any]]:
-    """The records of a run, which a reader takes."""
-    found = [one.model_dump(mode="json", by_alias=True) for one in open_run(run)]
-    lines = [line for path in (run / "records").glob("*.jsonl") for line in path.read_text().splitlines()]
-    assert [json.loads(line) for line in lines] == found
-    return found
+    """The records of a run, as a reader takes them."""
+    return [one.model_dump(mode="json", by_alias=True) for one in open_run(run)]
 
 
 def at_fault(monkeypatch: pytest.MonkeyPatch, agent: type[Agent[Any]]) -> None:

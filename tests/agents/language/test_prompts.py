@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.language import prompts
@@ -207,3 +209,20 @@ def test_a_user_may_give_other_parts() -> None:
     system, begins = prompts.chat_instructions(about, draw, "gpt-4o", parts)
     assert begins == "John met Frank."
     assert system == f"Frank (pragmatic and reserved, {prompts.ages(about, 0)[1]}) talks of food."
+
+
+HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .", min_size=1, max_size=5)), max_size=12)
+
+
+@settings(max_examples=100)
+@given(HISTORIES, st.sampled_from(["Ann", "Bob"]))
+def test_a_chat_begins_with_the_user_and_takes_turns(messages: Messages, assistant: str) -> None:
+    about = conversation(messages, names=("Ann", "Bob"))
+    chat = prompts.chat(about, assistant, about.history, "Hello.")
+    assert [message.role for message in chat] == [("user", "assistant")[i % 2] for i in range(len(chat))]
+    is_greeted = not messages or messages[0][0] == assistant
+    assert (chat[0].text == "Hello.") if is_greeted else chat[0].text.startswith(messages[0][1])
+    turns = chat[1 if is_greeted else 0 :]
+    for role in ("assistant", "user"):
+        texts = [text for speaker, text in messages if (speaker == assistant) == (role == "assistant")]
+        assert "\n".join(turn.text for turn in turns if turn.role == role) == "\n".join(texts)

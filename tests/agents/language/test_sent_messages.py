@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from agents.contract import Draw
@@ -126,6 +128,18 @@ REPLY = "Oh no! That is too bad. Have you, by the way, asked your mother?"  # 2,
 def test_a_message_is_cut_at_the_last_mark_within_the_length(text: str, length: int, expected: str) -> None:
     assert truncate(text, length) == expected
     assert truncate(text, length, "whole") == (expected or text)
+
+
+@given(
+    st.lists(st.sampled_from(["yes", "so", "no.", "what?!", "...", "3.14", "-", "oh!no"]), max_size=25),
+    st.integers(1, 12),
+)
+def test_the_cut_is_that_of_a_walk_back_from_the_end(parts: list[str], length: int) -> None:
+    text, plain = " ".join(parts), " ".join(parts[:length])
+    while len(parts) > length and plain and plain[-1] not in ".!?":
+        plain = plain[:-1]
+    assert truncate(text, length) == plain
+    assert truncate(text, length, "whole") in (plain, text)
 
 
 def test_drawn_lengths_have_the_distribution_of_people() -> None:

@@ -73,7 +73,6 @@ def test_what_fails_is_a_sentence_and_others_are_measured() -> None:
     ("call", "message"),
     [
         (["nul"], "bench: there is no agent 'nul': did you mean null"),
-        (["null", "--set", "null.delay=1"], "null.delay: no such setting"),
         (["mmcq", "--task", "conversation"], "mmcq answers color_estimation"),
         (["ivsn", "--mode", "free"], "ivsn answers search"),
         (["null", "--out", __file__], "cannot write to"),

@@ -28,7 +28,7 @@ COLOR, OBJECTS, GAZE, CAPTION, WORD = (
     "image_captioning",
     "word_association",
 )
-NASTY = 'a "quoted", text;\r\nwith\rlines\n=1+1\t\x00\u202e 🙂 '
+NASTY = 'a "quoted", text;\r\nwith\rlines\n=1+1\t\x00\x1b[2J\x85\u202e 🙂 '
 
 
 def _mixed(tmp_path: Path) -> Path:

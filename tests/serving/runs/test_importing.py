@@ -74,9 +74,7 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path) -> None:
     raw = {row["agent"]: row["raw"] for row in read_back(out, "published")}
     assert (raw["published:git"], raw["published:google"]) == ("a [ unused0 ] plate\ufffd", "none")
     assert print_status(out) == 0
-    word = next(
-        source for source in orjson.loads((out / "import.json").read_bytes())["sources"] if "word" in source["path"]
-    )
+    [word] = [one for one in json.loads((out / "import.json").read_bytes())["sources"] if "word" in one["path"]]
     assert [word[key] for key in ("human", "published", "subjects", "machines")] == [4, 1, 2, 1]
     meta = Run(out).meta
     assert (meta["imports_only"], meta["agents"]) == (True, {})
@@ -153,7 +151,6 @@ def test_into_a_run(files: dict[str, Path], tmp_path: Path) -> None:
 
 BAD = {
     "not utf-8": b'{"a": "\xff"}',
-    "a list": b"[]",
     "nothing in it": b'{"a": [], "b": []}',
     "empty id": json.dumps({" ": [human("red")]}).encode(),
     "not a number": b'{"a": [{"response": NaN, "groundtruth": "human"}]}',
@@ -209,10 +206,9 @@ def test_damaged_files_are_not_overwritten(files: dict[str, Path], tmp_path: Pat
     path.write_bytes(b"{]\n" + path.read_bytes())
     with pytest.raises(InputError, match=r"humans\.jsonl:1"):
         import_files([files["word"]], out)
-    for damaged in (b"{", b"{}", b'{"schema": "turinglike.import/2", "sources": []}'):
-        (out / "import.json").write_bytes(damaged)
-        with pytest.raises(InputError, match=r"import\.json"):
-            import_files([files["word"]], out)
+    (out / "import.json").write_bytes(b'{"schema": "turinglike.import/2", "sources": []}')
+    with pytest.raises(InputError, match=r"import\.json"):
+        import_files([files["word"]], out)
 
 
 @pytest.mark.parametrize("moment", [1, 4])

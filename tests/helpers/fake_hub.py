@@ -65,12 +65,7 @@ class Hub:
 def running() -> Iterator[Hub]:
     """A hub that listens until the block ends."""
     hub = Hub()
-
-    class Handler(_Handler):
-        pass
-
-    Handler.hub = hub
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
     server.daemon_threads = True
     hub.address = f"http://127.0.0.1:{server.server_address[1]}"
     hub.elsewhere = f"http://localhost:{server.server_address[1]}"

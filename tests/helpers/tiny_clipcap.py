@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import tiny_language
 import torch
-from tiny_captioners import byte_tokenizer, draw
+from tiny_captioners import draw
 from torch import Tensor
 from torch.nn import functional
 
 from agents.vision.clip_towers import ClipResNet
 from agents.vision.clipcap_network import PerceptronMapper, TransformerMapper
 
-END = "<|endoftext|>"
 WIDTH, PREFIX, CLIP_LENGTH, LAYERS, FEATURES = 32, 3, 4, 2, 24
 
 
@@ -76,24 +76,13 @@ def vit(folder: Path, generator: torch.Generator) -> Path:
 
 
 def _gpt2(folder: Path, generator: torch.Generator, stop: float) -> dict[str, Tensor]:
-    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers import AutoTokenizer, GPT2LMHeadModel
 
-    vocabulary = byte_tokenizer(folder, END, bos=END, eos=END, pad=END)
-    end = vocabulary[END]
-    config = GPT2Config(
-        vocab_size=len(vocabulary),
-        n_embd=WIDTH,
-        n_layer=2,
-        n_head=4,
-        n_positions=128,
-        bos_token_id=end,
-        eos_token_id=end,
-    )
-    model = GPT2LMHeadModel(config)
+    model: Any = GPT2LMHeadModel.from_pretrained(tiny_language.gpt2(folder, positions=128))
     draw(model, generator)
     with torch.no_grad():
         model.transformer.wte.weight.mul_(3)
-        full_stop = model.transformer.wte.weight[vocabulary["."]]
+        full_stop = model.transformer.wte.weight[AutoTokenizer.from_pretrained(folder).encode(".")[0]]
         model.transformer.ln_f.bias += stop * full_stop / full_stop.square().sum()
     model.save_pretrained(folder)
-    return model.state_dict()
+    return dict(model.state_dict())

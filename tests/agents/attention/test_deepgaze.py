@@ -142,17 +142,13 @@ def test_the_pictures_scale_is_the_stimulus_or_assumed(weights, pictures):
         assert error.value.code == "image_too_narrow"
 
 
-@pytest.mark.parametrize("lacking", ["weights", "bias", "given bias"])
-def test_what_is_not_there_is_named(tmp_path, monkeypatch, lacking):
+@pytest.mark.parametrize(("chosen", "message"), [("mit1003", "center_bias=uniform"), ("./no.npy", "./no.npy: no such")])
+def test_a_centre_bias_that_is_not_there_is_named(tmp_path, monkeypatch, chosen, message):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    cache = tmp_path / "hub" / "checkpoints"
-    cache.mkdir(parents=True)
-    if lacking != "weights":
-        (cache / "deepgaze3.pth").touch()
-    settings = {"center_bias": "./no.npy"} if lacking == "given bias" else {}
-    expected = {"weights": "deepgaze3.pth", "bias": "center_bias=uniform", "given bias": "./no.npy: no such file"}
-    assert expected[lacking] in catalogue.get("deepgaze3").make(settings).missing()
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "hub" / "checkpoints" / "deepgaze3.pth").touch()
+    assert message in catalogue.get("deepgaze3").make({"center_bias": chosen}).missing()
 
 
 def test_published_files_are_fetched_from_the_authors_releases(tmp_path, monkeypatch):

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image as PILImage
-from pydantic import ValidationError
 
 from agents.attention.eccnet import EccNetAgent
 from agents.attention.models import eccnet
@@ -182,16 +181,3 @@ def test_tiny_and_thin_images(size, end, make, tmp_path):
     [answer] = answers(make(), [search(path, path, max_fixations=3, window=1)])
     assert answer["fixations"][0] == [size[1] // 2, size[0] // 2]
     assert (answer["stop"], len(answer["fixations"])) == end
-
-
-@pytest.mark.parametrize(
-    ("chosen", "says"),
-    [
-        ({"margin": 63}, "multiple of 16"),
-        ({"radius": 16, "margin": 0}, "at least 48"),
-        ({"deg2px": (30, 15, 8, 4, 1)}, "one cell wide"),
-    ],
-)
-def test_settings_that_cannot_be(chosen, says):
-    with pytest.raises(ValidationError, match=says):
-        EccNetAgent.Settings(**chosen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 import colorthief
@@ -21,7 +20,6 @@ from agents.images import Image
 from agents.stimuli import ColorStimulus
 from agents.vision.mmcq import WHITE, histogram, palette
 
-PHOTOGRAPHS = sorted((Path(__file__).parents[3] / "examples" / "images").glob("c*.*"))
 # The reference asks Pillow for its pixels in a way that newer versions of Pillow call deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*getdata.*:DeprecationWarning")
 Pixels = NDArray[np.uint8]
@@ -93,15 +91,6 @@ def images(draw: st.DrawFn, largest: int = 24) -> Pixels:
 def test_palettes_equal_the_reference(pixels: Pixels, n: int, quality: int) -> None:
     np.testing.assert_array_equal(histogram(pixels, quality), reference_histogram(pixels, quality))
     assert palette(pixels, n, quality) == (reference_palette(pixels, n, quality) or [(WHITE, 0)])
-
-
-@pytest.mark.parametrize("path", PHOTOGRAPHS, ids=lambda path: path.stem)
-def test_photographs_equal_the_reference(path: Path) -> None:
-    with PILImage.open(path) as image:
-        picture = image.convert("RGB")
-    picture.thumbnail((160, 160))
-    pixels = np.asarray(picture)
-    assert palette(pixels)[0][0] == colorthief.ColorThief(io.BytesIO(png(pixels))).get_color(quality=1)
 
 
 # the agents

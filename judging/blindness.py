@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import math
-import random
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.features import length, metadata, punctuation
+from judging.features import grouped_folds, length, metadata, punctuation
 
 FOLDS = 10
 LEAST = 40  # trials of each kind; with fewer nothing can be concluded
@@ -65,25 +63,6 @@ def detected(
     wider = math.sqrt(1 + folds / (folds - 1))
     middle, half = sum(rates) / 2, wider * 1.96 * math.sqrt((np.bincount(clusters, added) ** 2).sum()) / 2
     return {"detectability": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
-
-
-def grouped_folds(groups: Sequence[Hashable], classes: Sequence[Hashable], folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold (from 0) of each item, a group in a single fold. Raises ValueError for fewer groups than folds."""
-    kinds: dict[Hashable, Counter[Hashable]] = {}
-    for group, cls in zip(groups, classes, strict=True):
-        kinds.setdefault(group, Counter())[cls] += 1
-    if not 2 <= folds <= len(kinds):
-        raise ValueError(f"{folds} folds of {len(kinds)} groups")
-    strata: dict[frozenset[tuple[Hashable, int]], list[Hashable]] = {}
-    for group, counts in kinds.items():
-        strata.setdefault(frozenset(counts.items()), []).append(group)
-    chance = random.Random(seed)
-    fold_of: dict[Hashable, int] = {}
-    for members in strata.values():
-        chance.shuffle(members)
-        for group in members:  # goes on where the last kind ended, so that small kinds do not all fall to fold 0
-            fold_of[group] = len(fold_of) % folds
-    return np.array([fold_of[group] for group in groups], dtype=np.int64)
 
 
 def _numbers(folder: Path, trial: Trial) -> list[float]:

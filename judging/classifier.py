@@ -24,8 +24,7 @@ from agents.language.minilm import PACKAGE
 from agents.pretrained import download_torchvision, torch_hub_path
 from agents.stimuli import TASKS, Asked, JudgementStimulus, Stimulus
 from judging import features
-from judging.blindness import grouped_folds
-from judging.features import Features, Trial
+from judging.features import Features, Trial, grouped_folds
 from judging.published import differences_from_paper
 from judging.trial_set import read_trial_key
 

@@ -1,12 +1,13 @@
 """What classifiers get of a trial: single cues, or features like the papers'. Texts are embedded; a word is the squared
 difference to its cue's embedding; a scanpath is x and y, -1 to 1, of ten fixations (papers) or fifteen (the public
-benchmark), filled with (1, 1)."""
+benchmark), filled with (1, 1). Folds keep trials of a stimulus together (:func:`grouped_folds`)."""
 
 from __future__ import annotations
 
+import random
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -65,6 +66,25 @@ def features(
     owner = [at for at, of_trial in enumerate(rows) for _ in of_trial]
     stacked = [row for of_trial in rows for row in of_trial]
     return Features(np.array(stacked, dtype=np.float64), np.array(owner, dtype=np.int64))
+
+
+def grouped_folds(groups: Sequence[Hashable], classes: Sequence[Hashable], folds: int, seed: int) -> NDArray[np.int64]:
+    """The fold (from 0) of each item, a group in a single fold. Raises ValueError for fewer groups than folds."""
+    kinds: dict[Hashable, Counter[Hashable]] = {}
+    for group, cls in zip(groups, classes, strict=True):
+        kinds.setdefault(group, Counter())[cls] += 1
+    if not 2 <= folds <= len(kinds):
+        raise ValueError(f"{folds} folds of {len(kinds)} groups")
+    strata: dict[frozenset[tuple[Hashable, int]], list[Hashable]] = {}
+    for group, counts in kinds.items():
+        strata.setdefault(frozenset(counts.items()), []).append(group)
+    chance = random.Random(seed)
+    fold_of: dict[Hashable, int] = {}
+    for members in strata.values():
+        chance.shuffle(members)
+        for group in members:  # goes on where the last kind ended, so that small kinds do not all fall to fold 0
+            fold_of[group] = len(fold_of) % folds
+    return np.array([fold_of[group] for group in groups], dtype=np.int64)
 
 
 def embedded_texts(trial: Trial) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
-from judging.study.events import ASKED, Judge
+from judging.study.events import Judge
 from judging.study.materials import TYPES
 from judging.study.page_answers import BadAnswer
 from judging.study.study import STUDY_STATIC, Study, media_of, phrases_sent, view
@@ -54,8 +54,7 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
 def _judge(study: Study, judge: Judge) -> dict[str, Any]:
     steps = []
     for at, step in enumerate(judge.steps):
-        truth = study.material.truth(step) if step["kind"] in ASKED else None
-        steps.append({"view": view(study, judge, at), "truth": truth})
+        steps.append({"view": view(study, judge, at), "truth": study.material.truth(step)})
     # The judge's code, which proves nothing: a file can be read without a single answer.
     end = {"kind": "end", "step": len(steps), "text": study.settings.texts.thanks, "code": judge.code}
     return {"judge": judge.code, "steps": steps, "end": end}

@@ -18,7 +18,7 @@ from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import Row, verdict_rows
-from judging.study.page_answers import VERDICTS, BadAnswer, StimulusAnswer, fastest_of, read, read_verdict
+from judging.study.page_answers import VERDICTS, BadAnswer, StimulusAnswer, TrialAnswer, fastest_of, read
 from judging.study.pool import Seen, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.trial_set import MARKER, key_path
@@ -92,6 +92,7 @@ class Material:
         return {**self.page, "practice": False}
 
     def truth(self, step: Step) -> list[str] | None:
+        """Of a step after which the truth is shown."""
         return None
 
     def files(self, step: Step | None) -> dict[str, Path]:
@@ -139,7 +140,22 @@ class TrialMaterial(Material):
         return self.controls.get(self.stimulus_of(step))
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        return read_verdict(answer, self.settings.trials, len(step["trials"]), self.control(step))
+        sent, settings, control = read(TrialAnswer, answer), self.settings.trials, self.control(step)
+        if len(sent.verdicts) != len(step["trials"]):
+            raise BadAnswer(f"verdicts: must be {len(step['trials'])} of human and machine")
+        rt = None if sent.rt is None else round(sent.rt, 3)
+        kept: dict[str, Any] = {"verdicts": sent.verdicts, "rt": rt, "away": sent.away, "key": sent.key}
+        if settings.confidence:
+            if sent.confidence is None:
+                raise BadAnswer("confidence: is missing")
+            kept["confidence"] = round(sent.confidence, 3)
+        if settings.reason:
+            kept["reason"] = sent.reason
+        if control is not None:
+            if sent.control not in control.options:
+                raise BadAnswer("control: must be an option")
+            kept |= {"control": sent.control, "right": sent.control == control.right}
+        return kept
 
     def instructions(self, judge: Judge) -> dict[str, Any]:
         samples = [{**self._trial(page.trials), "truth": self.pool.truth(page.trials)} for page in self.pool.sample]
@@ -166,7 +182,7 @@ class TrialMaterial(Material):
         }
 
     def truth(self, step: Step) -> list[str] | None:
-        return None if step["phase"] == "test" else self.pool.truth(step["trials"])
+        return self.pool.truth(step["trials"]) if step.get("phase") in ("practice", "feedback") else None
 
     def files(self, step: Step | None) -> dict[str, Path]:
         pages = [page.trials for page in self.pool.sample] if step is None else [step["trials"]]

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from judging.study.controls import Control
-from judging.study.settings import Trials
 from serving.runs.row_problems import field_problems
 
 HumanOrMachine = Literal["human", "machine"]
@@ -75,26 +73,6 @@ def read(kind: type[A], answer: Mapping[str, Any]) -> A:
         return kind.model_validate(answer)
     except ValidationError as error:
         raise BadAnswer("; ".join(f"{field}: {why}" for field, why in field_problems(error))) from None
-
-
-def read_verdict(answer: dict[str, Any], settings: Trials, speakers: int, control: Control | None) -> dict[str, Any]:
-    """What is kept of a trial's answer, and whether its control question is ``right``. Raises BadAnswer."""
-    sent = read(TrialAnswer, answer)
-    if len(sent.verdicts) != speakers:
-        raise BadAnswer(f"verdicts: must be {speakers} of human and machine")
-    rt = None if sent.rt is None else round(sent.rt, 3)
-    kept: dict[str, Any] = {"verdicts": sent.verdicts, "rt": rt, "away": sent.away, "key": sent.key}
-    if settings.confidence:
-        if sent.confidence is None:
-            raise BadAnswer("confidence: is missing")
-        kept["confidence"] = round(sent.confidence, 3)
-    if settings.reason:
-        kept["reason"] = sent.reason
-    if control is not None:
-        if sent.control not in control.options:
-            raise BadAnswer("control: must be an option")
-        kept |= {"control": sent.control, "right": sent.control == control.right}
-    return kept
 
 
 def fastest_of(rt: float | None, since: float) -> float:

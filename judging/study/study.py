@@ -7,7 +7,8 @@ import hashlib
 import random
 import secrets
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -58,6 +59,15 @@ class Refused(Exception):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """``flags`` are phrases, for which the step must be answered anew; ``truth`` is None where it is not shown."""
+
+    is_new: bool
+    flags: Sequence[str] = ()
+    truth: list[str] | None = None
 
 
 def material_of(folder: Path) -> Material:
@@ -175,12 +185,11 @@ class Study:
             events.append("blocked")
         await self.note(*({"event": event, "judge": judge.code} for event in events))
 
-    async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> bool:
-        """Keep the answer to a step, on disk on return; whether it is new. Raises Refused out of turn, BadAnswer, and
-        ToldError where it is kept, but must be answered anew."""
+    async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> Receipt:
+        """Keep the answer to a step, on disk on return. Raises Refused out of turn, and BadAnswer."""
         if step < judge.step:
             await self.written()
-            return False
+            return Receipt(is_new=False, truth=self.material.truth(judge.steps[step]))
         current = judge.current
         if current is None or step > judge.step:
             raise Refused("not_yet")
@@ -191,13 +200,13 @@ class Study:
             kept, personal = self.checked(judge, current, answer)
         except ToldError as error:
             await self.note(event | {"event": "told", "said": error.text, "flags": error.flags})
-            raise
+            return Receipt(is_new=False, flags=error.flags)
         self._keep(judge.code, personal)
         await self.note(event | kept)
-        return True
+        return Receipt(is_new=True, truth=self.material.truth(current))
 
     def checked(self, judge: Judge, step: Step, answer: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        """What is kept of an answer, and what is personal of it. Raises as :meth:`answer` does."""
+        """What is kept of an answer, and what is personal of it. Raises Refused, BadAnswer and ToldError."""
         if not isinstance(answer, dict):
             raise BadAnswer("an answer is an object")
         match step["kind"]:

@@ -13,9 +13,9 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
-from judging.study.events import ASKED, Judge, read_personal, read_state
+from judging.study.events import Judge, read_personal, read_state
 from judging.study.lobby import Lobby
-from judging.study.materials import TYPES, ToldError
+from judging.study.materials import TYPES
 from judging.study.page_answers import BadAnswer
 from judging.study.study import STUDY_STATIC, Refused, Study, media_of, phrases_sent, view
 from judging.study.study_status import status_of
@@ -100,13 +100,9 @@ def create_app(
         number = _number(body, "step", least=0)
         if body.get("list", judge.code) != judge.code:  # of a tab that was left open
             raise Refused("not_yet")
-        step = judge.steps[number] if number < len(judge.steps) else None
-        try:
-            is_new = await study.answer(judge, number, body.get("answer"))
-        except ToldError as error:
-            return _json({"new": False, "told": error.flags, "truth": None, "next": view(study, judge)})
-        truth = study.material.truth(step) if step is not None and step["kind"] in ASKED else None
-        return _json({"new": is_new, "told": [], "truth": truth, "next": view(study, judge)})
+        receipt = await study.answer(judge, number, body.get("answer"))
+        about = {"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth}
+        return _json({**about, "next": view(study, judge)})
 
     @app.post("/talk")
     @app.post("/test")

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.stimuli import ShownAnswer
-from judging.blindness import grouped_folds
 from judging.candidates import AnsweredStimulus, Candidate
 from judging.drawing import FIRST, Pool, draw_list, draw_pool, duplicates, in_common, spread, unique
+from judging.features import grouped_folds
 
 STIMULI = [
     AnsweredStimulus("word_association", f"cue{at}", {"cue": f"cue{at}"}, Path("run"), None, None) for at in range(30)

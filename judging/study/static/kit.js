@@ -1,9 +1,33 @@
-// The server's part of a study in a page that has none: who judges is kept by this browser, and saved as a file.
+// What a study's pages send: to its server, or in a kit to this browser, which keeps it and saves it as a file.
 "use strict";
 
 {
-  const { el } = Turinglike;
-  const kept = document.getElementById("kit");
+  const { byId, el } = Turinglike;
+  const RETRY = [500, 1000, 2000, 4000, 8000]; // ms between tries while the connection is lost
+  const kept = byId("kit");
+  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  function notice(text) {
+    byId("notice").hidden = !text;
+    byId("notice").textContent = text ?? "";
+  }
+
+  /** POST until it is answered: a lost connection (`offline` says so), or a server that starts again, takes time. */
+  async function post(address, body, offline) {
+    const request = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+    for (let tries = 0; ; tries++) {
+      const reply = await fetch(address, request).catch(() => null);
+      const body = await reply?.json().catch(() => null); // a proxy says in its own words that we are away
+      if (body && (reply.status < 502 || body.error.code === "full")) {
+        notice(null);
+        if (!reply.ok) throw Object.assign(new Error(body.error.message), { code: body.error.code });
+        return body;
+      }
+      notice(offline);
+      await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
+    }
+  }
+  Object.assign(Turinglike, { notice, post, wait });
 
   if (kept) {
     const about = JSON.parse(kept.textContent);
@@ -69,6 +93,6 @@
       return new Blob([Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))], { type: kind });
     }
 
-    Turinglike.kit = { about, buttons, file, post: async (address, body) => calls[address](body) };
+    Object.assign(Turinglike, { kit: { about, buttons, file }, post: async (address, body) => calls[address](body) });
   }
 }

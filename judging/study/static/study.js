@@ -2,9 +2,8 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, duration, el, field, kit, quote, sentBy, shown } = Turinglike;
+  const { ahead, askFields, byId, duration, el, field, kit, notice, quote, sentBy, shown, wait } = Turinglike;
 
-  const RETRY = [500, 1000, 2000, 4000, 8000]; // ms between tries while the connection is lost
   const page = byId("page");
   const query = new URLSearchParams(location.search);
   const link = query.get("link");
@@ -14,30 +13,8 @@
 
   const phrase = (name, values = {}) =>
     (words[name] ?? name).replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
-  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const post = (address, body) => Turinglike.post(address, body, phrase("offline"));
   const painted = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
-
-  function notice(text) {
-    byId("notice").hidden = !text;
-    byId("notice").textContent = text ?? "";
-  }
-
-  /** POST until it is answered: a lost connection, or a server that starts again, only takes time. */
-  async function post(address, body) {
-    if (kit) return kit.post(address, body);
-    const request = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-    for (let tries = 0; ; tries++) {
-      const reply = await fetch(address, request).catch(() => null);
-      const body = await reply?.json().catch(() => null); // a proxy says in its own words that we are away
-      if (body && (reply.status < 502 || body.error.code === "full")) {
-        notice(null);
-        if (!reply.ok) throw Object.assign(new Error(body.error.message), { code: body.error.code });
-        return body;
-      }
-      notice(phrase("offline"));
-      await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
-    }
-  }
 
   /** Put a page up, with its heading, and let those who hear it begin there. */
   function put(heading, ...parts) {
@@ -104,13 +81,9 @@
 
   function welcome() {
     if (!kit && !navigator.cookieEnabled) return put(title, el("p.bad", phrase("no_cookies")));
-    const begin = button("begin", async () => {
-      off(begin);
-      try {
-        show(await post("join", { link, worker: query.get(words.worker_parameter) }));
-      } catch (error) {
-        await failed(error);
-      }
+    const begin = button("begin", (pressed) => {
+      off(pressed);
+      post("join", { link, worker: query.get(words.worker_parameter) }).then(show).catch(failed);
     });
     put(title, actions(begin), kit?.buttons(phrase) ?? "");
   }

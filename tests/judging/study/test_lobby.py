@@ -64,7 +64,7 @@ async def converse(study: Study) -> None:
         states = [speak(study, judge, name) for judge, name in zip(people, "xy", strict=True)]
         assert await asyncio.gather(*states) == ["over", "over"]
         for judge in people:
-            assert await study.answer(judge, judge.step, {"guess": "human"})
+            assert (await study.answer(judge, judge.step, {"guess": "human"})).is_new
 
 
 def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pyt
                 await served.answer(stays, stays.step, answer)
         assert await waits == "void"
         assert await say(served, stays, 3, "are you there?") == "partner_left"
-        assert await served.answer(stays, stays.step, {})
+        assert (await served.answer(stays, stays.step, {})).is_new
         assert stays.ended == "finished"
 
     run(study, work)
@@ -180,7 +180,7 @@ def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path)
         assert (view["state"], view["burst"]) == ("over", True)
         assert await say(served, other, 1, "late") == "talk_over"
         for judge in (one, other):
-            assert await served.answer(judge, judge.step, {"guess": "human"})
+            assert (await served.answer(judge, judge.step, {"guess": "human"})).is_new
 
     study = made(tmp_path, mode="burst")
     run(study, work)
@@ -203,7 +203,7 @@ def test_an_agent_sends_as_it_types(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 assert await say(served, judge, mine, f"mine {mine}") is None
                 mine += 1
         assert len(view["messages"]) == 6
-        assert await served.answer(judge, judge.step, {"guess": "machine"})
+        assert (await served.answer(judge, judge.step, {"guess": "machine"})).is_new
 
     study = made(tmp_path, 6, "burst", **ALONE, quiet_s=0.3, base=0.3)
     run(study, work)
@@ -244,7 +244,7 @@ def test_who_went_on_is_nobodys_partner(tmp_path: Path) -> None:
         for _ in range(2):
             judge = await arrived(served, "talk")
             assert (await lobby_of(served).at(judge, -1))["state"] == "nobody"
-            assert await served.answer(judge, judge.step, {"nobody": True})
+            assert (await served.answer(judge, judge.step, {"nobody": True})).is_new
             assert (judge.ended, judge.answers[-1]["talk"]) == ("finished", None)
 
     run(made(tmp_path, seconds_in_lobby=0.0), work)

@@ -55,7 +55,7 @@ def test_a_judge_a_person_and_a_machine(
         assert machine not in json.dumps(views[agent])  # who sees own answers alone
         assert not views[agent][-1]["verdicts"]
         for one in people:
-            assert await served.answer(one, one.step, {})
+            assert (await served.answer(one, one.step, {})).is_new
             assert one.ended == "finished"
         before.append(served.state)
 
@@ -255,7 +255,7 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
                 replies(monkeypatch)
             judge = await arrived(served, "test")
             assert (await take_part(served, judge, "q"))[-1]["state"] == name
-            assert await served.answer(judge, judge.step, {})
+            assert (await served.answer(judge, judge.step, {})).is_new
             assert judge.ended == "finished"
         with pytest.raises(Refused, match="closed"):
             await served.join(None, None)

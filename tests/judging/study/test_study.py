@@ -39,7 +39,7 @@ def said(judge: Judge, verdict: str = "human") -> dict[str, Any]:
 async def go_on(study: Study, judge: Judge, steps: int = 20) -> None:
     for _ in range(steps):
         if judge.current is not None:
-            assert await study.answer(judge, judge.step, said(judge))
+            assert (await study.answer(judge, judge.step, said(judge))).is_new
 
 
 async def joined(study: Study) -> Judge:
@@ -69,8 +69,8 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
         assert study.find(token) is judge
         await go_on(study, judge, 1)
         both = [study.answer(judge, 1, said(judge, verdict)) for verdict in ("human", "machine")]
-        assert sorted(await asyncio.gather(*both)) == [False, True]
-        assert not await study.answer(judge, 0, {})
+        assert sorted(receipt.is_new for receipt in await asyncio.gather(*both)) == [False, True]
+        assert not (await study.answer(judge, 0, {})).is_new
         with pytest.raises(Refused, match="not_yet"):
             await study.answer(judge, 3, said(judge))
         assert judge.answers[1]["verdicts"] == ["human"]

@@ -94,7 +94,6 @@ def main() -> int:
 def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row:
     """The row of an agent; ``broken`` are the promises that do not hold, in words."""
     import device_cases
-    import device_counts
     from pretended_cuda import is_ours, pretended_cuda
 
     row: Row = {"agent": entry.name, "broken": []}
@@ -114,7 +113,7 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     row |= {f"other_{name}": differing(on_gpu, replies) for name, replies in others.items()}
     if row["other_than_cpu"]:
         row["broken"].append(f"{row['other_than_cpu']} of {len(stimuli)} answers in fp32 are not the CPU's")
-    waits = device_counts.count_waits(entry, settings, folder, ALIKE, device=pretended_cuda if pretend else counted)
+    waits = device_cases.count_waits(entry, settings, folder, ALIKE, device=pretended_cuda if pretend else counted)
     for column, by_place in zip(("waits_step", "waits_batch"), waits, strict=True):
         row[column] = round(sum(by_place.values()), 2)
         row[f"{column}_ours"] = round(sum(number for place, number in by_place.items() if is_ours(place)), 2)

@@ -28,13 +28,13 @@ from rich.text import Text
 from agents.errors import InputError, printable
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
-from serving.assignments import ConversingPair, all_of, check_usage, describe, nothing_to_answer, tasks_asked
+from serving.assignments import ConversingPair, all_of, check_usage, nothing_to_answer, run_entries, tasks_asked
 from serving.conversations.scenario import as_conversation, next_turn
 from serving.runs.checked_stimuli import CheckedStimuli, check_stimuli
 from serving.runs.records import RecordHeader
 from serving.runs.run import is_asked, task_of
 from serving.runs.stimulus_set import SET_SUFFIXES
-from serving.scheduling.placement import Device
+from serving.scheduling.placement import DeviceChoice
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
@@ -66,7 +66,7 @@ def answer(
     settings: Settings | None = None,
     config: str | Path | None = None,
     batch_size: int | None = None,
-    device: Device = "auto",
+    device: DeviceChoice = "auto",
     **material: Unpack[Material],
 ) -> Records:
     """The records of agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
@@ -89,7 +89,7 @@ def load(
     settings: Settings | None = None,
     config: str | Path | None = None,
     batch_size: int | None = None,
-    device: Device = "auto",
+    device: DeviceChoice = "auto",
 ) -> Agents:
     """The loaded agents. Arguments and errors as for ``answer``."""
     with _explained():
@@ -116,20 +116,20 @@ class Agents:
         config: str | Path | None = None,
         assignments: Sequence[str] = (),
         batch_size: int | None = None,
-        device: Device = "auto",
+        device: DeviceChoice = "auto",
     ) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.names = [agents] if isinstance(agents, str) else [*agents]
         if not self.names or len(set(self.names)) != len(self.names):
             raise InputError("name each agent to be asked once")
-        if device not in get_args(Device):
-            raise InputError(f"device must be one of {', '.join(get_args(Device))}, not {device!r}")
+        if device not in get_args(DeviceChoice):
+            raise InputError(f"device must be one of {', '.join(get_args(DeviceChoice))}, not {device!r}")
         self.entries, resolved = resolve(self.names, assignments, None if config is None else Path(config), "agents")
         self.settings = {**resolved, **(settings or {})}
         if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
             raise InputError(f"settings are given of agents that are not asked: {', '.join(sorted(strangers))}")
         self._made = checked_agents(self.entries, self.settings)
-        self._about = describe(self.names, self.entries, self._made, self.settings)
+        self._about = run_entries(self.names, self.entries, self._made, self.settings)
         check_usage(self.names, self.entries, self._made, 1)
         run = secrets.token_hex(6)
         self._headers = {

@@ -19,9 +19,9 @@ from serving.conversations.scenario import read_pair_settings
 from serving.runs.atomic_files import repair_tail
 from serving.runs.records import RecordHeader
 from serving.runs.run import Kind, Run, is_asked, named
-from serving.runs.run_json import digest
+from serving.runs.run_json import run_entry
 from serving.runs.run_opening import Maker, ResumeState
-from serving.scheduling.placement import Device
+from serving.scheduling.placement import DeviceChoice
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class GenerateOptions:
     address: str | None = None
     here: bool = False  # answer in this process, however much there is
     limit: int | None = None
-    device: Device = "auto"
+    device: DeviceChoice = "auto"
     timeout: float = 600.0
     load_timeout: float = 1800.0
     quiet: bool = False
@@ -79,7 +79,7 @@ class Assignment:
         return self.total - self.resume.counts(limit).total() + self.retried
 
 
-def assign(
+def share_out(
     options: GenerateOptions, run: Run, positions: Mapping[tuple[str, str], int], kinds: Mapping[Kind, int]
 ) -> list[Assignment]:
     """The agents' and pairs' shares of a run: ``positions`` of its stimuli by (task, id), numbers of ``kinds``. Raises
@@ -141,7 +141,7 @@ def check_usage(
             raise UnavailableError(f"agent {name}: {missing}")
 
 
-def describe(
+def run_entries(
     names: Sequence[str],
     entries: Mapping[str, Entry],
     made: Mapping[str, Agent[Any]],
@@ -154,7 +154,7 @@ def describe(
         pair = None
         if len(members) == 2:
             pair = read_pair_settings(name, settings.get(name)).model_dump(mode="json")
-        described[name] = digest(members, pair)
+        described[name] = run_entry(members, pair)
     return described
 
 

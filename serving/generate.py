@@ -22,9 +22,9 @@ from serving.assignments import (
     ConversingPair,
     GenerateOptions,
     all_of,
-    assign,
     check_usage,
-    describe,
+    run_entries,
+    share_out,
     tasks_asked,
 )
 from serving.conversations.conversation import Conversation
@@ -60,7 +60,7 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
         raise InputError("--here answers in this process: leave --address and --replicas out")
     if not may_be_here:
         check_installed()
-    described = describe(options.agents, options.entries, made, options.settings)
+    described = run_entries(options.agents, options.entries, made, options.settings)
     choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
     needs_ray = (
         options.address is None and not options.here and not all(agent.is_elsewhere() for agent in made.values())
@@ -140,7 +140,7 @@ class Generation:
         self.stimuli = [*run.kinds.items()]
         self.positions = {key: position for position, key in enumerate(run.kinds)}
         self.kinds = Counter(kind for _, kind in self.stimuli[: options.limit])
-        self.assignments = assign(options, run, self.positions, self.kinds)
+        self.assignments = share_out(options, run, self.positions, self.kinds)
         return sum(assignment.left(options.limit) for assignment in self.assignments)
 
     def needs_no_workers(self) -> bool:

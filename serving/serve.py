@@ -10,7 +10,7 @@ from pathlib import Path
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
 from serving.command_line import from_options
-from serving.runs.run_json import digest
+from serving.runs.run_json import run_entry
 from serving.scheduling import interrupts
 
 KEY = "TURINGLIKE_API_KEY"
@@ -47,7 +47,7 @@ def serve(options: argparse.Namespace) -> int:
         sockets = held.enter_context(bound_sockets(options.host, options.port))
         kept = None
         if options.out is not None:
-            described = {name: digest([(entries[name], agent)]) for name, agent in agents.items()}
+            described = {name: run_entry([(entries[name], agent)]) for name, agent in agents.items()}
             kept = held.enter_context(kept_records(options.out, options.seed, described))
         interrupts.run(
             lambda take_signals: run(served, agents, sockets, rules, take_signals, log, kept),

@@ -22,7 +22,7 @@ from serving.bench.results import BenchResult, Failed
 from serving.bench.sweep import end_to_end, sweep
 from serving.runs.atomic_files import replacing
 from serving.scheduling import interrupts, machine
-from serving.scheduling.placement import Device
+from serving.scheduling.placement import DeviceChoice
 from serving.scheduling.recovery import describe
 from serving.timestamps import now
 
@@ -36,7 +36,7 @@ def bench(
     config: Path | None,
     sizes: tuple[int, ...] | None,
     seconds: float,
-    device: Device,
+    device: DeviceChoice,
     task: Task | None,
     mode: Mode | None,
     out: Path | None,

@@ -16,7 +16,7 @@ from agents.errors import AgentStoppedError
 from serving.bench import made_stimuli
 from serving.bench.bare import BareAgent, DiedError, Setup, in_child
 from serving.bench.results import EndToEnd, Measured, Size, rate
-from serving.runs.run_json import digest
+from serving.runs.run_json import run_entry
 from serving.scheduling import machine
 from serving.scheduling.recovery import FatalDeviceError, release_memory
 
@@ -31,7 +31,7 @@ STARTING = 2.0  # seconds in which Ray's own processes are still busy
 def sweep(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None]) -> Iterator[Measured]:
     """Measure in another process (``sizes`` None: doubling); yields the growing result. Raises AgentStoppedError."""
     agent, name = setup.agent(), setup.entry.name
-    about = digest([(setup.entry, agent)])
+    about = run_entry([(setup.entry, agent)])
     measured = Measured(
         agent=name,
         task=setup.task,

@@ -23,10 +23,10 @@ from serving.http.kept_records import KeptRecords
 from serving.http.monitoring import Metrics
 from serving.runs.records import RecordHeader
 from serving.runs.run import PERSON, task_of
-from serving.runs.run_json import digest
+from serving.runs.run_json import run_entry
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
-from serving.scheduling.placement import Device
+from serving.scheduling.placement import DeviceChoice
 from serving.scheduling.recovery import describe
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
 from serving.scheduling.this_process import ThisProcess
@@ -46,7 +46,7 @@ class ServeOptions:
     replicas: int | None = 1
     batch_size: int | None = None
     address: str | None = None
-    device: Device = "auto"
+    device: DeviceChoice = "auto"
     timeout: float = 600.0
     load_timeout: float = 1800.0
     queue: int = 256
@@ -97,7 +97,7 @@ class Service:
         run = secrets.token_hex(6) if kept is None else kept.run
         self.headers: dict[str, RecordHeader] = {}
         for name, agent in agents.items():
-            about = digest([(options.entries[name], agent)])
+            about = run_entry([(options.entries[name], agent)])
             self.headers[name] = RecordHeader(
                 run, about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )

@@ -105,7 +105,7 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     return dict(meta)
 
 
-def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def run_entry(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """An agent's entry in ``run.json``, or a pair's with its settings ``pair``."""
     entries = [_agent_entry(entry, agent) for entry, agent in members]
     if len(entries) == 1:

@@ -35,8 +35,8 @@ NAMED = 10  # changed stimuli that a message names
 
 Key = tuple[str, str]  # task and id
 AnswerKey = tuple[int, int]  # position of the stimulus in the set, sample
-Entry = tuple[str, int]  # the content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)
-Entries = dict[Key, Entry]
+IndexEntry = tuple[str, int]  # the content's hash, or UNREAD; the hash of the files' sizes and times (0 without images)
+Index = dict[Key, IndexEntry]
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def prepare_run(
     """Check the set ``source``; make or continue the run folder, which the caller has locked. Raises InputError with
     every problem of the set, IdentityError if the folder was made from something else, StorageError."""
     meta = _load_meta(folder)
-    old: Entries | None = None
+    old: Index | None = None
     if meta is not None:
         if not meta["set"]:
             raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
@@ -170,8 +170,8 @@ class _PictureTasks:
 
 @dataclass(slots=True)
 class _Checked:
-    known: Entries
-    entries: Entries = field(default_factory=dict)
+    known: Index
+    entries: Index = field(default_factory=dict)
     kinds: dict[Key, Kind] = field(default_factory=dict)
     invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
     skipped: int = 0  # rows without a readable id or task, or with an id that stands earlier
@@ -213,7 +213,7 @@ class _Checked:
         return hashlib.sha256(b"".join(sorted(pairs))).hexdigest()
 
 
-def _load_index(folder: Path) -> Entries | None:
+def _load_index(folder: Path) -> Index | None:
     try:
         form, _, entries = (folder / "stimuli.index").read_bytes().partition(b"\n")
         if form != INDEX:
@@ -223,7 +223,7 @@ def _load_index(folder: Path) -> Entries | None:
         return None
 
 
-def _carry_over(folder: Path, old: Entries, new: Entries) -> None:
+def _carry_over(folder: Path, old: Index, new: Index) -> None:
     """Raise IdentityError unless ``new`` has all of ``old`` unchanged; unreadable stimuli keep their old entry."""
     problems: list[Problem] = []
     path = str(folder / "stimuli.jsonl")

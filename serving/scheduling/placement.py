@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
+from agents.contract import GIB
 from agents.errors import InputError
 
-GIB = 1024**3
 CONTEXT = GIB // 2  # of a GPU's memory, which CUDA takes for each process beside what the process asks for
-Device = Literal["auto", "cpu", "cuda"]
+DeviceChoice = Literal["auto", "cpu", "cuda"]
 
 
 @dataclass(slots=True)

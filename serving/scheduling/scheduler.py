@@ -20,7 +20,7 @@ from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.placement import (
     CONTEXT,
     Admission,
-    Device,
+    DeviceChoice,
     Need,
     fits,
     fitting_replicas,
@@ -163,7 +163,7 @@ class ReplicaPool:
     entries: Mapping[str, Entry]
     settings: Mapping[str, Mapping[str, Any]]
     root: str
-    device: Device = "auto"
+    device: DeviceChoice = "auto"
     replicas: int | None = None
     batch_size: int | None = None
     timeout: float = 600.0

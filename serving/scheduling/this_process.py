@@ -12,7 +12,7 @@ from typing import Any
 
 from agents.contract import Agent
 from serving.scheduling import machine
-from serving.scheduling.placement import Device, Node, Place
+from serving.scheduling.placement import DeviceChoice, Node, Place
 from serving.scheduling.recovery import FatalDeviceError, WorkerLost, load_in_time
 from serving.scheduling.worker import NOBODY, BatchReply, Listeners, PackedRequest, Worker, WorkerSpec, in_loop
 
@@ -78,7 +78,7 @@ class ThisProcess:
     ending: set[asyncio.Task[None]] = field(init=False, default_factory=set)  # what workers do at their end
 
     @classmethod
-    def of(cls, agents: Mapping[str, Agent[Any]], device: Device) -> ThisProcess:
+    def of(cls, agents: Mapping[str, Agent[Any]], device: DeviceChoice) -> ThisProcess:
         wanted = device == "auto" and any(agent.device_memory for agent in agents.values())
         return cls(has_use_for_gpu=wanted or device == "cuda")
 

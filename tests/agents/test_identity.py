@@ -12,12 +12,12 @@ from agents.contract import Settings
 from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
 from agents.language.sent_messages import TruncationSettings
-from serving.runs.run_json import digest
+from serving.runs.run_json import run_entry
 
 
 def described(name: str, **chosen: Any) -> str:
     entry = catalogue.get(name)
-    return str(digest([(entry, entry.make(chosen))])["digest"])
+    return str(run_entry([(entry, entry.make(chosen))])["digest"])
 
 
 @pytest.mark.parametrize("field", ["concurrency", "timeout_s", "patience_s", "retries", "key_variable"])

@@ -15,7 +15,7 @@ import bad_images as corpus
 import cv2
 import numpy as np
 import pytest
-from bad_images import BadImages
+from bad_images import BadImages, encoded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -200,9 +200,7 @@ def test_an_alpha_that_is_0_everywhere_is_none_in_a_bmp_alone() -> None:
     empty, half = (np.dstack([PICTURE, np.full(PICTURE.shape[:2], alpha, np.uint8)]) for alpha in (0, 128))
     assert np.array_equal(Image("x.bmp", data=bmp32(empty)).decode(), PICTURE)
     assert_near(Image("x.bmp", data=bmp32(half)).decode(), over_white(PICTURE, half[..., 3]), 1, 0.6)
-    file = io.BytesIO()
-    PILImage.fromarray(empty).save(file, "PNG")
-    assert Image("x.png", data=file.getvalue()).decode().min() == 255
+    assert Image("x.png", data=encoded(PILImage.fromarray(empty))).decode().min() == 255
 
 
 @pytest.mark.parametrize("values", [[[np.nan, 1.0]], [[np.inf, -np.inf]], [[0.0, 0.0]], [[1e30, -1e30]]])
@@ -284,12 +282,6 @@ def test_damaged_files_raise_nothing_but_image_errors(bad_images: BadImages, dat
 # what is sent to a server
 
 
-def saved(image: PILImage.Image, kind: str, **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
-
-
 SCENE = PILImage.fromarray(PICTURE)
 TURN = PILImage.Exif()
 TURN[0x0112] = 6
@@ -298,13 +290,13 @@ TURN[0x0112] = 6
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (saved(SCENE, "PNG"), "original"),
-        (saved(SCENE, "JPEG"), "original"),
-        (saved(SCENE, "JPEG", exif=TURN.tobytes()), "png"),
-        (saved(PILImage.fromarray(np.dstack([PICTURE, ALPHA])), "PNG"), "png"),
-        (saved(PILImage.fromarray(GREY16), "PNG"), "png"),
-        (saved(SCENE, "BMP"), "png"),
-        (saved(SCENE.quantize(16), "GIF", save_all=True, append_images=[PILImage.new("P", SCENE.size)]), "png"),
+        (encoded(SCENE), "original"),
+        (encoded(SCENE, "JPEG"), "original"),
+        (encoded(SCENE, "JPEG", exif=TURN.tobytes()), "png"),
+        (encoded(PILImage.fromarray(np.dstack([PICTURE, ALPHA]))), "png"),
+        (encoded(PILImage.fromarray(GREY16)), "png"),
+        (encoded(SCENE, "BMP"), "png"),
+        (encoded(SCENE.quantize(16), "GIF", save_all=True, append_images=[PILImage.new("P", SCENE.size)]), "png"),
     ],
 )
 def test_any_plain_decoder_sees_in_the_sent_bytes_what_everything_here_sees(data: bytes, expected: str) -> None:

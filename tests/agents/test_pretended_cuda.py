@@ -11,10 +11,9 @@ from typing import Any
 
 import check_gpu
 import device_cases
-import device_counts
 import pytest
 import torch
-from device_counts import Waits, count_waits
+from device_cases import Waits, count_waits
 from pretended_cuda import is_ours, pretended_cuda
 
 from agents import loading
@@ -75,8 +74,8 @@ def test_no_wait_for_a_token_is_ours(tiny: Tiny, way: str) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_batch_is_waited_for_once(name: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long paths are; nothing can end these searches, for which no target is there."""
-    monkeypatch.setattr(device_counts, "SHORT", 2)
-    monkeypatch.setattr(device_counts, "LONG", 4)
+    monkeypatch.setattr(device_cases, "SHORT", 2)
+    monkeypatch.setattr(device_cases, "LONG", 4)
     settings, folder = tiny(name)
     per_step, per_batch = count_waits(ENTRIES[name], settings, folder, 2)
     assert ours(per_step) == 0
@@ -147,7 +146,7 @@ def test_float32_is_not_rounded_to_tf32(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_script_that_checks_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Its JSON, a broken promise, and that it needs a GPU unless it pretends."""
-    count = device_counts.count_waits
+    count = device_cases.count_waits
 
     def run(*arguments: str) -> tuple[int, str]:
         monkeypatch.setattr("sys.argv", ["check_gpu.py", *arguments])
@@ -161,7 +160,7 @@ def test_the_script_that_checks_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: p
     code, out = run("--pretend", "--agents", "git-base-coco")
     [row] = json.loads(out.splitlines()[-1])["agents"]
     assert (code, row["broken"], row["other_than_cpu"], row["other_alone"]) == (0, [], 0, 0)
-    monkeypatch.setattr(device_counts, "count_waits", waiting)
+    monkeypatch.setattr(device_cases, "count_waits", waiting)
     code, out = run("--pretend", "--agents", "git-base-coco")
     assert (code, json.loads(out.splitlines()[-1])["agents"][0]["broken"]) == (1, ["2.0 waits of ours in every step"])
     assert run("--pretend", "--agents", "mmcq")[0] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import zlib
@@ -107,6 +108,13 @@ def png(width: int, height: int, rows: bytes, *extra: bytes, depth: int = 8, col
 def png_rows(pixels: NDArray[Any]) -> bytes:
     data = pixels.astype(pixels.dtype.newbyteorder(">"))
     return b"".join(b"\0" + row.tobytes() for row in data)
+
+
+def encoded(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
+    """The bytes of a picture's file."""
+    file = io.BytesIO()
+    image.save(file, form, **options)
+    return file.getvalue()
 
 
 def jpeg_bytes() -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -23,6 +24,7 @@ import tiny_openflamingo
 import tiny_scst
 import tiny_vgg
 from PIL import Image
+from pretended_cuda import pretended_cuda
 from safetensors.torch import save_file
 
 from agents import catalogue
@@ -43,6 +45,11 @@ OF_CHECKPOINT = ("checkpoint", "revision", "dictionary", "image_size", "clip")  
 WITH_PICTURE = ("color_estimation", "object_detection", "image_captioning", "attention_prediction")
 # Slow: two stimuli do.
 FULL_SIZE = ("agents.attention", "agents.vision.detector:Torchvision", "agents.vision.detectron2")
+# How often the host waits is counted in two batches, of texts of so many tokens or of so many fixations.
+LENGTHS = {"image_captioning": "max_tokens", "conversation": "max_tokens", "attention_prediction": "max_search"}
+SHORT, LONG = 8, 12
+SEEDS = range(11, 31)  # the first by whose draws the longer batch has more steps is taken
+Waits = dict[str, float]  # by place
 Maker = Callable[[Path, Entry, ExitStack], dict[str, Any]]
 
 
@@ -218,3 +225,51 @@ def answers(
         if isinstance(reply, Exception):
             raise reply
     return [reply.answer.model_dump() for reply in replies if not isinstance(reply, Exception)]
+
+
+def count_waits(
+    entry: Entry, chosen: dict[str, Any], folder: Path, size: int, *, alike: bool = True, device: Any = pretended_cuda
+) -> tuple[Waits, Waits]:
+    """The waits of a step (a pass of the decoder, or a fixation), and those of a batch of ``size`` stimuli beside its
+    steps, once the agent is warm.
+
+    ``device`` is a context whose value counts ``waits`` by (why, place).
+    """
+    from agents.sampling import Finite
+
+    length = next((LENGTHS[task] for task in entry.tasks if task in LENGTHS), None)
+    shown = stimuli(entry, folder, size, alike=alike)
+    passes, check = 0, Finite.__call__
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        nonlocal passes
+        passes += 1
+        return check(self, *arguments)
+
+    with device() as cuda, mock.patch.object(Finite, "__call__", counted):
+        agent: Any = loaded(entry, chosen, "cuda:0")
+
+        def batch(most: int, seed: int) -> tuple[Counter[str], int]:
+            nonlocal passes
+            if length:
+                agent.settings = agent.settings.model_copy(update={length: most})
+            prepared = [agent.prepare(stimulus) for stimulus in shown]
+            passes = 0
+            cuda.clear()
+            replies = agent.respond(prepared, draws(shown, seed))
+            waits: Counter[str] = Counter()
+            for (_, place), number in cuda.waits.items():
+                waits[place] += number
+            fixations = max((len(getattr(reply.answer, "fixations", ())) for reply in replies), default=0)
+            return waits, passes or max(fixations - 1, 0)  # the first is not chosen
+
+        batch(SHORT, SEEDS[0])
+        for seed in SEEDS:
+            (few, short), (many, long) = batch(SHORT, seed), batch(LONG, seed)
+            if long > short or length is None:
+                break
+        else:
+            raise AssertionError(f"{entry.name}: no text is longer than {SHORT} tokens")
+    steps = max(long - short, 1)
+    per_step = {place: (many[place] - few[place]) / steps for place in many}
+    return per_step, {place: many[place] - each * long for place, each in per_step.items()}

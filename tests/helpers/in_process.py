@@ -12,8 +12,9 @@ import orjson
 import pytest
 
 from agents import catalogue
+from agents.contract import GIB
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
-from serving.scheduling.placement import GIB, Node
+from serving.scheduling.placement import Node
 from serving.scheduling.recovery import Cause, WorkerLost
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import LocalWorker, ThisProcess

@@ -11,11 +11,10 @@ from typing import Any
 import orjson
 
 from agents import answers
-from agents.contract import Entry
+from agents.contract import GIB, Entry
 from serving.scheduling import cluster as clusters
 from serving.scheduling import local_ray
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.placement import GIB
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
 
 GPUS = 8

@@ -19,7 +19,7 @@ from serving.http.conversations import OpenConversations
 from serving.http.guard import Guard, Rules
 from serving.http.kept_records import kept_records
 from serving.http.service import ServeOptions, Service
-from serving.runs.run_json import digest
+from serving.runs.run_json import run_entry
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.worker import Worker, WorkerSpec
 
@@ -102,7 +102,7 @@ async def serve(
     entries = {name: catalogue.get(name) for name in settings}
     agents = {name: entry.make(settings[name]) for name, entry in entries.items()}
     chosen = ServeOptions(entries, settings, **options)
-    described = {name: digest([(entries[name], agent)]) for name, agent in agents.items()}
+    described = {name: run_entry([(entries[name], agent)]) for name, agent in agents.items()}
     async with AsyncExitStack() as held:
         records = None
         if out is not None:

@@ -23,6 +23,7 @@ from agents.stimuli import ObjectStimulus, parse_row
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "images"
 ZOO_CONFIG = "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml"
+DEVIATIONS = (2.0, 0.3, 2.0, 0.5)  # of a Mask R-CNN's four heads
 SHORT, LONG = 64, 96  # edges in pixels that keep the tests quick
 
 
@@ -83,13 +84,8 @@ def torchvision_model() -> nn.Module:
     images = [picture / 255 for picture in _two()]
     model.roi_heads.mask_roi_pool, pool = None, model.roi_heads.mask_roi_pool
     heads, boxes = model.rpn.head, model.roi_heads.box_predictor
-    spread(
-        lambda: model(images),
-        (heads.cls_logits, 2.0),
-        (heads.bbox_pred, 0.3),
-        (boxes.cls_score, 2.0),
-        (boxes.bbox_pred, 0.5),
-    )
+    layers = heads.cls_logits, heads.bbox_pred, boxes.cls_score, boxes.bbox_pred
+    spread(lambda: model(images), *zip(layers, DEVIATIONS, strict=True))
     model.roi_heads.mask_roi_pool = pool
     return model
 
@@ -116,13 +112,8 @@ def detectron2_model() -> nn.Module:
     model = build_model(config).eval()
     images = _two()
     heads, boxes = model.proposal_generator.rpn_head, model.roi_heads.box_predictor
-    spread(
-        lambda: model([{"image": image} for image in images]),
-        (heads.objectness_logits, 2.0),
-        (heads.anchor_deltas, 0.3),
-        (boxes.cls_score, 2.0),
-        (boxes.bbox_pred, 0.5),
-    )
+    layers = heads.objectness_logits, heads.anchor_deltas, boxes.cls_score, boxes.bbox_pred
+    spread(lambda: model([{"image": image} for image in images]), *zip(layers, DEVIATIONS, strict=True))
     return model
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from typing import Any
 
 import misbehaving_server as bad
 import pytest
+from bad_images import encoded
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from PIL import Image as PILImage
@@ -97,9 +97,7 @@ def server(monkeypatch: pytest.MonkeyPatch, account: Path) -> Iterator[bad.Misbe
 
 
 def picture(form: str = "PNG") -> bytes:
-    buffer = io.BytesIO()
-    PILImage.new("RGB", (8, 6), (200, 30, 30)).save(buffer, form)
-    return buffer.getvalue()
+    return encoded(PILImage.new("RGB", (8, 6), (200, 30, 30)), form)
 
 
 def ask(server: bad.Misbehaving, service: Service, task: str, *pictures: bytes, **settings: Any) -> list[Any]:

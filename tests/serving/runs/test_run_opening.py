@@ -13,7 +13,7 @@ from agents import catalogue
 from agents.errors import IdentityError
 from serving.cli import main
 from serving.runs.run import Run
-from serving.runs.run_json import digest
+from serving.runs.run_json import run_entry
 from serving.runs.run_opening import prepare_run
 
 TALK = {"id": "t", "task": "conversation"}
@@ -88,7 +88,7 @@ def test_a_run_from_before_the_renaming(tmp_path: Path, out: Path, capsys: pytes
     source = tmp_path / "set.jsonl"
     source.write_text("".join(json.dumps(word(name)) + "\n" for name in "ab"))
     entry = catalogue.get("null")
-    about = digest([(entry, entry.make())])
+    about = run_entry([(entry, entry.make())])
     prepare_run(out, source, task=None, seed=0, samples=1, described={"null": about})
     provenance = {**record()["provenance"], "digest": about["digest"]}
     lines = [json.dumps(record(name, "word_association", "null", provenance=provenance)) + "\n" for name in "ab"]

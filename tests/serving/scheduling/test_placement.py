@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agents import catalogue
+from agents.contract import GIB
 from agents.errors import InputError
 from serving.scheduling.placement import (
-    GIB,
     Admission,
     Need,
     Node,

@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup
 
 from agents import __version__
-from judging.measures import ALL, REPETITIONS, Floats, Score
+from judging.measures import ALL, REPETITIONS, Floats, Score, SettingsByJudge
 from judging.pass_rate import PassRate
 from judging.published import published
 from judging.tables import Estimate, Grid, Table
@@ -65,9 +65,7 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
     return Grid("p(M|M) by judge and agent", ["judge", *agents], rows)
 
 
-def methods(
-    table: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]], sets: Sequence[Mapping[str, Any]], seed: int
-) -> str:
+def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]], seed: int) -> str:
     """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``."""
     excluded = table["excluded"].dropna()
     is_paired = table["beside_truth"].notna()

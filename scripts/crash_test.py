@@ -20,7 +20,6 @@ VICTIMS = {"driver": "serving.cli", "worker": "ray::WorkerActor", "raylet": "ray
 EXIT = {"driver": -9, "worker": 0, "raylet": 5, "gcs": 5}  # if it was killed before the end
 FORMS = {"batches": "null", "continuous": "null-one", "conversations": "null~null"}
 STIMULI = {"batches": 1500, "continuous": 1500, "conversations": 60}
-LAST = {"batches": 1.8, "continuous": 1.8, "conversations": 3.5}  # seconds that the answering takes, about
 SETTINGS = {
     "batches": ["--batch-size", "16", "--set", "null.delay_s=0.025"],
     "continuous": ["--set", "null-one.delay_s=0.1"],
@@ -76,8 +75,14 @@ def _names(process: psutil.Process) -> list[str]:
         return []
 
 
+def bytes_written(out: Path, form: str) -> int:
+    """Of answers and turns."""
+    files = [out / part / f"{FORMS[form]}.jsonl" for part in ("records", "turns")]
+    return sum(path.stat().st_size for path in files if path.exists())
+
+
 def one_round(folder: Path, form: str, victim: str, moment: float, expected: dict[Any, Any]) -> Outcome:
-    """Start, kill after ``moment`` (0: at the start, 1: about when it would end), resume, compare."""
+    """Start, kill at ``moment`` (0: at the start, 1: when as much is written as at the end), resume, compare."""
     out = Path(tempfile.mkdtemp(prefix=f"{form}-", dir=folder)) / "run"
     call = command(folder / f"{form}.jsonl", form, out)
     began = time.monotonic()
@@ -88,10 +93,9 @@ def one_round(folder: Path, form: str, victim: str, moment: float, expected: dic
             time.sleep(0.01)
         time.sleep(moment * 10)
     else:
-        files = [out / part / f"{FORMS[form]}.jsonl" for part in ("records", "turns")]
-        while process.poll() is None and not any(path.exists() and path.stat().st_size for path in files):
-            time.sleep(0.02)
-        time.sleep(moment * LAST[form])
+        most = moment * bytes_written(folder / f"{form}-reference", form)
+        while process.poll() is None and bytes_written(out, form) <= most:
+            time.sleep(0.002)
     after = time.monotonic() - began
     for target in victims(driver, victim) if process.poll() is None else []:
         target.kill()

@@ -21,7 +21,7 @@ from judging.verdicts import PEOPLE, Answers
 
 CAPTIONS = "image_captioning"
 LEAST_AGENTS = 3
-LONGEST = 4  # of n-grams
+LONGEST_GRAM = 4  # of n-grams
 SIGMA = 6.0
 Words = Sequence[str]
 Grams = Counter[tuple[str, ...]]
@@ -174,7 +174,7 @@ class CiderD:
             near = math.exp(-((len(words) - len(reference)) ** 2) / (2 * SIGMA**2))
             others = [self._weighted(grams) for grams in ngrams(reference)]
             total += near * sum(_clipped_cosine(first, second) for first, second in zip(caption, others, strict=True))
-        return 10 * total / (LONGEST * len(references))
+        return 10 * total / (LONGEST_GRAM * len(references))
 
     def _weighted(self, grams: Grams) -> dict[tuple[str, ...], float]:
         log, number = self._log_pictures, self._pictures_with
@@ -182,7 +182,7 @@ class CiderD:
 
 
 def ngrams(words: Words) -> list[Grams]:
-    return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in range(1, LONGEST + 1)]
+    return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in range(1, LONGEST_GRAM + 1)]
 
 
 def _clipped_cosine(first: Mapping[tuple[str, ...], float], second: Mapping[tuple[str, ...], float]) -> float:

@@ -42,9 +42,9 @@ def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any
 
 
 def detected(
-    features: NDArray[np.float64], is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int
+    inputs: NDArray[np.float64], is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int
 ) -> dict[str, float]:
-    """Cross-validated detectability of items [n, features]; 95 % interval after Nadeau and Bengio (2003)."""
+    """Cross-validated detectability of items [n, dimensions]; 95 % interval after Nadeau and Bengio (2003)."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
     from sklearn.pipeline import make_pipeline
@@ -53,7 +53,7 @@ def detected(
     folds = min(FOLDS, len(set(groups)))
     fold = grouped_folds(groups, is_machine.tolist(), folds, seed)
     model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
-    predicted = cross_val_predict(model, features, is_machine, cv=PredefinedSplit(fold))
+    predicted = cross_val_predict(model, inputs, is_machine, cv=PredefinedSplit(fold))
     right = (predicted == is_machine).astype(np.float64)
     rates = [float(right[is_machine == truth].mean()) for truth in (False, True)]
     # What each answer adds to the mean of both rates beyond its expectation, summed by stimulus.

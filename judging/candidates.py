@@ -30,7 +30,6 @@ PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of 
 MORE_THAN_TWO = "more than two speakers"
 
 Record = dict[str, Any]
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class AnsweredStimulus:
 
     task: Asked
     id: str
-    row: Row
+    row: dict[str, Any]
     folder: Path
     root: Path | None
     size: tuple[int, int] | None

@@ -26,13 +26,12 @@ from agents.stimuli import TASKS, Asked, JudgementStimulus, Stimulus
 from judging import features
 from judging.features import Features, Trial, grouped_folds
 from judging.published import differences_from_paper
-from judging.trial_set import read_trial_key
+from judging.trial_set import KeyRow, read_trial_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDS = 10
-Row = Mapping[str, Any]
 Cue = Literal["constant", "length", "punctuation", "frequency", "path-length", "center", "metadata"]
 PATHS: tuple[Asked, ...] = ("attention_prediction",)
 TEXTS: tuple[Asked, ...] = tuple(task for task in TASKS if task not in PATHS)
@@ -80,7 +79,7 @@ class TrainedJudge(Agent[T]):
     max_samples = 1
 
     @abstractmethod
-    def features(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
+    def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
         """What the classifier gets of trials of a task."""
 
     @abstractmethod
@@ -102,7 +101,7 @@ class TrainedJudge(Agent[T]):
         self._judged: dict[str, dict[str, Any]] = {}
         for task, trials in by_task.items():
             keys = [key[trial["id"]] for trial in trials]
-            self._judged |= judge_trials(trials, keys, self.features(task, trials, device), chosen, self.new_model)
+            self._judged |= judge_trials(trials, keys, self.extract(task, trials, device), chosen, self.new_model)
 
     def prepare(self, stimulus: Stimulus) -> str:
         assert isinstance(stimulus, JudgementStimulus)
@@ -198,10 +197,10 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
             download_torchvision(path)
         return [checkpoints.Download(path.name, path, path.stat().st_size, None, "BSD-3-Clause")]
 
-    def features(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
+    def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
         chosen = self.settings
         if task == "attention_prediction":
-            return features.features(trials, None, None, chosen.path)
+            return features.trial_features(trials, None, None, chosen.path)
         if self._embedder is None:
             self._embedder = features.Embedder(chosen.checkpoint, chosen.pooling, device)
         pictures = None
@@ -209,7 +208,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
             assert chosen.trials is not None
             root = chosen.trials.parent
             pictures = features.PictureFeatures(self._picture_weights(), chosen.pictures, root, device)
-        return features.features(trials, self._embedder, pictures, chosen.path)
+        return features.trial_features(trials, self._embedder, pictures, chosen.path)
 
     def new_model(self) -> Any:
         from sklearn.ensemble import RandomForestClassifier
@@ -245,7 +244,7 @@ class CueJudge(TrainedJudge[CueSettings]):
         super().__init__(settings, name)
         self.judges = TASKS_OF_CUES[settings.cue]
 
-    def features(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
+    def extract(self, task: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
         match self.settings.cue:
             case "constant":
                 rows = [[0.0] for _ in trials]
@@ -268,9 +267,9 @@ class CueJudge(TrainedJudge[CueSettings]):
 
 
 def judge_trials(
-    trials: Sequence[Row],
-    keys: Sequence[Row],
-    features: Features,
+    trials: Sequence[Trial],
+    keys: Sequence[KeyRow],
+    inputs: Features,
     chosen: TrainedSettings,
     new_model: Callable[[], Any],
 ) -> dict[str, dict[str, Any]]:
@@ -287,19 +286,19 @@ def judge_trials(
         is_met = agents == agent if chosen.split == "other" else agents != agent
         train = may_train & (fold != number) & (is_met | (agents == ""))
         train = _drawn(train, is_machine, chosen, number)
-        rows_train, rows_test = train[features.trial], test[features.trial]
-        owners = features.trial[rows_test]
-        truth = is_machine[features.trial[rows_train]]
+        rows_train, rows_test = train[inputs.trial], test[inputs.trial]
+        owners = inputs.trial[rows_test]
+        truth = is_machine[inputs.trial[rows_train]]
         if not rows_test.any() or len(set(truth)) < 2:
             continue
-        if np.ptp(features.rows[rows_train], axis=0).max(initial=0) == 0:  # nothing varies: no answer is a machine's
+        if np.ptp(inputs.rows[rows_train], axis=0).max(initial=0) == 0:  # nothing varies: no answer is a machine's
             values = np.zeros(len(owners))
         else:
-            model = new_model().fit(features.rows[rows_train], truth)
+            model = new_model().fit(inputs.rows[rows_train], truth)
             if hasattr(model, "decision_function"):
-                values = model.decision_function(features.rows[rows_test])
+                values = model.decision_function(inputs.rows[rows_test])
             else:
-                values = model.predict_proba(features.rows[rows_test])[:, 1] - 0.5
+                values = model.predict_proba(inputs.rows[rows_test])[:, 1] - 0.5
         for owner, margin in zip(owners, values, strict=True):
             margins[int(owner)].append(float(margin))
     return {
@@ -314,7 +313,7 @@ def judge_trials(
     }
 
 
-def _folds(trials: Sequence[Row], keys: Sequence[Row], chosen: TrainedSettings) -> NDArray[np.int64]:
+def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], chosen: TrainedSettings) -> NDArray[np.int64]:
     if chosen.split == "row":
         from sklearn.model_selection import KFold
 
@@ -341,7 +340,7 @@ def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
     return np.array(met, dtype=agents.dtype)
 
 
-def _repeated(keys: Sequence[Row]) -> NDArray[np.bool_]:
+def _repeated(keys: Sequence[KeyRow]) -> NDArray[np.bool_]:
     speakers: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for key in keys:
         speakers[key["asked"], key["said"]].add((key["truth"], key["agent"]))

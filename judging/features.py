@@ -45,7 +45,7 @@ class Features:
     trial: NDArray[np.int64]
 
 
-def features(
+def trial_features(
     trials: Sequence[Trial], embedder: Embedder | None, pictures: PictureFeatures | None, part: ScanpathPart
 ) -> Features:
     """The features of a task's trials; who cannot be judged has no row."""

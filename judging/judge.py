@@ -12,7 +12,7 @@ import orjson
 from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
 from judging.classifier import TASKS_OF_CUES
-from judging.trial_set import MARKER, check_trials, key_path, read_trial_key
+from judging.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
 from serving.command_line import from_options
 from serving.generate import GenerateOptions, generate
 from serving.runs.stimulus_set import read_rows
@@ -21,9 +21,9 @@ from serving.runs.stimulus_set import read_rows
 def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError."""
     folder: Path = options.trials
-    source, key = folder / MARKER, key_path(folder)
+    source, key = folder / TRIALS_FILE, key_path(folder)
     if not source.is_file():
-        raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")
+        raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
     names = read_names("--judges", _with_cues(options.judges, source), "asked")
     entries, settings = resolve(names, options.settings, options.config, "--judges")
     rows = read_trial_key(key) if key.is_file() else None

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from judging.tables import NO_FIGURE, Estimate
-from judging.trial_set import SAID
+from judging.trial_set import VERDICTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ SPLITS = {
     "agent": "grouped, agent held out",
     "other": "grouped, one other agent alone",
 }
-Settings = Mapping[str, Mapping[str, Any]]  # of judges
+SettingsByJudge = Mapping[str, Mapping[str, Any]]  # of judges
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -110,7 +110,7 @@ def count_missing(verdict: NDArray[Any]) -> dict[str, Any]:
     return {why: int((verdict == why).sum()) for why in MISSING}
 
 
-def measures(right: Floats, number: Floats) -> Floats:
+def point_estimates(right: Floats, number: Floats) -> Floats:
     """[..., rows - 1, len(MEASURES)] of counts [..., rows], ``right`` of ``number``, people's in row 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = right / number
@@ -129,12 +129,12 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str], seed: int, repetiti
     whose = verdicts["agent"].where(verdicts["truth"] == "machine", "")
     row = pd.Categorical(whose, categories=["", *agents]).codes.astype(np.int64)
     verdict = verdicts["verdict"].to_numpy()
-    is_known = np.isin(verdict, SAID) & (row >= 0)
+    is_known = np.isin(verdict, VERDICTS) & (row >= 0)
     right = (verdicts["verdict"] == verdicts["truth"]).to_numpy(dtype=np.float64)[is_known]
     judges, stimuli = (pd.factorize(verdicts[name][is_known])[0].astype(np.int64) for name in ("judge", "stimulus"))
     sample = _Sample(right, row[is_known], len(agents) + 1)
     counts = sample.counts()
-    estimate = measures(*counts)
+    estimate = point_estimates(*counts)
     low, high = _intervals(sample, judges, stimuli, estimate, np.random.default_rng(seed), repetitions)
     if judges.max(initial=0) == 0:
         for end, exact_end in zip((low, high), exact(*counts), strict=True):
@@ -178,7 +178,7 @@ def share(
         if max(clusters) == 1:
             return Estimate(rate), False
         sample = _Sample(right, np.zeros(len(right), dtype=np.int64), 1)
-        estimate = measures(*sample.counts())
+        estimate = point_estimates(*sample.counts())
         _, high = _intervals(sample, judges, pairs, estimate, np.random.default_rng(seed), repetitions)
         half = float(high[0, 0] - estimate[0, 0])
         worth = float(min(codes for codes in clusters if codes > 1))
@@ -226,7 +226,7 @@ def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repet
     draws = []
     for begin in range(0, repetitions, step):
         weights = chance.poisson(1.0, (min(step, repetitions - begin), len(right))).astype(np.float64)
-        draws.append(measures(weights @ right, weights @ number))
+        draws.append(point_estimates(weights @ right, weights @ number))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of rows without any verdict
         spread: Floats = np.nanvar(np.concatenate(draws), axis=0, ddof=1)
@@ -261,7 +261,7 @@ class Worth:
     above_grouped: Estimate
 
 
-def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: Settings, seed: int) -> list[Worth]:
+def ledger(verdicts: pd.DataFrame, scores: Iterable[Score], settings: SettingsByJudge, seed: int) -> list[Worth]:
     overall = {score.judge: score for score in scores if score.agent == ALL}
     cues = [judge for judge in overall if settings.get(judge, {}).get("cue", "constant") != "constant"]
     best = max(cues, key=lambda judge: np.nan_to_num(overall[judge].detectability.value), default=None)
@@ -307,7 +307,7 @@ def difference(verdicts: pd.DataFrame, judge: str, other: str | None, seed: int)
     interval is by a bootstrap over stimuli (Poisson weights)."""
     if other is None or other == judge:
         return NO_FIGURE
-    judged = verdicts[verdicts["verdict"].isin(SAID)]
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     names = judged["judge"].where(judged["judge_kind"] != "human", "people")
     both = set(judged["trial"][names == judge]) & set(judged["trial"][names == other])
     is_common = judged["trial"].isin(both)

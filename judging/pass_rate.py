@@ -20,7 +20,7 @@ from judging.candidates import PEOPLE_OF_PAIR
 from judging.measures import ALL, CONFIDENCE, Codes, Floats, Judged, count_missing, share
 from judging.significance import krippendorff_alpha
 from judging.tables import Estimate, Table
-from judging.trial_set import SAID
+from judging.trial_set import VERDICTS
 from judging.verdicts import Answers, by_judge, verdicts_by_trial
 from serving.runs.row_problems import count
 
@@ -109,7 +109,7 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
                 by_columns.append(replace(_rate(part, seed), judge=judge, column=name, value=value))
     for judge, of_judge in by_judge(table[~is_pair]):
         for truth, part in of_judge.groupby("truth"):
-            judged = part[part["verdict"].isin(SAID)]
+            judged = part[part["verdict"].isin(VERDICTS)]
             first = float((judged["verdict"] == "machine").mean())
             controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), first))
     alpha = krippendorff_alpha(verdicts_by_trial(pairs)) if len(pairs) else None
@@ -160,7 +160,7 @@ def _mean_words(
 def _rate(verdicts: pd.DataFrame, seed: int) -> PassRate:
     import pandas as pd
 
-    judged = verdicts[verdicts["verdict"].isin(SAID)]
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = judged["verdict"] == judged["truth"]
     judges = pd.factorize(judged["judge"])[0].astype(np.int64)
     rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _connected(judged), seed)

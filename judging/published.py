@@ -16,7 +16,7 @@ from agents import catalogue
 from agents.contract import COMPARED
 from agents.errors import InputError
 from agents.language.minilm import PACKAGE
-from judging.measures import ALL, Score
+from judging.measures import ALL, Score, SettingsByJudge
 from judging.tables import Estimate, Table
 from judging.verdicts import PEOPLE
 
@@ -33,7 +33,6 @@ EMBEDDED = {
 }
 FOREST = ("2022", "color_estimation")
 PARTITIONS = {"image_captioning": 3, "attention_prediction": 5}
-Settings = Mapping[str, Mapping[str, Any]]  # of judges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ def published() -> Mapping[str, Any]:
     return content
 
 
-def beside_published(paper: str, scores: Sequence[Score], settings: Settings) -> Table[PublishedFigure]:
+def beside_published(paper: str, scores: Sequence[Score], settings: SettingsByJudge) -> Table[PublishedFigure]:
     """Each figure of a paper (of :data:`PAPERS`) with ours of the same task, kind of judge and agent."""
     rows = []
     for cell in published()["cells"]:
@@ -91,7 +90,7 @@ def beside_published(paper: str, scores: Sequence[Score], settings: Settings) ->
     return Table(rows)
 
 
-def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: Settings) -> Iterator[dict[str, Any]]:
+def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: SettingsByJudge) -> Iterator[dict[str, Any]]:
     task, agent = cell["asked"], cell["agent"]
     of_task = [score for score in scores if score.task == task]
     alike = [score for score in of_task if kind(score.judge, settings) == cell["judge"]]
@@ -115,7 +114,7 @@ def _ours(cell: Mapping[str, Any], scores: Sequence[Score], settings: Settings) 
             yield {**place, "ours": ours.value, "low": ours.low, "high": ours.high, "inside": is_inside}
 
 
-def kind(judge: str, settings: Settings) -> str | None:
+def kind(judge: str, settings: SettingsByJudge) -> str | None:
     """The kind of our judge in the papers' terms."""
     chosen = settings.get(judge, {})
     if judge == PEOPLE:
@@ -148,7 +147,7 @@ def _other_agents(cell: Mapping[str, Any], agent: str, agents: Sequence[str]) ->
                 yield f"{agent} is not quite theirs: other weights or parts"
 
 
-def _other_judge(cell: Mapping[str, Any], judge: str, settings: Settings) -> Iterator[str]:
+def _other_judge(cell: Mapping[str, Any], judge: str, settings: SettingsByJudge) -> Iterator[str]:
     if cell["judge"] == MODEL:
         yield "another model, theirs is withdrawn"
         if settings[judge]["prompt"] != "papers":

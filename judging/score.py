@@ -15,13 +15,13 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
-from judging.measures import ALL, Score, Settings, Worth, ledger, summarize
+from judging.measures import ALL, Score, SettingsByJudge, Worth, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.score_page import figures, methods, page
 from judging.significance import AgainstChance, Agreement, Test, agreement, all_tests
 from judging.tables import Table, as_json
-from judging.trial_set import SAID
+from judging.trial_set import VERDICTS
 from judging.verdicts import by_judge, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
-MARKER = "scores.json"
+SCORES_FILE = "scores.json"
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
 
@@ -89,15 +89,15 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     runs = open_verdicts(options.verdicts, options.key)
     table = read_verdicts(runs)
     by = _columns(options.by or "", table)
-    if not table["verdict"].isin(SAID).any():
+    if not table["verdict"].isin(VERDICTS).any():
         counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {counts}")
     excluded = table["excluded"].value_counts()
     counted = table[table["excluded"].isna()]
-    if not counted["verdict"].isin(SAID).any():
+    if not counted["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
-    scores = measure(counted, by, options.seed, settings)
+    scores = compute_scores(counted, by, options.seed, settings)
     scores.catch = catch_rates(table)
     answers = read_answers(runs)
     if scores.pairs is not None:
@@ -113,7 +113,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         scores.published = beside_published(options.against, scores.scores.data, settings)
     sets = {run.key.resolve(): run.about for run in runs}
     scores.methods = methods(table, settings, list(sets.values()), options.seed)
-    with new_folder(options.out, marker=MARKER, force=options.force) as folder:
+    with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
         _write(folder, table, scores)
     _print(scores)
     if len(excluded):
@@ -125,7 +125,9 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     return 0
 
 
-def measure(table: pd.DataFrame, by: Sequence[str], seed: int, settings: Settings | None = None) -> Scores:
+def compute_scores(
+    table: pd.DataFrame, by: Sequence[str], seed: int, settings: SettingsByJudge | None = None
+) -> Scores:
     """The figures of verdicts that count, of several of a judge on a trial the first."""
     settings = settings or {}
     samples = _alike(table, table[table["sample"] > 0], "trial")
@@ -172,7 +174,7 @@ def measure(table: pd.DataFrame, by: Sequence[str], seed: int, settings: Setting
 
 def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
     """By task, kind and truth, of all people together, excluded ones too, and of each other judge."""
-    catch = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(SAID)]
+    catch = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
     rows = []
     for (task, swapped, truth), verdicts in catch.groupby(["asked", "swapped", "truth"]):
         name = "swapped" if swapped else "catch"
@@ -197,8 +199,8 @@ def _columns(names: str, table: pd.DataFrame) -> list[str]:
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
     import pandas as pd
 
-    before = table[(table["sample"] == 0) & table["verdict"].isin(SAID)]
-    again = again[again["verdict"].isin(SAID)]
+    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
+    again = again[again["verdict"].isin(VERDICTS)]
     both = pd.merge(again, before, left_on=["judge", first], right_on=["judge", "trial"], suffixes=("", "_first"))
     is_alike = both["verdict"] == both["verdict_first"]
     return [
@@ -222,7 +224,7 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
         of_kind.write_csv(folder / f"{name}.csv")
     values = {name: {} if value is None else value for name, value in as_json(scores).items()}
     form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
-    (folder / MARKER).write_bytes(orjson.dumps(values, option=form))
+    (folder / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
     cues = [row.judge for row in scores.ledger if row.is_cue]
     drawn = figures(scores.scores, cues, scores.pairs.rates.data if scores.pairs is not None else ())
     (folder / "figures").mkdir()

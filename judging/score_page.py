@@ -14,11 +14,11 @@ import numpy as np
 from markupsafe import Markup
 
 from agents import __version__
-from judging.measures import ALL, REPETITIONS, Floats, Score
+from judging.measures import ALL, REPETITIONS, Floats, Score, SettingsByJudge
 from judging.pass_rate import PassRate
 from judging.published import published
 from judging.tables import Estimate, Grid, Table
-from judging.trial_set import SAID
+from judging.trial_set import VERDICTS
 from serving.runs.row_problems import count
 from serving.web.report import render
 from serving.web.viewer_provenance import TASK_NAMES
@@ -65,9 +65,7 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
     return Grid("p(M|M) by judge and agent", ["judge", *agents], rows)
 
 
-def methods(
-    table: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]], sets: Sequence[Mapping[str, Any]], seed: int
-) -> str:
+def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]], seed: int) -> str:
     """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``."""
     excluded = table["excluded"].dropna()
     is_paired = table["beside_truth"].notna()
@@ -81,7 +79,7 @@ def methods(
         judges=count(table["judge"].nunique(), "judge"),
         trials=count(table["trial"].nunique(), "trial"),
         stimuli=count(table["stimulus"].nunique(), "stimulus", "stimuli"),
-        missing=f"{int((~table['verdict'].isin(SAID)).sum()):,}",
+        missing=f"{int((~table['verdict'].isin(VERDICTS)).sum()):,}",
         rules=sorted({rule for rules in excluded.unique() for rule in rules.split()}),
         excluded=count(len(excluded), "verdict"),
         sets=[about for about in sets if "seed" in about],

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.tables import Table
-from judging.trial_set import SAID
+from judging.trial_set import VERDICTS
 from judging.verdicts import by_judge, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Agains
     Wilcoxon's signed ranks (2025 paper, Results)."""
     from scipy.stats import binomtest, fisher_exact
 
-    judged = verdicts[verdicts["verdict"].isin(SAID)]
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = (judged["verdict"] == judged["truth"]).astype(float)
     whose = judged["agent"].where(judged["truth"] == "machine", "people")
     of_people = right[whose == "people"]
@@ -172,12 +172,12 @@ def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
     clusters."""
     from scipy.stats import norm
 
-    judged = verdicts[verdicts["verdict"].isin(SAID)]
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     unit = "judge" if judged["judge"].nunique() > 1 else "stimulus"
     cells = (judged["verdict"] == "machine").groupby([judged[unit], judged["truth"]]).agg(["sum", "size"])
     cells = cells.unstack(fill_value=0).astype(int)
     marked, number = (  # [truth, cluster], whole numbers of any size
-        cells[name].reindex(columns=SAID, fill_value=0).to_numpy().astype(object).T for name in ("sum", "size")
+        cells[name].reindex(columns=VERDICTS, fill_value=0).to_numpy().astype(object).T for name in ("sum", "size")
     )
     all_marked, all_number = marked.sum(axis=1), number.sum(axis=1)
     others, clusters = all_number - all_marked, marked.shape[1]
@@ -203,7 +203,7 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
     """Friedman's test of p(M|M), with Kendall's W, over judges of every agent (2025 paper, Results)."""
     from scipy.stats import friedmanchisquare
 
-    judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["agent"].isin(agents)]
     rates = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]]).mean().unstack().dropna()
     judges, number = rates.shape
     if judges < LEAST_JUDGES or number < 3:
@@ -223,7 +223,7 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     probability of superiority, more by analysis of variance and eta squared (2025 paper, Methods and Results)."""
     from scipy.stats import f_oneway, mannwhitneyu
 
-    judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts[column].notna()]
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
     right = (judged["verdict"] == judged["truth"]).astype(float)
     unit = next((name for name in ("judge", "stimulus") if judged.groupby(name)[column].nunique().max() == 1), "trial")
     means = right.groupby([judged[column], judged[unit]]).mean().round(DIGITS)
@@ -251,7 +251,7 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 
 def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[BetweenAgents]:
     """Every two agents: the exact permutation test of the difference of p(M|M), labels exchanged within a judge."""
-    judged = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
+    judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
     number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
     tests = []

@@ -23,9 +23,9 @@ from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import by_line, load_table, unguarded, write_rows
 from serving.runs.output_paths import MODIFIED, new_folder, refuse_existing
 
-Row = tuple[dict[str, Any], dict[str, Any]]  # a trial, and its row of the key
+KeyedTrial = tuple[dict[str, Any], dict[str, Any]]  # a trial, and its row of the key
 SCHEMA = "turinglike.trials/1"
-MARKER = "trials.jsonl"
+TRIALS_FILE = "trials.jsonl"
 BESIDE = ("beside_agent", "beside_truth", "beside_speaker")
 COLUMNS = (
     *("trial", "sha256", "asked", "truth", "agent", "catch", "repeat_of", "stimulus", "benchmark_id", "run", "record"),
@@ -43,9 +43,10 @@ QUESTIONS: Mapping[Asked, str] = {  # those of colours and scanpaths are the pap
     "conversation": "Is {speaker} a human or a machine?",
 }
 QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
-SAID = ("human", "machine")  # verdicts; any other says why there is none
+VERDICTS = ("human", "machine")  # any other word says why there is none
 MOST_NAMED = 20
-Keys = Mapping[str, Mapping[str, Any]]  # the rows of a key, by trial
+KeyRow = Mapping[str, Any]
+Keys = Mapping[str, KeyRow]  # by trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
         except ValueError as error:
             wrong.append(Problem(str(path), line, None, f"cannot be read: {error}"))
             continue
-        if row["truth"] not in SAID or row["beside_truth"] not in (None, *SAID):
+        if row["truth"] not in VERDICTS or row["beside_truth"] not in (None, *VERDICTS):
             wrong.append(Problem(str(path), line, "truth", f"{row['truth']!r} is neither human nor machine"))
         if rows.setdefault(cells["trial"], row) is not row:
             wrong.append(Problem(str(path), line, "trial", f"{cells['trial']!r} stands in two rows"))
@@ -129,14 +130,14 @@ def refused(message: str, problems: Sequence[Problem]) -> InputError:
 
 def write_trial_set(
     out: Path, lists: Sequence[JudgesList], about: Mapping[str, Any], seed: int, *, force: bool
-) -> tuple[list[Row], list[dict[str, Any]]]:
+) -> tuple[list[KeyedTrial], list[dict[str, Any]]]:
     """Write all or nothing; returns the rows and :mod:`judging.blindness`. Raises InputError and StorageError."""
     refuse_existing([key_path(out), about_path(out)], force=force)
-    with new_folder(out, marker=MARKER, force=force) as folder:
+    with new_folder(out, marker=TRIALS_FILE, force=force) as folder:
         writer = _Writer(folder, random.Random(seed))
         names = writer.trials(lists)
         rows = writer.rows
-        _write_lines(folder / MARKER, [trial for trial, _ in rows])
+        _write_lines(folder / TRIALS_FILE, [trial for trial, _ in rows])
         entries = [
             {"list": entry.name, "asked": entry.task, "trials": ids} for entry, ids in zip(lists, names, strict=True)
         ]
@@ -158,7 +159,7 @@ class _Writer:
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self.folder = folder
         self.chance = chance
-        self.rows: list[Row] = []
+        self.rows: list[KeyedTrial] = []
         self._fields: dict[int, dict[str, Any]] = {}  # of each stimulus
         (folder / "media").mkdir()
 

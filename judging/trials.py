@@ -18,7 +18,7 @@ from judging.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate, parse_ta
 from judging.drawing import Order, Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
 from judging.pairs import LENGTHS as PAIR_LENGTHS
 from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
-from judging.trial_set import JudgesList, Row, about_path, key_path, write_trial_set
+from judging.trial_set import JudgesList, KeyedTrial, about_path, key_path, write_trial_set
 from serving.runs.row_problems import count
 
 WITHOUT_PICTURE = ("word_association", "conversation")
@@ -205,7 +205,7 @@ def _numbered(name: str, task: Asked, lists: int, number: int, draw: Callable[[i
     return [JudgesList(f"{name}-{at:0{digits}}", task, draw(number)) for at in range(1, lists + 1)]
 
 
-def _summary(task: str, numbers: Mapping[str, Any], rows: Sequence[Row]) -> Iterator[str]:
+def _summary(task: str, numbers: Mapping[str, Any], rows: Sequence[KeyedTrial]) -> Iterator[str]:
     keys = [key for trial, key in rows if trial["asked"] == task]
     kinds = Counter({0: key["truth"], 1: "catch"}.get(key["catch"], "swapped") for key in keys)
     swapped = f", {kinds['swapped']:,} swapped" if kinds["swapped"] else ""

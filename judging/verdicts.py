@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
-from judging.trial_set import SAID, Keys, check_trials, key_path, read_about, read_trial_key, refused
+from judging.trial_set import VERDICTS, Keys, check_trials, key_path, read_about, read_trial_key, refused
 from serving.runs.run import Run, is_asked, numbered_records
 from serving.runs.run_json import is_changed
 
@@ -114,15 +114,15 @@ def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdicts_by_trial(verdicts: pd.DataFrame) -> NDArray[np.int64]:
-    """How many judges took each trial [row] for each of :data:`SAID` [column]; first samples."""
+    """How many judges took each trial [row] for each of :data:`VERDICTS` [column]; first samples."""
     first = _first_verdicts(verdicts)
-    counts = first.groupby(["trial", "verdict"]).size().unstack(fill_value=0).reindex(columns=SAID, fill_value=0)
+    counts = first.groupby(["trial", "verdict"]).size().unstack(fill_value=0).reindex(columns=VERDICTS, fill_value=0)
     table: NDArray[np.int64] = counts.to_numpy()
     return table
 
 
 def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
-    return verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
+    return verdicts[verdicts["verdict"].isin(VERDICTS)].sort_values("sample").drop_duplicates(["trial", "judge"])
 
 
 def _key_of(folder: Run, key: Path | None) -> Path:

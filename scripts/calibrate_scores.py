@@ -152,7 +152,7 @@ def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
         groups = np.unique([trial["shown"] for trial in trials], return_inverse=True)[1]
         if np.bincount(groups).mean() < 2:
             raise InputError(f"{folder}: not two people's answers to a stimulus of {task}")
-        features = judge.features(task, trials, "cpu")
+        inputs = judge.extract(task, trials, "cpu")
         sides: Sides = []
         for study in range(studies):
             # Half of each stimulus's answers, drawn; of an odd number the last falls to either side.
@@ -162,7 +162,7 @@ def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
             truth = [{**keys[trial["id"]], "truth": "machine" if is_half else "human", "agent": "half"}
                      for trial, is_half in zip(trials, is_machine, strict=True)]  # fmt: skip
             chosen = judge.settings.model_copy(update={"seed": study})
-            margins = judge_trials(trials, truth, features, chosen, judge.new_model)
+            margins = judge_trials(trials, truth, inputs, chosen, judge.new_model)
             judged = np.array([at for at, trial in enumerate(trials) if trial["id"] in margins])
             says_machine = np.array([margins[trials[at]["id"]]["margin"] > 0 for at in judged])
             nobody = np.zeros(len(judged), dtype=int)

@@ -24,7 +24,7 @@ from judging.study.materials import Material, only_task
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study, hashed, material_of, read_phrases
-from judging.trial_set import MARKER
+from judging.trial_set import TRIALS_FILE
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
 from serving.runs.output_paths import new_folder, refuse_existing
 from serving.runs.row_problems import count
@@ -49,8 +49,8 @@ def new_study(options: argparse.Namespace) -> None:
     if source is None:
         _write_study(options.out, presets.study_of_online_tests())
         return
-    of_trials = (source / MARKER).is_file()
-    rows = [*read_rows(source / MARKER if of_trials else source, choose=only_task(task))]
+    of_trials = (source / TRIALS_FILE).is_file()
+    rows = [*read_rows(source / TRIALS_FILE if of_trials else source, choose=only_task(task))]
     if problems := [problem for row in rows for problem in row.problems]:
         raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]

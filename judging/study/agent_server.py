@@ -12,7 +12,7 @@ from agents.answers import is_blank
 
 TRIES = 3  # of an answer, before what it was for is void
 PAUSE = 1.0  # seconds between tries
-LONGEST = 2000  # letters of a message, of people and of agents
+LONGEST_MESSAGE = 2000  # letters of a message, of people and of agents
 MOST_AT_ONCE = 256  # requests
 MOST_BYTES = 1 << 22  # of a reply
 T = TypeVar("T")

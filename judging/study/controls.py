@@ -30,7 +30,7 @@ Rows = Mapping[str, Mapping[str, Any]]
 class Control:
     question: str
     options: Sequence[str]
-    right: str
+    correct: str
     phrase: str = ""
     object: str = ""
 

@@ -65,7 +65,7 @@ class Talk(Meeting):
 
 
 @dataclass(slots=True)
-class Said:
+class TimedText:
     """``raw`` is a machine's text before it was cut, ``delay_s`` what it took."""
 
     text: str
@@ -75,7 +75,7 @@ class Said:
 
 
 @dataclass(slots=True)
-class Judged:
+class VerdictOnTest:
     """``human`` is that agent 1 is the human, ``machine`` that agent 2 is."""
 
     who: str
@@ -94,22 +94,24 @@ class OnlineTest(Meeting):
     exchanges: int
     verdicts: Literal["each", "end"]
     ready: set[str] = field(default_factory=set)
-    questions: list[Said] = field(default_factory=list)
-    answers: list[dict[int, Said]] = field(default_factory=list)
-    judged: list[Judged] = field(default_factory=list)
+    questions: list[TimedText] = field(default_factory=list)
+    answers: list[dict[int, TimedText]] = field(default_factory=list)
+    judged: list[VerdictOnTest] = field(default_factory=list)
 
     def apply(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "test_ready":
                 self.ready.add(event["who"])
             case "test_asked":
-                self.questions.append(_said(event))
+                self.questions.append(_timed_text(event))
                 self.answers.append({})
             case "test_answered":
-                self.answers[-1][event["side"]] = _said(event)
+                self.answers[-1][event["side"]] = _timed_text(event)
             case "test_judged":
                 number = len(self.questions)
-                self.judged.append(Judged(event["who"], number, event["verdict"], event["reason"], event["clock"]))
+                self.judged.append(
+                    VerdictOnTest(event["who"], number, event["verdict"], event["reason"], event["clock"])
+                )
             case "test_void":
                 self.void = event["why"]
 
@@ -155,8 +157,8 @@ class OnlineTest(Meeting):
         return messages
 
 
-def _said(event: dict[str, Any]) -> Said:
-    return Said(event["text"], event["clock"], event["delay_s"], event["raw"])
+def _timed_text(event: dict[str, Any]) -> TimedText:
+    return TimedText(event["text"], event["clock"], event["delay_s"], event["raw"])
 
 
 M = TypeVar("M", bound=Meeting)

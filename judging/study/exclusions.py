@@ -11,13 +11,13 @@ from judging.study.page_answers import fastest_of
 from judging.study.pool import TrialPool
 from judging.study.settings import Exclude, JudgesSettings
 
-Row = dict[str, Any]
+VerdictRow = dict[str, Any]
 ENOUGH = 4  # verdicts of a judge that are all alike before that is a rule's matter
 
 
 def verdict_rows(
     state: State, settings: JudgesSettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Row]:
+) -> Iterator[VerdictRow]:
     for judge in state.judges.values():
         rows = list(_rows(judge, settings.exclude, pool))
         rules = _rules_of_judge(judge, rows, settings.exclude, personal.get(judge.code, {}))
@@ -25,7 +25,7 @@ def verdict_rows(
             yield row | {"rules": [*rules, *row["rules"]]}
 
 
-def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[Row]:
+def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRow]:
     began = before = datetime.fromisoformat(judge.joined)
     index = 0
     for step, answer in zip(judge.steps, judge.answers, strict=False):
@@ -67,7 +67,7 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[Row]:
         index += 1
 
 
-def _rules_of_judge(judge: Judge, rows: list[Row], exclude: Exclude, personal: Mapping[str, Any]) -> list[str]:
+def _rules_of_judge(judge: Judge, rows: list[VerdictRow], exclude: Exclude, personal: Mapping[str, Any]) -> list[str]:
     counted = [row for row in rows if row["phase"] != "practice"]
     pages = {row["trial_index"]: row for row in counted}.values()  # both speakers share a control question
     controls = [row["control_right"] for row in pages if row["control_right"] is not None]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from agents.answers import Message, TurnAnswer, is_blank
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import as_dict
-from judging.study.agent_server import LONGEST, AgentClient, NoAnswerError, text_of, tidy
+from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
 from judging.study.events import Judge, OnlineTest, Talk
 from judging.study.materials import TalkMaterial
 from judging.study.settings import Talk as TalkSettings
@@ -237,7 +237,7 @@ class TalkLobby(Lobby[Talk]):
         known = sum(message["speaker"] == SIDES[side] or not is_burst for message in talk.messages)
         if turn < known:
             return None  # it is there
-        if not isinstance(text, str) or is_blank(text) or len(text) > LONGEST:
+        if not isinstance(text, str) or is_blank(text) or len(text) > LONGEST_MESSAGE:
             return "incomplete"
         if self.is_over(talk):
             return "talk_over"
@@ -317,7 +317,7 @@ class TalkLobby(Lobby[Talk]):
 
         def read(answer: Any) -> str:
             text = text_of(answer)
-            if any(len(message) > LONGEST for message in (lines_of(text) if is_burst else [text])):
+            if any(len(message) > LONGEST_MESSAGE for message in (lines_of(text) if is_burst else [text])):
                 raise ValueError("its message is too long")
             return text if is_burst else tidy(text)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import orjson
 
 from agents.answers import is_blank
-from judging.study.agent_server import LONGEST, NoAnswerError, text_of, tidy
+from judging.study.agent_server import LONGEST_MESSAGE, NoAnswerError, text_of, tidy
 from judging.study.events import PARTS, SIDES, Condition, Judge, Move, OnlineTest, Pair
 from judging.study.lobby import Lobby, View
 from judging.study.page_answers import LONGEST_REASON
@@ -157,7 +157,7 @@ class OnlineLobby(Lobby[OnlineTest]):
         if act == "ready":
             await self.note({"event": "test_ready", **event})
             return None
-        if not isinstance(text, str) or len(text) > (LONGEST_REASON if act == "judge" else LONGEST):
+        if not isinstance(text, str) or len(text) > (LONGEST_REASON if act == "judge" else LONGEST_MESSAGE):
             return "incomplete"
         text, clock = tidy(text), self.clock(test)
         if act == "judge":
@@ -201,7 +201,7 @@ class OnlineLobby(Lobby[OnlineTest]):
             await self.make_void(test, str(error))
             return
         if (machine, side, "answer") in self.due(test):
-            text = shortened(tidy(raw), tests.words_below - 1)[:LONGEST]
+            text = shortened(tidy(raw), tests.words_below - 1)[:LONGEST_MESSAGE]
             chance = self.chance(f"{test.id} delay {number} {side}")
             modelled = self.settings.delays.draw(len(text), len(question.text), chance)
             event = {"event": "test_answered", "test": test.id, "who": machine, "side": side}

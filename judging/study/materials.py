@@ -17,18 +17,18 @@ from agents.vision.colors import WORDS
 from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
-from judging.study.exclusions import Row, verdict_rows
-from judging.study.page_answers import VERDICTS, BadAnswer, StimulusAnswer, TrialAnswer, fastest_of, read
+from judging.study.exclusions import VerdictRow, verdict_rows
+from judging.study.page_answers import BadAnswer, StimulusAnswer, TrialAnswer, fastest_of, read
 from judging.study.pool import Seen, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
-from judging.trial_set import MARKER, key_path
+from judging.trial_set import TRIALS_FILE, VERDICTS, key_path
 from serving.runs.checking import check_rows
 from serving.runs.row_problems import count
 from serving.runs.set_rows import Choose
 from serving.runs.set_rows import Row as SetRow
 from serving.runs.stimulus_set import read_rows
 
-LONGEST = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
+LONGEST_ANSWER = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
 OBJECTS = 3
 FASTEST = 4000.0  # ms; a caption that took less was not written for this picture
 FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
@@ -99,7 +99,7 @@ class Material:
         """A step's files by name; None: those that everybody may have."""
         return {}
 
-    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
         return []
 
 
@@ -110,7 +110,7 @@ class TrialMaterial(Material):
     def __init__(self, pool: TrialPool, study: Path) -> None:
         super().__init__(pool.settings)
         self.pool, self.study, self.number = pool, study, pool.settings.trials.number
-        self.source = pool.folder / MARKER
+        self.source = pool.folder / TRIALS_FILE
         self.sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
 
     @cached_property
@@ -154,7 +154,7 @@ class TrialMaterial(Material):
         if control is not None:
             if sent.control not in control.options:
                 raise BadAnswer("control: must be an option")
-            kept |= {"control": sent.control, "right": sent.control == control.right}
+            kept |= {"control": sent.control, "right": sent.control == control.correct}
         return kept
 
     def instructions(self, judge: Judge) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class TrialMaterial(Material):
         names = [name for trials in pages for trial in trials for _, name in self._named(trial)]
         return {name: self.pool.folder / "media" / name for name in names}
 
-    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
         return list(verdict_rows(state, self.settings, self.pool, personal))
 
     def _trial(self, names: Sequence[str]) -> dict[str, Any]:
@@ -288,7 +288,7 @@ class AskMaterial(Material):
         texts = [" ".join(text.split()) for text in ([sent] if isinstance(sent, str) else sent)]
         if len(texts) != number:
             raise BadAnswer(f"answer: must be {count(number, 'text')}")
-        if not all(texts) or max(map(len, texts)) > LONGEST.get(task, 40):
+        if not all(texts) or max(map(len, texts)) > LONGEST_ANSWER.get(task, 40):
             raise BadAnswer("answer: is empty or too long")
         if task == "color_estimation" and texts[0] not in WORDS:
             raise BadAnswer("answer: must be a colour of the eleven")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from serving.runs.row_problems import field_problems
 
 HumanOrMachine = Literal["human", "machine"]
-VERDICTS = get_args(HumanOrMachine)
 LONGEST_REASON = 2000
 LONGEST_RT = 86_400_000.0  # milliseconds
 OPTIONS: Mapping[str, Sequence[str]] = {
@@ -25,7 +24,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "difficult": tuple(map(str, range(11))),
 }
 """As on the 2022 and 2025 papers' forms, with an age above 50; ``country`` and ``comments`` are free text."""
-LONGEST = {"country": 60, "comments": 4000}
+LONGEST_FIELD = {"country": 60, "comments": 4000}
 UNFILLED = re.compile(r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|", re.IGNORECASE | re.DOTALL)
 
 
@@ -88,7 +87,7 @@ def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str
             continue
         if name not in fields or not isinstance(value, str) or value not in OPTIONS.get(name, (value,)):
             raise BadAnswer(f"{name}: no such answer")
-        if len(value) > LONGEST.get(name, 100):
+        if len(value) > LONGEST_FIELD.get(name, 100):
             raise BadAnswer(f"{name}: too long")
         kept[name] = writable(value)
     return kept

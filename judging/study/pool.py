@@ -17,7 +17,7 @@ from agents.stimuli import JudgementStimulus, canonical, parse_row
 from judging.candidates import PEOPLE_OF_PAIR
 from judging.drawing import arrange, shares
 from judging.study.settings import JudgesSettings
-from judging.trial_set import MARKER, check_trials, key_path, read_trial_key
+from judging.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
 from serving.runs.row_problems import count
 
 Phase = Literal["practice", "feedback", "test"]
@@ -52,9 +52,9 @@ class TrialPool:
     """Raises InputError for an unusable set or key."""
 
     def __init__(self, folder: Path, settings: JudgesSettings) -> None:
-        source, key = folder / MARKER, key_path(folder)
+        source, key = folder / TRIALS_FILE, key_path(folder)
         if not source.is_file():
-            raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")
+            raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
         self.folder, self.settings = folder, settings
         rows = read_trial_key(key)
         self.trials: dict[str, JudgementStimulus] = {}

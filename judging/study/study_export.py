@@ -16,11 +16,11 @@ from agents.answers import BY_TASK, ConversationAnswer, Message, VerdictAnswer, 
 from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
 from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth
-from judging.study.events import SIDES, Judge, Judged, OnlineTest, State, Talk, read_personal, read_state
-from judging.study.exclusions import Row
+from judging.study.events import SIDES, Judge, OnlineTest, State, Talk, VerdictOnTest, read_personal, read_state
+from judging.study.exclusions import VerdictRow
 from judging.study.materials import Material
 from judging.study.settings import CLOSING, FIELDS, OnlineSettings
-from judging.trial_set import MARKER, JudgesList, write_trial_set
+from judging.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
@@ -62,7 +62,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     return len(records)
 
 
-def _write_participants(path: Path, state: State, known: Personal, verdicts: Sequence[Row]) -> None:
+def _write_participants(path: Path, state: State, known: Personal, verdicts: Sequence[VerdictRow]) -> None:
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":
@@ -85,13 +85,13 @@ def _write_participants(path: Path, state: State, known: Personal, verdicts: Seq
         write_rows(file, OF_PARTICIPANTS, (cells(code, judge) for code, judge in state.judges.items()))
 
 
-def _cells(row: Row, known: Personal, fields: Sequence[str]) -> list[Any]:
+def _cells(row: VerdictRow, known: Personal, fields: Sequence[str]) -> list[Any]:
     values = [" ".join(value) if isinstance(value, list) else value for value in row.values()]
     values += [known.get(row["judge"], {}).get(field) for field in fields]
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
-def _verdict(row: Row) -> Record:
+def _verdict(row: VerdictRow) -> Record:
     return {
         "task": "judgement",
         "stimulus": row["trial"],
@@ -202,7 +202,7 @@ def _write_tests(
     rows, _ = write_trial_set(made / "trials", lists, notes, seed, force=False)
     trials = {(key["stimulus"], key["length"] // 2): trial["id"] for trial, key in rows}
     named = [{**row, "stimulus": trials[row["raw"]["test"], row["raw"]["after"]]} for row in verdicts]
-    _write_run(made / "verdicts", made / "trials" / MARKER, out, named)
+    _write_run(made / "verdicts", made / "trials" / TRIALS_FILE, out, named)
 
 
 def _write_run(folder: Path, source: Path, out: Path, records: Sequence[Record]) -> str:
@@ -260,7 +260,7 @@ def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: st
     return replace(both[0], beside=both[1], turns=2 * exchanges, columns=columns)
 
 
-def _verdict_on_test(test: OnlineTest, judged: Judged, state: State) -> Record:
+def _verdict_on_test(test: OnlineTest, judged: VerdictOnTest, state: State) -> Record:
     seconds = round(judged.clock - test.shown_at(judged.exchanges - 1), 3)  # from the answers to the verdict
     return {
         "task": "judgement",

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from judging import features as of_trials
 from judging.classifier import NUMBERS, ClassifierJudge, ClassifierSettings, CueJudge, CueSettings, judge_trials
-from judging.features import Features, features
+from judging.features import Features, trial_features
 from judging.measures import difference
 
 
@@ -35,7 +35,7 @@ def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str,
 
 def judged(trials: Any, keys: Any, **settings: Any) -> dict[str, dict[str, Any]]:
     judge = ClassifierJudge(ClassifierSettings(**settings), "svm")
-    inputs = features(trials, None, None, judge.settings.path)
+    inputs = trial_features(trials, None, None, judge.settings.path)
     return judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
 
 
@@ -177,7 +177,7 @@ def _judged(cue: str, people: list[str], machines: list[str]) -> float:
         trials.append({**_text(text), "id": f"t{at}", "shown": f"s{at % len(people)}", "asked": "image_captioning"})
         keys.append({"truth": truth, "agent": "a", "catch": False, "repeat_of": None, "said": text, "asked": "x"})
     judge = CueJudge(CueSettings(cue=cue), "cue")  # type: ignore[arg-type]
-    inputs = judge.features("image_captioning", trials, "cpu")
+    inputs = judge.extract("image_captioning", trials, "cpu")
     result = judge_trials(trials, keys, inputs, judge.settings, judge.new_model)
     return share_right(result, trials, keys)
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from judging.measures import MEASURES, measures, summarize
+from judging.measures import MEASURES, point_estimates, summarize
 
 Z = NormalDist().inv_cdf
 COLUMNS = ["agent", "truth", "verdict", "judge", "stimulus", "trial"]
@@ -28,13 +28,13 @@ def table(counts: dict[tuple[str, str], tuple[int, int]]) -> pd.DataFrame:
 
 
 def test_the_measures_of_counts_have_their_closed_forms() -> None:
-    result = measures(np.array([60.0, 45.0, 0.0]), np.array([100.0, 90.0, 10.0]))
+    result = point_estimates(np.array([60.0, 45.0, 0.0]), np.array([100.0, 90.0, 10.0]))
     assert result[0] == pytest.approx(
         [0.6, 0.5, 0.55, Z(60.5 / 101) + Z(45.5 / 91), (Z(60.5 / 101) - Z(45.5 / 91)) / 2]
     )
     assert result[1][:3] == pytest.approx([0.6, 0.0, 0.3])  # below chance, and not cut off
     assert math.isfinite(result[1][3])
-    assert np.isnan(measures(np.array([3.0, 0.0]), np.array([5.0, 0.0]))[0, 1:]).all()
+    assert np.isnan(point_estimates(np.array([3.0, 0.0]), np.array([5.0, 0.0]))[0, 1:]).all()
 
 
 def test_published_counts_give_the_published_detectability() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import published_verdicts
 import pytest
 
-from judging.score import CatchRate, catch_rates, measure
+from judging.score import CatchRate, catch_rates, compute_scores
 from judging.score_page import methods
 from judging.verdicts import open_verdicts, read_answers, read_verdicts
 from serving.runs.records import problems
@@ -61,7 +61,7 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         key = list(csv.DictReader(file))
     assert [row["stimulus"] for row in key] == ["3", "14", "78", "3", "3", "9"]
     table = read_verdicts(open_verdicts([tmp_path / "V"]))
-    result = measure(table, [], seed=0)
+    result = compute_scores(table, [], seed=0)
     counts = ("human_human", "human_machine", "machine_human", "machine_machine")
     assert {row.agent: tuple(getattr(row, name) for name in counts) for row in result.scores} == {
         "all": (3, 1, 2, 1),

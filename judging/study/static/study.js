@@ -347,9 +347,9 @@
 
   function feedback(view, answer, truth, next) {
     if (truth === null) return show(next);
-    const right = truth.every((value, at) => value === answer.verdicts[at]);
+    const isRight = truth.every((value, at) => value === answer.verdicts[at]);
     const on = button("next", () => show(next));
-    const text = `${phrase(right ? "right" : "wrong")} ${phrase("it_was", { truth: truthText(view, truth) })}`;
+    const text = `${phrase(isRight ? "right" : "wrong")} ${phrase("it_was", { truth: truthText(view, truth) })}`;
     const node = el("div.truth", { role: "status", tabindex: -1 }, text);
     for (const fields of page.querySelectorAll("fieldset.all")) fields.disabled = true;
     page.querySelector("form .actions")?.remove();

@@ -28,9 +28,9 @@ def test_an_object_is_there_in_half_of_the_pictures() -> None:
     controls, again, other = (
         read_controls("object", Path(), rows("color_estimation"), seed) for seed in ("seed", "seed", "other")
     )
-    assert Counter(control.right for control in controls.values()) == {"yes": 20, "no": 20}
+    assert Counter(control.correct for control in controls.values()) == {"yes": 20, "no": 20}
     for control in controls.values():  # what is there is not absent
-        assert control.object in ({"cat", "tree"} if control.right == "yes" else {"dog", "boat"})
+        assert control.object in ({"cat", "tree"} if control.correct == "yes" else {"dog", "boat"})
         assert control.options == ("yes", "no")
     assert again == controls != other
 
@@ -38,16 +38,16 @@ def test_an_object_is_there_in_half_of_the_pictures() -> None:
 def test_one_of_three_objects_is_in_a_clip() -> None:
     """The others are absent or, where a stimulus does not say what is, other stimuli's."""
     controls = read_controls("object", Path(), rows("attention_prediction"), "seed")
-    assert all(each.right in ("cat", "tree") and {"boat", "dog"} < set(each.options) for each in controls.values())
+    assert all(each.correct in ("cat", "tree") and {"boat", "dog"} < set(each.options) for each in controls.values())
     names, made = ("bowl", "fork", "car", "sink"), rows("attention_prediction", 400)
     for at, row in enumerate(made.values()):
         row["objects"] = {"present": [names[at % 4]]}
     controls = read_controls("object", Path(), made, "seed")
     for at in range(400):
         control = controls[f"s{at}"]
-        assert control.right == names[at % 4]
+        assert control.correct == names[at % 4]
         assert len(set(control.options) & set(names)) == 3
-    assert min(Counter(each.options.index(each.right) for each in controls.values()).values()) > 80  # of 133
+    assert min(Counter(each.options.index(each.correct) for each in controls.values()).values()) > 80  # of 133
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_browser_gets_the_question_and_not_what_is_right(tmp_path: Path, capsy
         while judge.current is not None:
             control = served.material.control(judge.current)
             assert control is not None
-            name = {"yes": "cat", "no": "dog"}[control.right]
+            name = {"yes": "cat", "no": "dog"}[control.correct]
             sent = {"question": "", "options": ["yes", "no"], "phrase": "is_there", "object": name}
             assert view(served, judge)["control"] == sent
             await served.answer(judge, judge.step, {"verdicts": ["human"], "control": "yes", "rt": 2000})

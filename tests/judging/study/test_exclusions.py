@@ -70,7 +70,7 @@ def coin_judges(key: Key, chosen: JudgesSettings, number: int, chance: random.Ra
             said = {"rt": chance.choice((None, 5000.0)), "away": False, "key": True, "at": now.isoformat()}
             said["verdicts"] = [chance.choice(("human", "machine"))]
             if (control := controls.get(key[name]["stimulus"])) is not None:
-                said["right"] = looks or chance.choice(control.options) == control.right
+                said["right"] = looks or chance.choice(control.options) == control.correct
             judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
             judge.answers.append(said)
         judge.ended = "finished" if len(judge.answers) == len(names) else None

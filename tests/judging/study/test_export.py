@@ -41,8 +41,8 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
                     left -= 1
                     answer = {"rt": 2000.0, **about["say"]([served.material.pool.key[name] for name in step["trials"]])}
                     if (control := served.material.control(step)) is not None:
-                        wrong = next(option for option in control.options if option != control.right)
-                        answer["control"] = control.right if about.get("looks", True) else wrong
+                        wrong = next(option for option in control.options if option != control.correct)
+                        answer["control"] = control.correct if about.get("looks", True) else wrong
                 at += timedelta(seconds=5)
                 await served.answer(judge, judge.step, answer, at=at.isoformat())
 

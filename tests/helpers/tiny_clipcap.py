@@ -17,7 +17,7 @@ from agents.vision.clipcap_network import PerceptronMapper, TransformerMapper
 WIDTH, PREFIX, CLIP_LENGTH, LAYERS, FEATURES = 32, 3, 4, 2, 24
 
 
-def make(folder: Path, mapper: str, *, stop: float = 0.0, seed: int = 0) -> dict[str, str]:
+def make(folder: Path, mapper: str, *, stop: float = 0.0, seed: int = 5) -> dict[str, str]:
     """Save all three; ``stop`` makes the full stop likelier. Returns the agent's settings."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = torch.Generator().manual_seed(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import colorthief
@@ -24,6 +25,7 @@ from agents.vision.mmcq import WHITE, histogram, palette
 # The reference asks Pillow for its pixels in a way that newer versions of Pillow call deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*getdata.*:DeprecationWarning")
 Pixels = NDArray[np.uint8]
+PHOTOGRAPHS = sorted((Path(__file__).parents[3] / "examples" / "images").glob("c*.*"))
 
 
 def png(pixels: Pixels) -> bytes:
@@ -105,6 +107,15 @@ def answer(data: bytes, name: str = "mmcq", **overrides: Any) -> ColorAnswer:
 
 def solid(color: tuple[int, ...]) -> Pixels:
     return np.full((20, 20, len(color)), color, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("path", PHOTOGRAPHS, ids=lambda path: path.stem)
+def test_photographs_equal_the_reference(path: Path) -> None:
+    with PILImage.open(path) as image:
+        picture = image.convert("RGB")
+    picture.thumbnail((160, 160))
+    pixels = np.asarray(picture)
+    assert palette(pixels)[0][0] == colorthief.ColorThief(io.BytesIO(png(pixels))).get_color(quality=1)
 
 
 def test_an_answer_has_the_word_the_name_and_the_palette() -> None:

@@ -8,7 +8,7 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -127,18 +127,25 @@ def running() -> Iterator[Misbehaving]:
 
 def replied(agent: Any, stimulus: Any, draw: Draw) -> tuple[Any, dict[str, bool]]:
     """The reply of an agent on a server to one stimulus, and whether each filter that fires rejects it."""
+    return all_replies(agent, stimulus, [draw])[0]
 
-    async def main() -> Any:
+
+def all_replies(agent: Any, stimulus: Any, draws: Iterable[Draw]) -> list[tuple[Any, dict[str, bool]]]:
+    """What :func:`replied` gives for each draw, one after the other, from an agent that is opened once."""
+
+    async def main() -> list[Any]:
         agent.open()
         agent.load("cpu")
         try:
-            return await agent.respond_one(agent.prepare(stimulus), draw)
+            return [await agent.respond_one(agent.prepare(stimulus), draw) for draw in draws]
         finally:
             await agent.aclose()
 
-    reply = asyncio.run(main())
-    verdicts = [verdict for test in agent.filters if (verdict := test(stimulus, reply)) is not None]
-    return reply, {verdict.filter: verdict.rejected for verdict in verdicts}
+    def rejections(reply: Any) -> dict[str, bool]:
+        verdicts = [verdict for test in agent.filters if (verdict := test(stimulus, reply)) is not None]
+        return {verdict.filter: verdict.rejected for verdict in verdicts}
+
+    return [(reply, rejections(reply)) for reply in asyncio.run(main())]
 
 
 # what it can do

@@ -80,9 +80,11 @@ def test_the_real_agents_answer_the_examples_alike_in_any_batch(
     rows = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text().splitlines()]
     pictures = {row["id"]: {"image": str(EXAMPLES / row["image"])} for row in rows if "image" in row}
     rows = [{**row, **pictures.get(row["id"], {})} for row in rows if not row["id"].endswith("broken")]
+    tasks = ("color_estimation", "attention_prediction", "conversation")
+    rows = [row for task in tasks for row in [row for row in rows if row["task"] == task][:5]]
     agents = ("mmcq", "gbvs", "eliza~eliza")
     found = []
-    for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "7", "--replicas", "2"])):
+    for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "3", "--replicas", "2"])):
         random.Random(number).shuffle(rows)
         source = tmp_path / f"set{number}.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))

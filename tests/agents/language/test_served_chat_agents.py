@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import misbehaving_server as bad
@@ -79,8 +80,14 @@ def talk(count: int, kind: str = "MM", names: tuple[str, str] = ("A", "B")) -> C
 
 def answered(server: bad.Misbehaving, name: str, stimulus: Any, draw: Draw, **settings: Any) -> tuple[Any, Any]:
     """The reply to one stimulus, and whether each filter that fires rejects it."""
+    return all_answered(server, name, stimulus, [draw], **settings)[0]
+
+
+def all_answered(
+    server: bad.Misbehaving, name: str, stimulus: Any, draws: Iterable[Draw], **settings: Any
+) -> list[tuple[Any, Any]]:
     where = server.url.removesuffix("/v1") if name == "claude" else server.url
-    return bad.replied(catalogue.get(name).make({"base_url": where, "retries": 0, **settings}), stimulus, draw)
+    return bad.all_replies(catalogue.get(name).make({"base_url": where, "retries": 0, **settings}), stimulus, draws)
 
 
 def turn(count: int, seed: int = 1, attempt: int = 0) -> Draw:
@@ -90,9 +97,9 @@ def turn(count: int, seed: int = 1, attempt: int = 0) -> Draw:
 @pytest.mark.parametrize("count", range(4))
 def test_claude_is_asked_as_the_papers_program_asks(server: bad.Misbehaving, count: int) -> None:
     server.otherwise = lambda request: bad.anthropic("sure why not have some more of it")
-    for attempt in range(6):
-        answered(server, "claude", talk(count), turn(count, attempt=attempt))
-        assert {**server.requests[-1].body, **DEFAULTS} == {
+    all_answered(server, "claude", talk(count), [turn(count, attempt=attempt) for attempt in range(6)])
+    for attempt, request in enumerate(server.requests[-6:]):
+        assert {**request.body, **DEFAULTS} == {
             "model": "claude-sonnet-4-6",
             "system": SYSTEM,
             "messages": [{"role": "user", "content": USER + "".join(ADDED[: count + 1])}],
@@ -107,7 +114,8 @@ def test_claudes_replies_are_cut_to_seven_words_or_more_and_half_of_them_put_in_
 ) -> None:
     said = "Oh no! That is too bad. Have you, by the way, asked your Mother about it? I would do so today, friend"
     server.otherwise = lambda request: bad.anthropic(said)
-    texts = [answered(server, "claude", talk(1), turn(1, seed))[0].answer.text for seed in range(40)]
+    replies = all_answered(server, "claude", talk(1), [turn(1, seed) for seed in range(40)])
+    texts = [reply.answer.text for reply, _ in replies]
     for seed, text in enumerate(texts):
         words = draw_length(seed, TruncationSettings(least=7))
         cut = said if len(said.split()) <= words else re.sub(r"[^.!?]*$", "", " ".join(said.split()[:words]))
@@ -179,8 +187,7 @@ def test_gpt_3_5s_extra_sentences_are_cut_to_people_too(
 ) -> None:
     server.otherwise = lambda request: bad.answer(said)
     expected = " ".join(said.split()[:sent]) if isinstance(sent, int) else sent or said
-    for seed in range(20):
-        reply, found = answered(server, "gpt-3.5-turbo", talk(1, kind), turn(1, seed))
+    for reply, found in all_answered(server, "gpt-3.5-turbo", talk(1, kind), [turn(1, seed) for seed in range(20)]):
         assert reply.answer.text == expected
         assert found == {}
 

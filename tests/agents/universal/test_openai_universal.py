@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,15 @@ def answered(
     server: bad.Misbehaving, about: Any, draw: Draw | None = None, **settings: Any
 ) -> tuple[Any, dict[str, bool]]:
     """The reply to a stimulus, and whether each filter that fires rejects it."""
+    return all_answered(server, about, [draw or Draw(seed=5)], **settings)[0]
+
+
+def all_answered(
+    server: bad.Misbehaving, about: Any, draws: Iterable[Draw], **settings: Any
+) -> list[tuple[Any, dict[str, bool]]]:
     chosen = {"model": "m", "base_url": server.url, "timeout_s": 30.0, "retries": 0, **settings}
     agent = UniversalAgent(UniversalSettings.model_validate(chosen), "openai-universal")
-    return bad.replied(agent, about, draw or Draw(seed=5))
+    return bad.all_replies(agent, about, draws)
 
 
 @pytest.mark.parametrize(
@@ -99,23 +106,20 @@ def test_answers_are_typed_and_records_keep_the_text_with_its_cost(server: bad.M
 
 def test_a_captions_length_is_drawn_for_all_its_attempts(server: bad.Misbehaving) -> None:
     """MiscellaneousCode/Chatgpt-Caption.py of kreimanlab/TuringTest: one length, five tries, and the last is kept."""
-    limits = set()
-    for sample in range(20):
-        of_sample = set()
-        for attempt in (0, 3, 4):
-            server.acts = [bad.answer("one two three four five six seven eight nine ten")]
-            draw = Draw(9 * sample + attempt, sample, attempt)
-            reply, verdicts = answered(server, stimulus("image_captioning"), draw, lengths=[3, 9, 12])
-            request, limit = server.requests[-1].body, reply.raw["max_words"]
-            first, second, *_ = map(str.strip, request["messages"][0]["content"][0]["text"].splitlines())
-            assert first.endswith("the important parts of the scene with a complete sentence or a cohesive fragment.")
-            assert second == f"The description should contain at most {limit} words, at least 6 words."
-            assert verdicts == ({"too_many_words": attempt < 4} if limit < 10 else {})
-            assert (request["max_tokens"], request["temperature"]) == (100, 1)
-            of_sample.add(limit)
-        assert len(of_sample) == 1
-        limits |= of_sample
-    assert limits == {3, 9, 12}
+    server.otherwise = lambda request: bad.answer("one two three four five six seven eight nine ten")
+    draws = [Draw(9 * sample + attempt, sample, attempt) for sample in range(20) for attempt in (0, 3, 4)]
+    replies = all_answered(server, stimulus("image_captioning"), draws, lengths=[3, 9, 12])
+    limits: dict[int, set[int]] = {}
+    for draw, (reply, verdicts), request in zip(draws, replies, server.requests[-len(draws) :], strict=True):
+        body, limit = request.body, reply.raw["max_words"]
+        first, second, *_ = map(str.strip, body["messages"][0]["content"][0]["text"].splitlines())
+        assert first.endswith("the important parts of the scene with a complete sentence or a cohesive fragment.")
+        assert second == f"The description should contain at most {limit} words, at least 6 words."
+        assert verdicts == ({"too_many_words": draw.attempt < 4} if limit < 10 else {})
+        assert (body["max_tokens"], body["temperature"]) == (100, 1)
+        limits.setdefault(draw.sample, set()).add(limit)
+    assert all(len(of_sample) == 1 for of_sample in limits.values())
+    assert set.union(*limits.values()) == {3, 9, 12}
 
 
 @pytest.mark.parametrize(

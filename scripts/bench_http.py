@@ -19,7 +19,7 @@ import time
 import urllib.request
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 BODY = json.dumps({"agent": "null", "stimulus": {"id": "w1", "task": "word_association", "cue": "tea"}}).encode()
 PEER = """
@@ -76,7 +76,7 @@ async def load(port: int, connections: int, seconds: float) -> dict[str, Any]:
     }
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
     for _ in range(600):
         url, headers = f"http://127.0.0.1:{port}/answers", {"content-type": "application/json"}
         try:
@@ -84,7 +84,8 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
                 return
         except OSError:
             if process.poll() is not None:
-                raise SystemExit("the server ended") from None
+                log.seek(0)
+                raise SystemExit(f"the server ended: {log.read().decode().strip().rpartition(chr(10))[2]}") from None
             time.sleep(0.2)
     raise SystemExit("the server does not answer")
 
@@ -95,15 +96,15 @@ def measure(command: list[str], connections: int, seconds: float) -> dict[str, A
         taken.bind(("127.0.0.1", 0))
         port = int(taken.getsockname()[1])
     environment = {name: value for name, value in os.environ.items() if name != "TURINGLIKE_API_KEY"}
-    null = subprocess.DEVNULL
-    process = subprocess.Popen([*command, str(port)], stdout=null, stderr=null, env=environment)
-    try:
-        wait_for(port, process)
-        asyncio.run(load(port, connections, 3))  # warm
-        return asyncio.run(load(port, connections, seconds))
-    finally:
-        process.terminate()
-        process.wait(60)
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen([*command, str(port)], stdout=log, stderr=log, env=environment)
+        try:
+            wait_for(port, process, log)
+            asyncio.run(load(port, connections, 3))  # warm
+            return asyncio.run(load(port, connections, seconds))
+        finally:
+            process.terminate()
+            process.wait(60)
 
 
 def main() -> None:
@@ -117,7 +118,7 @@ def main() -> None:
         script.write_text(PEER)
         servers = {
             "turinglike": [sys.executable, "-m", "serving.cli", "serve", "--agents", "null", "--port"],
-            "ray serve": [sys.executable, str(script)],  # wants `pip install 'turinglike[bench]'`
+            "ray serve": [sys.executable, str(script)],  # wants `pip install 'ray[serve]'`
         }
         for name, command in servers.items():
             print(json.dumps({name: measure(command, options.connections, options.seconds)}), flush=True)

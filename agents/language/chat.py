@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, TypeVar
 
 from pydantic import Field
@@ -12,7 +12,16 @@ from agents.contract import GIB, Draw, Reply, Settings, Verdict
 from agents.language import person, prompts, pseudo_dialogue
 from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.person import PersonSettings, open_person
-from agents.language.sent_messages import TruncationSettings, own_part, read_lengths, sent_message, spoken, too_short
+from agents.language.sent_messages import (
+    TruncationSettings,
+    length_check,
+    own_part,
+    read_lengths,
+    sent_message,
+    spoken,
+    target_length,
+    too_short,
+)
 from agents.language.text_agent import (
     DrawnSettings,
     EngineChoice,
@@ -113,14 +122,24 @@ class BaseChatAgent(TextAgent[C]):
         return prompts.chat_word(stimulus, Sampling(settings.word_temperature, max_tokens=settings.word_tokens))
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
-        settings = self.settings
+        settings, truncation = self.settings, self._truncation(stimulus)
         if self._person is not None:
             return own_part(stimulus, text, *prompts.speakers(stimulus, draw.options))
-        # Llama's program cuts from message 3 on.
-        is_whole = settings.program == "llama-3.3" and len(stimulus.history) == 1
-        truncation = None if is_whole else settings.truncation
         text = spoken(stimulus, text, *prompts.chat_names(stimulus, draw, settings.program, settings.parts))
-        return sent_message(stimulus, text, draw, truncation, self._lengths, settings.lower_case)
+        return sent_message(stimulus, text, draw, truncation, self._lengths, settings.min_words, settings.lower_case)
+
+    def _truncation(self, stimulus: ConversationStimulus) -> TruncationSettings | None:
+        # Llama's program cuts from message 3 on.
+        is_whole = self.settings.program == "llama-3.3" and len(stimulus.history) == 1
+        return None if is_whole else self.settings.truncation
+
+    def _is_enough(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], bool] | None:
+        settings, truncation = self.settings, self._truncation(stimulus)
+        length = target_length(stimulus, draw, truncation, self._lengths, settings.min_words)
+        if truncation is None or length is None or self._person is not None or stimulus.mode == "burst":
+            return None
+        names = prompts.chat_names(stimulus, draw, settings.program, settings.parts)
+        return length_check(stimulus, length, truncation.fallback, settings.min_words, *names)
 
     def _cuts(self, stimulus: ConversationStimulus) -> bool:
         settings = self.settings

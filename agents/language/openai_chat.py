@@ -147,4 +147,6 @@ class OpenAICompletionAgent(
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         settings, message = self.settings, super()._message(stimulus, text, draw)
-        return sent_message(stimulus, message, draw, settings.truncation, self._lengths, settings.lower_case)
+        return sent_message(
+            stimulus, message, draw, settings.truncation, self._lengths, settings.min_words, settings.lower_case
+        )

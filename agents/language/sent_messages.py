@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -30,7 +30,9 @@ _AFTER = r"[*_\])\"”'’`]{0,3}\s{0,2}[:：][*_]{0,3}"
 _NOBODY = re.compile(rf"{_BEFORE}(?:([A-Za-z]|\d{{1,2}}){_AFTER}(?!\d)(?![)(/|3])|[:：]\s*(?=[^\W\d_]{{2}}))\s*")
 _QUOTES = {'"': '"', "“": "”", "”": "”", "«": "»", "„": "“", "‘": "’", "「": "」"}
 _MOST_LABELS = 3  # in a row
+_MOST_MARKS = 3  # before a label, as words
 _LONGEST = 100_000  # words
+_MOST_DRAWS = 1000  # of a length
 _LENGTHS = TypeAdapter(tuple[Annotated[int, Field(ge=0, le=_LONGEST)], ...])
 
 
@@ -90,6 +92,13 @@ def own_part(stimulus: ConversationStimulus, text: str, name: str, other: str) -
 
 def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
     """A message without the speaker's label and quotation marks."""
+    text = _without_label(stimulus, text, name, other, *also)
+    closing, within = _QUOTES.get(text[:1]), text[1:-1]
+    is_quoted = closing is not None and len(text) > 1 and text[-1] == closing and not {text[0], closing} & set(within)
+    return within.strip() if is_quoted else text
+
+
+def _without_label(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
     names = stimulus.names or (name, other)
     own, others = short_names(names, name) if name in names else (_labels_of(name), _labels_of(other))
     for _ in range(_MOST_LABELS):
@@ -97,9 +106,7 @@ def unlabelled(stimulus: ConversationStimulus, text: str, name: str, other: str,
         if label is None or (label.whose != "own" and stimulus.type == "MM"):
             break
         text = text[label.end :]
-    closing, within = _QUOTES.get(text[:1]), text[1:-1]
-    is_quoted = closing is not None and len(text) > 1 and text[-1] == closing and not {text[0], closing} & set(within)
-    return within.strip() if is_quoted else text
+    return text
 
 
 # lengths
@@ -122,14 +129,54 @@ class TruncationSettings(Settings):
     """What is left where no mark stands within the length: empty (nothing, so that it is drawn again), or whole."""
 
 
-def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] = ()) -> int:
-    """A length in words by the seed: of ``lengths``, or a Gamma draw of at least ``settings.least``."""
+def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] = (), at_least: int = 0) -> int:
+    """A length in words by the seed: of ``lengths``, or Gamma draws; at least ``settings.least``, and ``at_least``, if
+    any of many draws is."""
     numbers = random.Random(seed)
-    if lengths:
-        length = lengths[int(numbers.random() * len(lengths))]
-    else:
-        length = round(min(_LONGEST, numbers.gammavariate(settings.shape, settings.scale)))
-    return max(settings.least, length)
+    for _ in range(_MOST_DRAWS):
+        if lengths:
+            length = lengths[int(numbers.random() * len(lengths))]
+        else:
+            length = round(min(_LONGEST, numbers.gammavariate(settings.shape, settings.scale)))
+        length = max(settings.least, length)
+        if length >= at_least:
+            break
+    return length
+
+
+def target_length(
+    stimulus: ConversationStimulus,
+    draw: Draw,
+    truncation: TruncationSettings | None,
+    lengths: Sequence[int],
+    min_words: int,
+    line: int = 0,
+) -> int | None:
+    """The most words of a message's ``line``, or None. Where every message of fewer than ``min_words`` is drawn again,
+    no such length is drawn."""
+    if truncation is None or not (stimulus.type == "MM" or truncation.people):
+        return None
+    is_in_vain = stimulus.type == "MM" and stimulus.mode == "ping-pong" and truncation.fallback == "empty"
+    return draw_length(draw.seed + line, truncation, lengths, min_words if is_in_vain else 0)
+
+
+def length_check(
+    stimulus: ConversationStimulus, length: int, fallback: Fallback, min_words: int, name: str, other: str, *also: str
+) -> Callable[[str], bool]:
+    """Whether an unfinished message is longer than ``length`` words, and what follows changes nothing in what is sent:
+    no label, quotation mark or fallback depends on it."""
+    names = (*(stimulus.names or ()), name, other, *also)
+    longest = max(length, *(_MOST_MARKS + len(each.split()) for each in names))
+
+    def is_enough(text: str) -> bool:
+        if len(text.split()) <= longest:
+            return False
+        message = _without_label(stimulus, " ".join(text.split()), name, other, *also)
+        if len(message.split()) <= longest or message[:1] in _QUOTES:
+            return False
+        return fallback == "empty" or (truncate(message, length) != "" and _word_count(text) >= min_words)
+
+    return is_enough
 
 
 def _peoples_lengths(record: str) -> list[int]:
@@ -172,15 +219,16 @@ def sent_message(
     draw: Draw,
     truncation: TruncationSettings | None,
     lengths: Sequence[int],
+    min_words: int,
     lower_case: float,
 ) -> str:
-    """The text, each line cut; ``lower_case`` is the share in small letters."""
-    if truncation is not None and (stimulus.type == "MM" or truncation.people):
-        lines = [
-            truncate(line, draw_length(draw.seed + index, truncation, lengths), truncation.fallback)
-            for index, line in enumerate(text.split("\n"))
-        ]
-        text = "\n".join(filter(None, lines))
+    """The text, each line cut to its :func:`target_length`; ``lower_case`` is the share in small letters."""
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        length = target_length(stimulus, draw, truncation, lengths, min_words, index)
+        if truncation is not None and length is not None:
+            lines[index] = truncate(line, length, truncation.fallback)
+    text = "\n".join(filter(None, lines))
     return text.lower() if random.Random(f"case {draw.seed}").random() < lower_case else text
 
 
@@ -197,8 +245,13 @@ def too_short(
     if isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM":
         return Verdict("too_few_words", True, f"no text: {beginning}") if is_blank(reply.answer.text) else None
     text = reply.raw["text"] if before_cut else reply.answer.text
-    count = sum(any(map(str.isalnum, word)) for word in text.split())
+    count = _word_count(text)
     if count >= max(least, 1):
         return None
     is_last = reply.raw["attempt"] + 1 >= attempts
     return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {beginning}")
+
+
+def _word_count(text: str) -> int:
+    """Words with a letter or a digit."""
+    return sum(any(map(str.isalnum, word)) for word in text.split())

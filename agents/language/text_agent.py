@@ -272,6 +272,10 @@ class TextAgent(EngineAgent[T]):
     def _cuts(self, stimulus: ConversationStimulus) -> bool:
         return False
 
+    def _is_enough(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], bool] | None:
+        """Whether nothing that follows an unfinished text is sent."""
+        return None
+
     def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         return too_short(stimulus, reply, self.settings.min_words, self.settings.attempts)
 
@@ -282,13 +286,14 @@ class TextAgent(EngineAgent[T]):
         assert isinstance(stimulus, ConversationStimulus)
         history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
         is_dialogue = "pseudo" in draw.options
+        is_enough = None if is_dialogue or self.random else self._is_enough(stimulus, draw)
 
         def without(left_out: int) -> TextRequest:
             request = (self._dialogue if is_dialogue else self._turn)(stimulus, draw, history[left_out:])
             if is_dialogue:
                 most = min(request.sampling.max_tokens, self._engine.half_of_positions())
                 request = replace(request, sampling=replace(request.sampling, max_tokens=most))
-            return replace(self._adapted(stimulus, request), say=say, left_out=left_out)
+            return replace(self._adapted(stimulus, request), say=say, is_enough=is_enough, left_out=left_out)
 
         def fits(left_out: int) -> bool:
             return self._engine.excess(without(left_out)) == 0

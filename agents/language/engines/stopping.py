@@ -27,7 +27,7 @@ class NoRepeats(NoRepeatNGramLogitsProcessor):
 
 
 class RowEnds(StoppingCriteria):
-    """Which rows have ended; listeners hear what will not change. With stops or listeners on a GPU a row ends a token
+    """Which rows have ended; listeners hear what will not change. Where texts are read, a row on a GPU ends a token
     late, which :meth:`kept` drops. Generated tokens begin at ``start``."""
 
     def __init__(
@@ -45,7 +45,9 @@ class RowEnds(StoppingCriteria):
         self._decode = decode
         self._end_tokens = frozenset(ends)
         self._read: dict[int, list[int]] = {
-            row: [] for row, request in enumerate(requests) if request.sampling.stops or request.say
+            row: []
+            for row, request in enumerate(requests)
+            if request.sampling.stops or request.say or request.is_enough
         }
         self._lengths: dict[int, int] = {}  # of rows that have ended
         self._newest: HostCopy | None = None
@@ -79,7 +81,9 @@ class RowEnds(StoppingCriteria):
             request, is_end = self._requests[row], token in self._end_tokens
             text = self._decode(tokens)
             stop = request.sampling.stop_in(text)
+            so_far = settled(text, request.sampling.stops) if stop is None else text[:stop]
             if request.say is not None and not is_end:
-                request.say(settled(text, request.sampling.stops) if stop is None else text[:stop])
-            if is_end or stop is not None or len(tokens) >= request.sampling.max_tokens:
+                request.say(so_far)
+            is_enough = request.is_enough is not None and request.is_enough(so_far)
+            if is_end or is_enough or stop is not None or len(tokens) >= request.sampling.max_tokens:
                 self._lengths[row] = len(self._read.pop(row))

@@ -56,14 +56,15 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class TextRequest:
-    """A ``prompt`` to be continued, or the ``messages`` of a chat. ``say`` gets the text so far; the prompt lacks
-    ``left_out`` oldest messages and ``cut`` first tokens."""
+    """A ``prompt`` to be continued, or the ``messages`` of a chat. ``say`` gets the text so far; a text that
+    ``is_enough`` may end. The prompt lacks ``left_out`` oldest messages and ``cut`` first tokens."""
 
     prompt: str | None = None
     messages: tuple[ChatMessage, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     schema: Mapping[str, Any] | None = None
     say: Callable[[str], None] | None = field(default=None, compare=False)
+    is_enough: Callable[[str], bool] | None = field(default=None, compare=False)
     left_out: int = 0
     cut: int = 0
 

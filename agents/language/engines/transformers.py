@@ -306,5 +306,6 @@ class TransformersEngine(LocalEngine):
         stop = row.request.sampling.stop_in(text)
         # Without a stop, a character whose last bytes are missing is dropped.
         text = text.rstrip("\ufffd") if stop is None else text[:stop]
-        finish: Finish = "length" if end is None and stop is None else "stop"
+        is_full = len(tokens) >= row.request.sampling.max_tokens
+        finish: Finish = "length" if end is None and stop is None and is_full else "stop"
         return GeneratedText(text, finish, self._decode_all(tokens), len(row.prompt), len(tokens))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,24 @@ def test_which_messages_are_filtered_and_cut(
     text = " ".join(reply.raw["text"].split())
     assert len(text.split()) > 1
     assert (reply.answer.text != text) == is_cut
+
+
+@pytest.mark.parametrize("fallback", ["empty", "whole"])
+def test_a_text_ends_at_its_length_and_the_same_is_sent(folders: dict[str, Path], fallback: str) -> None:
+    truncation = {"fallback": fallback, "shape": 4, "scale": 1.5}
+    agent = _loaded("chat", folders["chat"], truncation=truncation, lower_case=0)
+    engine: Any = agent._engine
+    stimulus, draws = _conversation(2, names=["Ann", "Bob"]), [_draw(seed, 2) for seed in range(24)]
+    requests = [agent.fitted_request(stimulus, draw) for draw in draws]
+    ended = _replies(agent, [stimulus] * 24, draws)
+    texts = engine.generate_batch([replace(each, is_enough=None) for each in requests], [draw.seed for draw in draws])
+    full = [agent._reply(stimulus, draw, *each) for draw, *each in zip(draws, requests, texts, strict=True)]
+    assert [reply.answer.text for reply in ended] == [reply.answer.text for reply in full]
+    assert all(whole.text.startswith(reply.raw["text"]) for whole, reply in zip(texts, ended, strict=True))
+    early = [reply for whole, reply in zip(texts, ended, strict=True) if reply.raw["tokens"] < whole.tokens]
+    assert {reply.answer.finish for reply in early} == {"stop"}
+    if fallback == "empty":
+        assert sum(reply.raw["tokens"] for reply in ended) < 0.8 * sum(whole.tokens for whole in texts)
 
 
 @pytest.mark.parametrize("turns", [40, 41, 42, 43])

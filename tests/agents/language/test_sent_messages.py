@@ -13,13 +13,14 @@ from scipy import stats
 
 from agents.contract import Draw
 from agents.errors import InputError
-from agents.language.engines.text_request import Sampling
+from agents.language.engines.text_request import Sampling, settled
 from agents.language.filters import policies
 from agents.language.filters.policies import MEASURE
 from agents.language.sent_messages import (
     TruncationSettings,
     draw_length,
     leading_label,
+    length_check,
     may_change,
     read_lengths,
     sent_message,
@@ -151,6 +152,71 @@ def test_drawn_lengths_have_the_distribution_of_people() -> None:
         assert abs(share - stats.gamma.cdf(limit + 0.5, 2.09, scale=7.0)) < 0.015
 
 
+@pytest.mark.parametrize("lengths", [(), (2, 3, 3, 8, 8, 9, 20)])
+def test_lengths_that_can_pass_have_the_distribution_of_those_that_passed(lengths: tuple[int, ...]) -> None:
+    """Against draws that are rejected below five words, as all of a drawn message's attempts were."""
+    settings = TruncationSettings()
+    drawn = [draw_length(seed * 7_919, settings, lengths, 5) for seed in range(4000)]
+    before = [draw_length(seed * 104_729 + 2**40, settings, lengths) for seed in range(8000)]
+    passed = [length for length in before if length >= 5]
+    assert min(drawn) >= 5 > min(before)
+    assert stats.ks_2samp(drawn, passed).pvalue > 1e-3
+    assert abs(sum(drawn) / len(drawn) - sum(passed) / len(passed)) < 0.6
+    for seed in range(200):  # a length that could pass stays the same
+        first = draw_length(seed, settings, lengths)
+        assert first < 5 or draw_length(seed, settings, lengths, 5) == first
+    assert draw_length(1, settings, (2, 3), 5) in (2, 3)
+
+
+PIECES = [
+    "Oscar",
+    "Ella:",
+    "B:",
+    ":",
+    " ",
+    " ",
+    "\n",
+    '"',
+    "“",
+    "**",
+    "hello",
+    "oh no!",
+    "yes.",
+    "3.14",
+    "D",
+    "Mary",
+    "1",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.sampled_from([1, 5, 7]), st.booleans())
+def test_what_follows_a_text_that_is_enough_is_never_sent(text: str, length: int, is_whole: bool) -> None:
+    fallback: Literal["empty", "whole"] = "whole" if is_whole else "empty"
+    settings, sampling = TruncationSettings(fallback=fallback), Sampling(stops=("Oscar:", "Ella:"), label="Oscar:")
+    stimulus = TALK.model_copy(update={"names": NAMES})
+    is_enough = length_check(stimulus, length, fallback, 0, "Oscar", "Ella")
+
+    def sent(text: str) -> str:
+        message = spoken(stimulus, text[: sampling.stop_in(text)], "Oscar", "Ella")
+        return sent_message(stimulus, message, Draw(1), settings, (length,), 0, 0)
+
+    for end in range(len(text)):
+        if is_enough(settled(text[:end], sampling.stops)):
+            assert sent(text[:end]) == sent(text)
+            return
+
+
+def test_a_long_text_is_enough_at_the_first_word_too_many() -> None:
+    for fallback, text, expected in (
+        ("empty", "a b. c d e f", 10),
+        ("whole", "a b. c d e f", 10),
+        ("whole", "a b c d e. f", 99),
+    ):
+        is_enough = length_check(TALK, 4, fallback, 2, "Oscar", "Ella")  # type: ignore[arg-type]
+        ends = [end for end in range(len(text)) if is_enough(text[:end])]
+        assert min(ends, default=99) == expected
+
+
 def test_read_lengths(tmp_path: Path) -> None:
     path = tmp_path / "lengths.txt"
     path.write_bytes(b"\xef\xbb\xbf3\r\n 14 \n\n100000\n0\n")
@@ -187,10 +253,12 @@ def test_bad_files_of_lengths_are_refused(name: str, content: bytes | None, tmp_
 
 
 def test_a_sent_message_is_cut_and_half_of_them_in_small_letters() -> None:
-    sent = [sent_message(TALK, "One Two. Three", Draw(seed), TruncationSettings(), (2,), 0.5) for seed in range(2000)]
+    sent = [
+        sent_message(TALK, "One Two. Three", Draw(seed), TruncationSettings(), (2,), 1, 0.5) for seed in range(2000)
+    ]
     assert set(sent) == {"One Two.", "one two."}
     assert 900 < sent.count("one two.") < 1100
-    assert sent_message(TALK, "One Two. Three", Draw(1), None, (), 0) == "One Two. Three"
+    assert sent_message(TALK, "One Two. Three", Draw(1), None, (), 1, 0) == "One Two. Three"
 
 
 def test_the_messages_of_a_burst_are_lines_up_to_where_the_other_speaks() -> None:
@@ -198,12 +266,12 @@ def test_the_messages_of_a_burst_are_lines_up_to_where_the_other_speaks() -> Non
     text = spoken(burst, " One Two.  Three\n\nAnn: Four\n five six\nBob: never\nAnn: nor this", "Ann", "Bob")
     assert text == "One Two. Three\nFour\nfive six"
     assert spoken(burst, "Bob: never", "Ann", "Bob") == ""
-    assert sent_message(burst, text, Draw(1), TruncationSettings(), (2,), 1) == "one two.\nfour\nfive six"
-    assert sent_message(burst, "a b c\nFour", Draw(1), TruncationSettings(), (2,), 0) == "Four"
+    assert sent_message(burst, text, Draw(1), TruncationSettings(), (2,), 1, 1) == "one two.\nfour\nfive six"
+    assert sent_message(burst, "a b c\nFour", Draw(1), TruncationSettings(), (2,), 1, 0) == "Four"
 
 
 @pytest.mark.parametrize(("kind", "people", "cut"), [("MM", False, True), ("HM", False, False), ("HM", True, True)])
 def test_messages_to_people_are_cut_only_on_demand(kind: Literal["MM", "HM"], people: bool, cut: bool) -> None:
     about = ConversationStimulus(id="c", task="conversation", type=kind)
-    sent = sent_message(about, "One Two. Three", Draw(1), TruncationSettings(people=people), (2,), 0)
+    sent = sent_message(about, "One Two. Three", Draw(1), TruncationSettings(people=people), (2,), 1, 0)
     assert sent == ("One Two." if cut else "One Two. Three")

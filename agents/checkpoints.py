@@ -137,7 +137,9 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -
             return "is not a folder"
         files = {file.name for file in path.iterdir() if file.is_file()}
         if absent := lacking(needs, files):
-            return f"lacks {', '.join(absent)}"
+            others = sorted(name for name in files if name.endswith((*FILES, ".gguf")))
+            hint = f"; {_some(others)} is not read: save the model as safetensors, by save_pretrained" if others else ""
+            return f"lacks {', '.join(absent)}{hint}"
         for names in needs:
             first = next(name for name in names.split("|") if name in files)
             if first.endswith(".index.json"):
@@ -152,6 +154,62 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -
     if not model_types or kind in model_types:
         return None
     return f"holds a model of type {kind!r}, not {' or '.join(map(repr, model_types))}"
+
+
+def unknown_model(path: Path) -> str | None:
+    """Why transformers has no class for the folder's model, or None."""
+    from transformers import __version__
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    try:
+        config = _json(path / "config.json")
+    except (ValueError, OSError) as error:
+        return f"has a damaged {error}"
+    kind = config.get("model_type")
+    if kind in CONFIG_MAPPING_NAMES:
+        return None
+    if "auto_map" in config:
+        return f"needs code of its repository for a model of type {kind!r}, and such code is never executed"
+    return f"holds a model of type {kind!r}, which transformers {__version__} does not know; a newer release may"
+
+
+def chat_template(path: Path) -> Any:
+    """The folder's chat template, several by name, or None."""
+    if (path / "chat_template.jinja").is_file():
+        return (path / "chat_template.jinja").read_text("utf-8")
+    parts = ("chat_template.json", "processor_config.json", "tokenizer_config.json")
+    return next((text for part in parts if (text := _part(path, part).get("chat_template"))), None)
+
+
+def reads_pictures(path: Path) -> bool:
+    """Whether the folder has a processor of pictures and a chat template."""
+    processor = _part(path, "preprocessor_config.json") | _part(path, "processor_config.json")
+    is_pictured = any(key.startswith("image_processor") for key in processor)
+    return is_pictured and chat_template(path) is not None
+
+
+def licence(path: Path) -> str | None:
+    """By the model card in the folder."""
+    from huggingface_hub import metadata_load
+
+    try:
+        return licence_of(metadata_load(path / "README.md") or {})
+    except (OSError, ValueError):  # no card, or one without a form
+        return None
+
+
+def licence_of(card: Mapping[str, Any]) -> str | None:
+    name = card.get("license")
+    if name == "other":
+        name = card.get("license_name") or name
+    return ", ".join(map(str, name)) if isinstance(name, list) else name
+
+
+def _part(path: Path, name: str) -> dict[str, Any]:
+    try:
+        return _json(path / name)
+    except (ValueError, OSError):  # missing, or damaged, which its reader says
+        return {}
 
 
 def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:

@@ -134,6 +134,9 @@ class Agent(ABC, Generic[S]):
     attempts: int = 1  # while filters reject replies
     max_samples: int | None = None  # answers to a stimulus, if there is a limit
 
+    parameters: int = 0  # weights of the model, where they are known
+    typed: str = ""  # what commands call it, where that is not its name
+
     def __init__(self, settings: S, name: str) -> None:
         self.settings = settings
         self.name = name
@@ -240,7 +243,8 @@ MOVED = {
 @dataclass(frozen=True, slots=True)
 class Entry:
     """``agent``: "module:Class"; ``ran``: with the weights or service that it names; ``in_paper``: docs/fidelity.md;
-    ``published``: the checkpoint whose architecture "random" means; ``hidden``: tests the machinery."""
+    ``published``: the checkpoint whose architecture "random" means; ``hidden``: tests the machinery; ``typed``: what
+    commands call it, where that is not its name."""
 
     name: str
     agent: str
@@ -254,6 +258,7 @@ class Entry:
     hidden: bool = False
     published: str = ""
     ran: bool = True
+    typed: str = ""
 
     def __post_init__(self) -> None:
         if not self.published:
@@ -286,7 +291,9 @@ class Entry:
         except ValidationError as error:
             problems = bad_settings(self.name, cls.Settings.model_fields, error.errors(include_url=False))
             raise InputError(f"agent {self.name}: bad settings", problems) from None
-        return cls(settings, self.name)
+        agent = cls(settings, self.name)
+        agent.typed = self.typed
+        return agent
 
     def takes_random_weights(self) -> bool:
         if "checkpoint" not in self.load_class().Settings.model_fields:

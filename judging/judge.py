@@ -25,7 +25,8 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if not source.is_file():
         raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
     names = read_names("--judges", _with_cues(options.judges, source), "asked")
-    entries, settings = resolve(names, options.settings, options.config, "--judges")
+    chosen = resolve(names, options.settings, options.config, "--judges")
+    entries, settings = chosen.entries, chosen.settings
     rows = read_trial_key(key) if key.is_file() else None
     problems = []
     for name, entry in entries.items():
@@ -44,7 +45,7 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
         trials = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
         check_trials(source, trials, rows, key)
-    changes = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
+    changes = {"source": source, "task": None, "agents": chosen.names, "entries": entries, "settings": settings}
     then = ("score", str(options.out), "--out", f"{options.out}-scores")
     return generate(from_options(GenerateOptions, options, **changes), say, then)
 

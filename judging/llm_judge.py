@@ -283,7 +283,6 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSetting
     device_memory = 24 * GIB
     working_memory = 6 * GIB  # long prompts' caches
     batch_size = 16
-    model_types = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "olmo2")
     settings: LocalJudgeSettings
 
     def __init__(self, settings: LocalJudgeSettings, name: str) -> None:

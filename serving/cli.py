@@ -191,8 +191,9 @@ def _generate(options: argparse.Namespace) -> int:
         raise InputError("--agents: no agent is given")
     if len(set(names)) != len(names):
         raise InputError("--agents: give each agent once")
-    entries, settings = resolve(names, options.settings, options.config)
-    return generate(from_options(GenerateOptions, options, agents=names, entries=entries, settings=settings), _print)
+    chosen = resolve(names, options.settings, options.config)
+    about = {"agents": chosen.names, "entries": chosen.entries, "settings": chosen.settings}
+    return generate(from_options(GenerateOptions, options, **about), _print)
 
 
 def _schema(options: argparse.Namespace) -> int:

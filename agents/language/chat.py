@@ -163,7 +163,6 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
     device_memory = 24 * GIB
     working_memory = 6 * GIB  # long prompts' caches
     batch_size = 16
-    model_types = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "olmo2")
 
     settings: Settings
 
@@ -237,8 +236,4 @@ class CompletionAgent(BaseCompletionAgent["CompletionAgent.Settings"], LocalAgen
     chats = False
     memory = 6 * GIB
     device_memory = 6 * GIB
-    model_types = (
-        "gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3",
-        "olmo2",
-    )  # fmt: skip
     settings: Settings

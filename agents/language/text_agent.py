@@ -6,6 +6,7 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
@@ -134,6 +135,17 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         if self.continuous() and not is_installed("vllm"):
             return "the package vllm is not installed: pip install 'turinglike[vllm]'"
         return super().missing()
+
+    def folder_problem(self, path: Path) -> str | None:
+        wrong = super().folder_problem(path)
+        if wrong is not None or self.model_types:
+            return wrong
+        if self.chats and checkpoints.chat_template(path) is None:
+            return (
+                "has no chat template: the model was not trained to chat; to continue texts, use --agents "
+                f"gpt2-completion --set gpt2-completion.checkpoint={self.settings.checkpoint}"
+            )
+        return checkpoints.unknown_model(path)
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2

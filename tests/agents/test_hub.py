@@ -39,7 +39,7 @@ FILES = {
     "onnx/model.onnx": b"onnx",
     "onnx/config.json": b"{}",
 }
-READ = {"config.json", "preprocessor_config.json", "vocab.txt", "chat_template.jinja", "model.safetensors"}
+READ = {"README.md", "config.json", "preprocessor_config.json", "vocab.txt", "chat_template.jinja", "model.safetensors"}
 
 
 class Tiny(PretrainedAgent[PretrainedSettings]):
@@ -123,7 +123,7 @@ def test_an_agent_of_three_checkpoints_has_them_all_fetched(hub: fake_hub.Hub) -
     )
     found = agent.fetch()
     assert [one.revision for one in found] == commits
-    assert hub.files_asked() == {"checkpoint.pt", "config.json", "model.safetensors", *files}
+    assert hub.files_asked() == {"README.md", "checkpoint.pt", "config.json", "model.safetensors", *files}
     assert agent.missing() is None
     assert [word.rpartition("@")[2] for word in str(agent.checkpoint()[1]).split()] == commits
 

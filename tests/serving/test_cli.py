@@ -132,7 +132,8 @@ def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:
     config = tmp_path / "agents.toml"
     config.write_text('[mmcq]\nquality = 3\n[mmcq-ten]\nagent = "mmcq"\ncolors = 10\n')
     assignments = ["mmcq.naming=lab", "mmcq-ten.quality=2"]
-    entries, settings = resolve(["mmcq", "mmcq-ten"], assignments, config)
+    chosen = resolve(["mmcq", "mmcq-ten"], assignments, config)
+    entries, settings = chosen.entries, chosen.settings
     made = {name: entry.make(settings.get(name)).settings for name, entry in entries.items()}
     assert (made["mmcq"].quality, made["mmcq"].naming) == (3, "lab")
     assert (made["mmcq-ten"].quality, made["mmcq-ten"].colors) == (2, 10)

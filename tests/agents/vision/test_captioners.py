@@ -250,12 +250,12 @@ def test_lengths_are_those_of_the_people_in_a_file_of_records(tmp_path: Path) ->
     rows += [{"task": "word_association", "kind": "human", "answer": {"word": "bone"}}]
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     name = "llava-v1.6-mistral-7b"
-    entries, settings = resolve([name], [f"{name}.lengths={path}"], None)
-    [made] = checked_agents(entries, settings).values()
+    chosen = resolve([name], [f"{name}.lengths={path}"], None)
+    [made] = checked_agents(chosen.entries, chosen.settings).values()
     assert made.settings.lengths == (5, 2)
     path.write_text("[]\n")
     with pytest.raises(InputError) as caught:
-        checked_agents(entries, settings)
+        checked_agents(chosen.entries, chosen.settings)
     assert f"{path} is no file of records" in str(caught.value.problems)
 
 

@@ -9,7 +9,6 @@ import torch
 from safetensors.torch import save_file
 from torchvision.models import vgg16
 
-
 # VGG16's layers with an eighth of its channels, for ``torchvision.models.vgg.cfgs["D"]``.
 NARROW = [8, 8, "M", 16, 16, "M", 32, 32, 32, "M", 64, 64, 64, "M", 64, 64, 64, "M"]
 

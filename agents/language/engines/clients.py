@@ -97,8 +97,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ServerEngine(Engine, Generic[S]):
-    """Base of the engines on servers. ``used_up`` is the error code of an empty account. Errors of a ``private`` engine
-    quote no server."""
+    """Base of the engines on servers. ``used_up`` is the error code of an empty account."""
 
     package: ClassVar[str]
     extra: ClassVar[str]
@@ -107,7 +106,6 @@ class ServerEngine(Engine, Generic[S]):
     used_up: ClassVar[str]
 
     def __init__(self, settings: S) -> None:
-        self.private = False
         self._settings = settings
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None

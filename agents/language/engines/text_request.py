@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
@@ -39,6 +39,7 @@ class Sampling:
     min_tokens: int = 0
     stops: tuple[str, ...] = ()
     label: str = ""
+    reasoning_tokens: int = 0
 
     def unconditional_stops(self) -> list[str]:
         """The stops that end a text wherever they stand."""
@@ -85,13 +86,25 @@ class GeneratedText:
     prompt_tokens: int | None = None
     tokens: int | None = None
 
+    def record(self) -> dict[str, Any]:
+        """What a record keeps beside ``raw``."""
+        fields = asdict(self)
+        del fields["raw"]
+        return fields
+
 
 class Engine(ABC):
-    """Generates texts with a model."""
+    """Generates texts with a model; errors of a ``private`` engine quote nobody."""
+
+    private = False
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
         """The text for a request. Raises AnswerError."""
         raise TypeError(f"{type(self).__name__} generates batches")
+
+    def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
+        """A text, or the AnswerError, for each request."""
+        raise TypeError(f"{type(self).__name__} generates single texts")
 
     @abstractmethod
     def provenance(self) -> dict[str, Any]:

@@ -75,6 +75,8 @@ class ServerText(GeneratedText):
         fields = asdict(self)
         if fields["raw"] in (None, self.text):
             del fields["raw"]
+        if self.reasoning is None:
+            del fields["reasoning"]
         return fields
 
 

@@ -219,6 +219,14 @@ class LocalChatAgent(ChatAgent[LocalChatSettings], LocalAgent[LocalChatSettings]
     Settings = LocalChatSettings
 
 
+class SmallChatAgent(LocalChatAgent):
+    """A chat model of at most some hundred million weights."""
+
+    memory = 2 * GIB
+    device_memory = 2 * GIB
+    working_memory = 3 * GIB // 2
+
+
 class OpenAIChatAgent(ChatAgent[OpenAIChatSettings], ServerAgent[OpenAIChatSettings]):
     Settings = OpenAIChatSettings
 

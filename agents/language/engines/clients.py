@@ -10,7 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from operator import attrgetter
@@ -69,13 +69,6 @@ class ServerText(GeneratedText):
     model: str | None = None
     fingerprint: str | None = None
     tries: int = 1
-
-    def record(self) -> dict[str, Any]:
-        """What a record keeps."""
-        fields = asdict(self)
-        if fields["raw"] in (None, self.text):
-            del fields["raw"]
-        return fields
 
 
 class ServerReply(BaseModel):

@@ -28,7 +28,7 @@ class ChatMessage:
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """``temperature`` 0 takes the likeliest token; ``top_k`` 0 and ``top_p`` 1 leave all. ``label`` is a stop that ends
-    nothing at a text's beginning."""
+    nothing at a text's beginning. ``reasoning_tokens`` are for thinking before the answer, beyond ``max_tokens``."""
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -41,9 +41,14 @@ class Sampling:
     label: str = ""
     reasoning_tokens: int = 0
 
+    @property
+    def limit(self) -> int:
+        """The most tokens of a reply, with its reasoning."""
+        return self.max_tokens + self.reasoning_tokens
+
     def unconditional_stops(self) -> list[str]:
-        """The stops that end a text wherever they stand."""
-        return [stop for stop in self.stops if stop and stop != self.label]
+        """The stops that end a text wherever they stand: none where it begins with reasoning."""
+        return [stop for stop in self.stops if stop and stop != self.label and not self.reasoning_tokens]
 
     def stop_in(self, text: str) -> int | None:
         """Where the first stop begins, or None."""
@@ -78,18 +83,22 @@ def settled(text: str, stops: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """``text`` is without the stop and special tokens, ``raw`` with them."""
+    """``text`` is without reasoning, the stop and special tokens, ``raw`` with them."""
 
     text: str
     finish: Finish
     raw: str | None = None
     prompt_tokens: int | None = None
     tokens: int | None = None
+    reasoning: str | None = None
 
     def record(self) -> dict[str, Any]:
-        """What a record keeps beside ``raw``."""
+        """What a record keeps."""
         fields = asdict(self)
-        del fields["raw"]
+        if fields["raw"] in (None, self.text):
+            del fields["raw"]
+        if self.reasoning is None:
+            del fields["reasoning"]
         return fields
 
 

@@ -97,9 +97,7 @@ class GeneratedText:
         fields = asdict(self)
         if fields["raw"] in (None, self.text):
             del fields["raw"]
-        if self.reasoning is None:
-            del fields["reasoning"]
-        return fields
+        return {name: value for name, value in fields.items() if value is not None or "reasoning" not in name}
 
 
 class Engine(ABC):

@@ -111,7 +111,7 @@ class JudgeSettings(BaseSettings):
     reasoning_tokens: int = Field(0, ge=0, le=100_000)
     """How many tokens a model may think before a reply; what it thinks is in the record's raw part alone."""
     json_schema: bool = True
-    """Whether the engine is told to hold to the schema of our answer; servers that do not know it refuse."""
+    """Whether the engine must hold to the schema of our answer; servers that do not know it refuse."""
     attempts: int = Field(1, ge=1, le=100)
     """How often a trial is asked about while the reply has no verdict; each attempt is in the record."""
 

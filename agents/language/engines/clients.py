@@ -10,7 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from operator import attrgetter
@@ -64,18 +64,12 @@ class ClientSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ServerText(GeneratedText):
-    """With the ``model`` and ``fingerprint`` that answered, and the ``tries``."""
+    """With the ``model`` and ``fingerprint`` that answered, the ``tries``, and the tokens of reasoning in the reply."""
 
     model: str | None = None
     fingerprint: str | None = None
     tries: int = 1
-
-    def record(self) -> dict[str, Any]:
-        """What a record keeps."""
-        fields = asdict(self)
-        if fields["raw"] in (None, self.text):
-            del fields["raw"]
-        return fields
+    reasoning_tokens: int | None = None
 
 
 class ServerReply(BaseModel):
@@ -86,9 +80,11 @@ class ServerReply(BaseModel):
     usage: Any = None
     model: Any = None
 
-    def count(self, name: str) -> int | None:
+    def count(self, *names: str) -> int | None:
         """A number of tokens, or None."""
-        value = self.usage.get(name) if isinstance(self.usage, dict) else None
+        value = self.usage
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, int) and value >= 0 else None
 
 
@@ -97,8 +93,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ServerEngine(Engine, Generic[S]):
-    """Base of the engines on servers. ``used_up`` is the error code of an empty account. Errors of a ``private`` engine
-    quote no server."""
+    """Base of the engines on servers. ``used_up`` is the error code of an empty account."""
 
     package: ClassVar[str]
     extra: ClassVar[str]
@@ -107,7 +102,6 @@ class ServerEngine(Engine, Generic[S]):
     used_up: ClassVar[str]
 
     def __init__(self, settings: S) -> None:
-        self.private = False
         self._settings = settings
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from agents.contract import Address
 from agents.errors import AnswerError
+from agents.language.engines import reasoning
 from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
 from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
 
@@ -48,6 +49,8 @@ class _Part(_Reply):
 class _Message(_Reply):
     content: str | list[_Part] | None = None
     refusal: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None  # the same, at other servers
 
 
 class Choice(_Reply):
@@ -65,6 +68,10 @@ class Choice(_Reply):
         if isinstance(content, list):
             content = "".join(part.text or "" for part in content)
         return content or self.message.refusal or ""
+
+    def thought(self) -> str | None:
+        fields = (self.message.reasoning_content, self.message.reasoning) if self.message else ()
+        return next((field for field in fields if isinstance(field, str) and field), None)
 
     def is_filtered(self) -> bool:
         """Whether the server or the model declined."""
@@ -108,11 +115,16 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         if raw is None:
             raise self._bad_reply("the reply holds no text")
         raw = self._cleared(raw)
+        thought, text = reasoning.parted(raw)
+        thought = self._cleared(choice.thought() or thought or "").strip() or None
+        if text is None or (thought and not text.strip() and choice.finish_reason == "length"):
+            raise reasoning.unfinished(request.sampling.limit)
+        text = text if text == raw else text.lstrip()
         # Some servers leave the stop in the text, and none takes more than a few.
-        end = request.sampling.stop_in(raw)
+        end = request.sampling.stop_in(text)
         finish: Finish = "length" if choice.finish_reason == "length" and end is None else "stop"
         return ServerText(
-            text=raw[:end],
+            text=text[:end],
             finish="filtered" if choice.is_filtered() else finish,
             raw=raw,
             prompt_tokens=reply.count("prompt_tokens"),
@@ -120,6 +132,8 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             model=self._name(reply.model),
             fingerprint=self._name(reply.system_fingerprint),
             tries=tries,
+            reasoning=thought,
+            reasoning_tokens=reply.count("completion_tokens_details", "reasoning_tokens"),
         )
 
     async def embed(self, texts: Sequence[str], batch: int = 1024) -> list[list[float]]:
@@ -144,7 +158,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         options: dict[str, Any] = {
             "model": settings.model,
             "temperature": sampling.temperature,
-            limit: sampling.max_tokens,
+            limit: sampling.limit,
         }
         if sampling.frequency_penalty:
             options["frequency_penalty"] = sampling.frequency_penalty

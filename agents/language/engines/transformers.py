@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agents.errors import AnswerError, UnavailableError
+from agents.language.engines import reasoning
 from agents.language.engines.text_request import UNLIMITED, Engine, Finish, GeneratedText, Sampling, TextRequest
 from agents.loading import dtype_for, load_part, load_pretrained
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHUNK = 64  # rows of a call, beams not counted
+PROMPT_END = 8  # tokens that may begin the reasoning
 TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt is the same tomorrow
 
 
@@ -67,7 +69,7 @@ class LocalEngine(Engine):
         tokens = self.tokens(request)
         if max(tokens) >= self._size:
             raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
-        most, room = request.sampling.max_tokens, self._room(request.sampling)
+        most, room = request.sampling.limit, self._room(request.sampling)
         if room < 1 or (self._encodes and self._positions and most > self._positions):
             raise AnswerError("no_room", f"the model has {self._positions} positions, too few for {most} tokens")
         return tokens[max(0, len(tokens) - room) :]
@@ -93,7 +95,7 @@ class LocalEngine(Engine):
     def _room(self, sampling: Sampling) -> int:
         if not self._positions:
             return UNLIMITED
-        return self._positions if self._encodes else self._positions - sampling.max_tokens
+        return self._positions if self._encodes else self._positions - sampling.limit
 
     def _chat_text(self, request: TextRequest) -> str:
         if any(message.image is not None for message in request.messages):
@@ -105,9 +107,9 @@ class LocalEngine(Engine):
                 messages[0]["content"] = f"{system['content']}\n\n{messages[0]['content']}"
             else:
                 messages = [{**system, "role": "user"}]
-        return self._template_text(messages)
+        return self._template_text(messages, thinks=request.sampling.reasoning_tokens > 0)
 
-    def _template_text(self, messages: list[dict[str, str]]) -> str:
+    def _template_text(self, messages: list[dict[str, str]], *, thinks: bool = False) -> str:
         from jinja2 import TemplateError
 
         try:
@@ -117,6 +119,8 @@ class LocalEngine(Engine):
                 add_generation_prompt=True,
                 tokenize=False,
                 date_string=TODAY,
+                enable_thinking=thinks,
+                thinking=thinks,  # as DeepSeek's and Granite's templates call it
             )
         except (TemplateError, ValueError, TypeError) as error:
             raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
@@ -137,8 +141,23 @@ class LocalEngine(Engine):
                 text = text.replace(mark, "")
         return text
 
-    def _decode(self, tokens: Sequence[int]) -> str:
-        return self._decode_all([token for token in tokens if token not in self._special])
+    def _begun(self, prompt: Sequence[int]) -> str:
+        return reasoning.begun(self._decode_all(prompt[-PROMPT_END:]))
+
+    def _parted(self, begun: str, tokens: Sequence[int]) -> tuple[str | None, str | None]:
+        """(reasoning or None, answer or None within the reasoning), without special tokens."""
+        raw = self._decode_all(tokens)
+        thought, answer = reasoning.parted(begun + raw)
+        if thought is not None:
+            return self._plain(thought).strip() or None, None if answer is None else self._plain(answer).lstrip()
+        if self._special.isdisjoint(tokens):
+            return None, raw
+        return None, self._decode_all([token for token in tokens if token not in self._special])
+
+    def _settled_answer(self, begun: str, tokens: Sequence[int]) -> str:
+        """The answer so far, for listeners and stops."""
+        _, answer = self._parted(begun, tokens)
+        return "" if answer is None or reasoning.may_begin(answer) else answer
 
     def _decode_all(self, tokens: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
@@ -229,7 +248,7 @@ class TransformersEngine(LocalEngine):
         groups: dict[tuple[int, ...], list[PromptRow]] = {}
         for row in sorted(rows, key=lambda row: (len(row.prompt), row.place)):
             sampling = row.request.sampling
-            most = 0 if self._beams is None else sampling.max_tokens
+            most = 0 if self._beams is None else sampling.limit
             length = 0 if self._device.type == "cuda" else int(math.log(len(row.prompt), 1.25))
             groups.setdefault((length, sampling.min_tokens, most), []).append(row)
         return [
@@ -250,10 +269,16 @@ class TransformersEngine(LocalEngine):
         positions = {} if self._encodes else {"position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
         start = 1 if self._encodes else prompts.shape[1]
         samplings = [row.request.sampling for row in rows]
-        least, most = samplings[0].min_tokens, max(sampling.max_tokens for sampling in samplings)
+        least, most = samplings[0].min_tokens, max(sampling.limit for sampling in samplings)
         search: dict[str, Any] = dict(self._beams or {})
         search["forced_eos_token_id"] = self._ends if search.get("forced_eos_token_id") else None
-        row_ends = RowEnds([row.request for row in rows], self._ends, start, self._decode, self._device)
+        begun = [self._begun(row.prompt) for row in rows]
+        requests = [row.request for row in rows]
+
+        def answer(row: int, tokens: Sequence[int]) -> str:
+            return self._settled_answer(begun[row], tokens)
+
+        row_ends = RowEnds(requests, self._ends, start, answer, self._device)
         finite = Finite(len(rows), normalised=search.get("num_beams", 1) > 1)
         processors: list[Any] = [finite]
         if self._beams is None:
@@ -280,7 +305,7 @@ class TransformersEngine(LocalEngine):
         return [
             AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
             if is_bad
-            else self._text(row, row_ends.kept(place, generated_tokens))
+            else self._text(row, begun[place], row_ends.kept(place, generated_tokens))
             for place, (row, generated_tokens, is_bad) in enumerate(
                 zip(rows, tokens.tolist(), bad.tolist(), strict=True)
             )
@@ -299,12 +324,14 @@ class TransformersEngine(LocalEngine):
         with shared_sources(layers, "key_value_states", width):
             yield {"past_key_values": shared_cache(self._model.config)}
 
-    def _text(self, row: PromptRow, tokens: list[int]) -> GeneratedText:
+    def _text(self, row: PromptRow, begun: str, tokens: list[int]) -> GeneratedText | AnswerError:
         end = next((index for index, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens[:end]
-        text = self._decode(tokens)
+        thought, text = self._parted(begun, tokens)
+        if text is None:
+            return reasoning.unfinished(row.request.sampling.limit)
         stop = row.request.sampling.stop_in(text)
         # Without a stop, a character whose last bytes are missing is dropped.
         text = text.rstrip("\ufffd") if stop is None else text[:stop]
         finish: Finish = "length" if end is None and stop is None else "stop"
-        return GeneratedText(text, finish, self._decode_all(tokens), len(row.prompt), len(tokens))
+        return GeneratedText(text, finish, self._decode_all(tokens), len(row.prompt), len(tokens), thought)

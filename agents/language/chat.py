@@ -173,6 +173,14 @@ class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Setti
             self.prompt_tokens += TOKENS_PER_REMEMBERED_TURN * settings.person_turns
 
 
+class SmallChatAgent(ChatAgent):
+    """A chat model of at most some hundred million weights."""
+
+    memory = 2 * GIB
+    device_memory = 2 * GIB
+    working_memory = 3 * GIB // 2
+
+
 # models that continue a text
 
 

@@ -130,7 +130,7 @@ def test_an_architecture_has_as_many_weights_as_was_published(name: str) -> None
     assert described.parameters == pytest.approx(figure, rel=percent / 100, abs=0)
 
 
-@pytest.mark.parametrize("name", [name for name in PRETRAINED if name != "minilm"])
+@pytest.mark.parametrize("name", sorted({*PRETRAINED} - {"minilm", "smollm2-135m"}))
 def test_every_agent_with_a_checkpoint_can_have_random_weights(name: str) -> None:
     agent = random_agent(name)
     assert agent.missing() is None

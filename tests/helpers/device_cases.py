@@ -132,6 +132,7 @@ CASES: dict[str, Maker] = {
     "agents.language.dialogue_models:DialoGPTAgent": _checkpoint(tiny_language.gpt2),
     "agents.language.dialogue_models:BlenderbotAgent": _checkpoint(tiny_language.blenderbot, more={"min_tokens": 8}),
     "agents.language.chat:ChatAgent": _checkpoint(tiny_language.llama, positions=1024),
+    "agents.language.chat:SmallChatAgent": _checkpoint(tiny_language.llama, positions=1024),
 }
 
 

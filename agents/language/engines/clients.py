@@ -64,19 +64,21 @@ class ClientSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ServerText(GeneratedText):
-    """With the ``model`` and ``fingerprint`` that answered, and the ``tries``."""
+    """With the ``model`` and ``fingerprint`` that answered, the ``tries``, and the tokens of reasoning in the reply."""
 
     model: str | None = None
     fingerprint: str | None = None
     tries: int = 1
+    reasoning_tokens: int | None = None
 
     def record(self) -> dict[str, Any]:
         """What a record keeps."""
         fields = asdict(self)
         if fields["raw"] in (None, self.text):
             del fields["raw"]
-        if self.reasoning is None:
-            del fields["reasoning"]
+        for name in ("reasoning", "reasoning_tokens"):
+            if fields[name] is None:
+                del fields[name]
         return fields
 
 
@@ -88,9 +90,11 @@ class ServerReply(BaseModel):
     usage: Any = None
     model: Any = None
 
-    def count(self, name: str) -> int | None:
+    def count(self, *names: str) -> int | None:
         """A number of tokens, or None."""
-        value = self.usage.get(name) if isinstance(self.usage, dict) else None
+        value = self.usage
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, int) and value >= 0 else None
 
 

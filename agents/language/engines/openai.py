@@ -133,6 +133,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             fingerprint=self._name(reply.system_fingerprint),
             tries=tries,
             reasoning=thought,
+            reasoning_tokens=reply.count("completion_tokens_details", "reasoning_tokens"),
         )
 
     async def embed(self, texts: Sequence[str], batch: int = 1024) -> list[list[float]]:

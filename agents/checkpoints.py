@@ -190,6 +190,28 @@ def _json(path: Path) -> dict[str, Any]:
     return content
 
 
+def has_chat_template(folder: Path) -> bool:
+    """Whether its tokenizer or processor makes a prompt of a chat."""
+    files = ("tokenizer_config.json", "processor_config.json", "chat_template.json")
+    return (folder / "chat_template.jinja").is_file() or any(
+        _about(folder / name).get("chat_template") for name in files
+    )
+
+
+def has_image_processor(folder: Path) -> bool:
+    images = _about(folder / "preprocessor_config.json")
+    return not images.keys().isdisjoint(("image_processor_type", "image_mean")) or bool(
+        _about(folder / "processor_config.json").get("image_processor")
+    )
+
+
+def _about(path: Path) -> dict[str, Any]:
+    try:
+        return _json(path)
+    except (OSError, ValueError):  # which :func:`problem` reports
+        return {}
+
+
 def random_weights(path: Path) -> bool:
     """Whether a file marks the weights as random."""
     return ((path if path.is_dir() else path.parent) / MARKER).exists()

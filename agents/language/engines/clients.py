@@ -10,7 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from operator import attrgetter
@@ -71,16 +71,6 @@ class ServerText(GeneratedText):
     tries: int = 1
     reasoning_tokens: int | None = None
 
-    def record(self) -> dict[str, Any]:
-        """What a record keeps."""
-        fields = asdict(self)
-        if fields["raw"] in (None, self.text):
-            del fields["raw"]
-        for name in ("reasoning", "reasoning_tokens"):
-            if fields[name] is None:
-                del fields[name]
-        return fields
-
 
 class ServerReply(BaseModel):
     """The used fields of a reply's body."""
@@ -103,8 +93,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ServerEngine(Engine, Generic[S]):
-    """Base of the engines on servers. ``used_up`` is the error code of an empty account. Errors of a ``private`` engine
-    quote no server."""
+    """Base of the engines on servers. ``used_up`` is the error code of an empty account."""
 
     package: ClassVar[str]
     extra: ClassVar[str]
@@ -113,7 +102,6 @@ class ServerEngine(Engine, Generic[S]):
     used_up: ClassVar[str]
 
     def __init__(self, settings: S) -> None:
-        self.private = False
         self._settings = settings
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None

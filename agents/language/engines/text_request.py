@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
@@ -92,13 +92,26 @@ class GeneratedText:
     tokens: int | None = None
     reasoning: str | None = None
 
+    def record(self) -> dict[str, Any]:
+        """What a record keeps."""
+        fields = asdict(self)
+        if fields["raw"] in (None, self.text):
+            del fields["raw"]
+        return {name: value for name, value in fields.items() if value is not None or "reasoning" not in name}
+
 
 class Engine(ABC):
-    """Generates texts with a model."""
+    """Generates texts with a model; errors of a ``private`` engine quote nobody."""
+
+    private = False
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
         """The text for a request. Raises AnswerError."""
         raise TypeError(f"{type(self).__name__} generates batches")
+
+    def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
+        """A text, or the AnswerError, for each request."""
+        raise TypeError(f"{type(self).__name__} generates single texts")
 
     @abstractmethod
     def provenance(self) -> dict[str, Any]:

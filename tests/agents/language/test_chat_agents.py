@@ -14,15 +14,15 @@ from transformers import AutoTokenizer
 from agents import catalogue
 from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
-from agents.language.chat import ChatAgent, CompletionAgent
+from agents.language.chat import LocalChatAgent, LocalCompletionAgent
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
 from agents.language.prompts import GREETINGS
 from agents.language.text_agent import TextAgent
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
 
 AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
-    "chat": (ChatAgent, "llama", {"positions": 1024}),
-    "completion": (CompletionAgent, "gpt2", {"positions": 512}),
+    "chat": (LocalChatAgent, "llama", {"positions": 1024}),
+    "completion": (LocalCompletionAgent, "gpt2", {"positions": 512}),
     "dialogpt": (DialoGPTAgent, "gpt2", {"positions": 256}),
     "blenderbot": (BlenderbotAgent, "blenderbot", {}),
 }

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from agents.contract import Draw
 from agents.errors import CODES, AnswerError, UnavailableError
-from agents.language.claude import AnthropicEngine, AnthropicSettings
 from agents.language.engines import clients
+from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest

@@ -11,7 +11,7 @@ import pytest
 import tiny_language
 
 from agents.errors import AnswerError
-from agents.language.claude import AnthropicEngine, AnthropicSettings
+from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.reasoning import parted
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest

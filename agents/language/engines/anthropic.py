@@ -1,4 +1,4 @@
-"""Claude, prompted as in the 2025 paper's program (kreimanlab/TuringTest, "Claude.py")."""
+"""The engine of Anthropic's servers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from agents.contract import Address
-from agents.language import prompts
 from agents.language.engines import reasoning
 from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
 from agents.language.engines.text_request import Finish, TextRequest
-from agents.language.openai_chat import ChatServerAgent, ChatServerSettings
-from agents.language.sent_messages import TruncationSettings
 
 FINISH: dict[str | None, Finish] = {
     "max_tokens": "length",
@@ -82,17 +79,3 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             tries=tries,
             reasoning=thought,
         )
-
-
-class ClaudeSettings(AnthropicSettings, ChatServerSettings):
-    """The papers' choices for Claude."""
-
-    program: prompts.Program = "claude"
-    """The program of the papers in whose words and form it is prompted."""
-    truncation: TruncationSettings | None = TruncationSettings(least=7)
-    """How a message is cut to a drawn length; none: it is not."""
-
-
-class ClaudeAgent(ChatServerAgent[ClaudeSettings]):
-    Settings = ClaudeSettings
-    engine = AnthropicEngine

@@ -20,7 +20,7 @@ from task_stimuli import ROWS, picture, stimulus
 from agents.answers import ColorAnswer, WordAnswer
 from agents.contract import Draw
 from agents.errors import AnswerError
-from agents.universal.openai_universal import UniversalAgent, UniversalSettings
+from agents.universal.universal import ServerUniversalAgent
 from serving.runs.records import Record
 
 WRONG = "sk-wrong.Key_9876543210-gfedcba"
@@ -42,7 +42,7 @@ def all_answered(
     server: bad.Misbehaving, about: Any, draws: Iterable[Draw], **settings: Any
 ) -> list[tuple[Any, dict[str, bool]]]:
     chosen = {"model": "m", "base_url": server.url, "timeout_s": 30.0, "retries": 0, **settings}
-    agent = UniversalAgent(UniversalSettings.model_validate(chosen), "openai-universal")
+    agent = ServerUniversalAgent(ServerUniversalAgent.Settings.model_validate(chosen), "openai-universal")
     return bad.all_replies(agent, about, draws)
 
 

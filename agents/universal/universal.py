@@ -1,18 +1,18 @@
-"""A multimodal model for all six tasks, as the papers' GPT-4o."""
+"""A model for all six tasks, asked as the papers asked GPT-4o."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.language.engines.clients import ServerText
+from agents.language.chat import ChatAgent, ChatPromptSettings, LocalChatSettings, OpenAIChatSettings
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
-from agents.language.openai_chat import ChatServerAgent, TalkSettings
+from agents.language.hosts import LocalAgent, ServerAgent
 from agents.stimuli import (
     TASKS,
     AttentionStimulus,
@@ -27,7 +27,7 @@ from agents.universal import picture_replies as replies
 from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 
-SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that OpenAI takes
+SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that servers take
 READ = 20_000  # characters of a reply that are searched for an answer
 FIXATIONS = 15
 
@@ -42,13 +42,13 @@ class Picture:
     frame: tuple[int, int]
 
 
-class UniversalSettings(TalkSettings):
-    """As for a chat model, and how questions about images are put."""
+class UniversalSettings(ChatPromptSettings):
+    """As for a chat model, and how questions about pictures are put."""
 
-    temperature: float = Field(1.0, ge=0, le=2)
-    """The temperature of answers about images; the papers name none, 1 is what servers take by themselves."""
+    picture_temperature: float = Field(1.0, ge=0, le=2)
+    """The temperature of answers about pictures; the papers name none, 1 is what servers take by themselves."""
     image_detail: Detail = "auto"
-    """How finely OpenAI's models look at an image."""
+    """How finely OpenAI's models look at a picture."""
     color_tokens: int = Field(20, ge=1, le=100_000)
     """The most tokens of a colour."""
     object_tokens: int = Field(50, ge=1, le=100_000)
@@ -65,15 +65,16 @@ class UniversalSettings(TalkSettings):
     """How often a caption is drawn while it has such a flag; the last is kept."""
 
 
-class UniversalAgent(ChatServerAgent[UniversalSettings]):
+U = TypeVar("U", bound=UniversalSettings)
+
+
+class UniversalAgent(ChatAgent[U]):
     """Asked as people were."""
 
     tasks = TASKS
     modes = ("free",)
-    Settings = UniversalSettings
-    memory = 1 * GIB  # photographs that are decoded
 
-    def __init__(self, settings: UniversalSettings, name: str) -> None:
+    def __init__(self, settings: U, name: str) -> None:
         super().__init__(settings, name)
         self.attempts = max(settings.attempts, settings.caption_attempts)
         self.filters = (*self.filters, *(partial(self._reject, flag) for flag in settings.reject))
@@ -100,12 +101,12 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
             prompt = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
             tokens = settings.scanpath_tokens
         message = ChatMessage("user", prompt, stimulus.data, settings.image_detail)
-        return TextRequest(messages=(message,), sampling=Sampling(settings.temperature, max_tokens=tokens))
+        sampling = Sampling(settings.picture_temperature, max_tokens=tokens)
+        return self._adapted(about, TextRequest(messages=(message,), sampling=sampling))
 
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         if not isinstance(stimulus, Picture):
             return super()._reply(stimulus, draw, request, text)
-        assert isinstance(text, ServerText)
         about, written = stimulus.stimulus, text.text[:READ]
         answer: BaseModel
         notes: dict[str, Any] = {}
@@ -140,6 +141,23 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
         if not isinstance(reply.answer, CaptionAnswer) or flag not in reply.answer.flags:
             return None
         return Verdict(flag, reply.raw["attempt"] + 1 < self.settings.caption_attempts, reply.answer.text[:200])
+
+
+class LocalUniversalSettings(UniversalSettings, LocalChatSettings):
+    """A model that runs here; pictures are for checkpoints with an image processor."""
+
+
+class ServerUniversalSettings(UniversalSettings, OpenAIChatSettings):
+    """A model on a server with OpenAI's interface."""
+
+
+class LocalUniversalAgent(UniversalAgent[LocalUniversalSettings], LocalAgent[LocalUniversalSettings]):
+    Settings = LocalUniversalSettings
+
+
+class ServerUniversalAgent(UniversalAgent[ServerUniversalSettings], ServerAgent[ServerUniversalSettings]):
+    Settings = ServerUniversalSettings
+    memory = 1 * GIB  # photographs that are decoded
 
 
 def _wanted(stimulus: Stimulus) -> int:

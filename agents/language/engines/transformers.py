@@ -127,8 +127,8 @@ class TransformersEngine(LocalEngine):
             "dtype": str(self._dtype).removeprefix("torch."),
             "attention": self._model.config._attn_implementation,
             **({"gpus": self._devices} if self._devices > 1 else {}),
-            **({} if joins.pads else {"batches": "of prompts of one length"}),
-            **({"pictures": "one at a time"} if self._reader and not joins.pictures else {}),
+            **({} if joins.pads else {"batches": "of prompts of equal length"}),
+            **({"pictures": "singly"} if self._reader and not joins.pictures else {}),
         }
 
     def close(self) -> None:

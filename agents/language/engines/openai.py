@@ -154,15 +154,15 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         return await self._post("chat.completions", TextReply, messages=messages, **options)
 
     async def _check_pictures(self, request: TextRequest, tokens: int | None) -> None:
-        """Raises AnswerError if the server left the picture out. It is asked where ``tokens`` could be of the text
-        alone; a token has 2 to 8 characters."""
+        """Raises AnswerError if the server left the picture out. It is tested where ``tokens`` could be of the
+        text alone; a token has 2 to 8 characters."""
         size = sum(len(message.text) for message in request.messages)
         if self._sees_pictures is None and tokens is not None and size / 8 <= tokens <= size / 2 + TEMPLATE:
             async with self._checking:
                 if self._sees_pictures is None:
                     self._sees_pictures = await self._ask_about_pictures(request, tokens)
         if self._sees_pictures is False:
-            why = "counts no tokens for a picture, and says the same of a red and a blue one"
+            why = "counts no tokens for a picture, and says the same of a red and a blue square"
             raise AnswerError("server_refused", f"{self._settings.base_url}: the model sees no pictures: it {why}")
 
     async def _ask_about_pictures(self, request: TextRequest, tokens: int) -> bool:

@@ -136,6 +136,16 @@ def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     return TextRequest(messages=(ChatMessage("user", text),), sampling=sampling)
 
 
+def word_game(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+    """The request as a game, whose earlier turns are the stimulus's examples or this project's."""
+    examples = stimulus.examples or _TEXTS["game_examples"]
+    turns = [
+        ChatMessage(role, text) for pair in examples for role, text in zip(("user", "assistant"), pair, strict=True)
+    ]
+    cue = ChatMessage("user", stimulus.cue)
+    return TextRequest(messages=(ChatMessage("system", _TEXTS["game"]), *turns, cue), sampling=sampling)
+
+
 def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     """The request for a word to a completion model."""
     if stimulus.version == "free":

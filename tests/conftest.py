@@ -1,9 +1,8 @@
-"""What the tests share: one Ray, whose workers find the plugin package too, a folder of odd images, bytecode, and a
-real, headless Chromium (the ``playwright`` package and a Chromium, which TURINGLIKE_CHROMIUM or the path names)."""
+"""What the tests share: the plugin package in every process, a folder of odd images, bytecode, and a real, headless
+Chromium (the ``playwright`` package and a Chromium, which TURINGLIKE_CHROMIUM or the path names)."""
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
 import shutil
@@ -58,19 +57,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups.get(item.path, str(item.path))))
     items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path not in groups))
-
-
-@pytest.fixture(scope="session")
-def ray_address() -> Iterator[str]:
-    """The address of the one Ray that all tests share, started as the command starts it."""
-    from serving.scheduling.cluster import Cluster
-
-    cluster = Cluster()
-    asyncio.run(cluster.start())
-    import ray
-
-    yield ray.get_runtime_context().gcs_address
-    asyncio.run(cluster.stop())
 
 
 @pytest.fixture(scope="session")

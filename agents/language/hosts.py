@@ -10,9 +10,10 @@ from agents import checkpoints
 from agents.contract import GIB, Draw, Reply, is_installed
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
+from agents.language.engines.local import LocalEngine
 from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.text_request import TextRequest
-from agents.language.engines.transformers import LocalEngine, TransformersEngine
+from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.language.text_agent import EngineAgent
 from agents.pretrained import BESIDE_GPU, LIBRARIES, PretrainedAgent, PretrainedSettings

@@ -25,6 +25,11 @@ ENTRIES = device_cases.entries()
 NAMES = list({entry.agent: name for name, entry in ENTRIES.items()}.values())  # one of each class
 TEXTS = [name for name in NAMES if device_cases.says(ENTRIES[name])]
 OTHERS = [name for name in NAMES if name not in TEXTS]
+# What these do on a device the others do, too: the same layers and the same search, or another's embedding.
+REPEATS = {
+    "blip-base", "blip2-opt-2.7b", "llava-v1.6-mistral-7b", "clipcap-mlp", "openflamingo-4b", "torchvision-maskrcnn",
+    "return-fixations", "gpt2-embedding", "openai-embedding", "gpt2-completion", "llama-3-70b-online-ai",
+}  # fmt: skip
 WITH_PRECISION = [name for name in NAMES if device_cases.takes_precision(ENTRIES[name])]
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in TEXTS} | {
     "drawn": ("git-base-coco", {"decoding": "sample", "top_k": 30, "top_p": 0.9}),
@@ -53,7 +58,9 @@ def answers(tiny: Tiny) -> Callable[..., list[dict[str, Any]]]:
     return answers
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in REPEATS else name for name in NAMES]
+)
 def test_answers_are_those_of_the_cpu(answers: Callable[..., Any], name: str) -> None:
     precision = "fp32" if name in WITH_PRECISION else None
     assert_alike(answers(name, "cuda:0", precision), answers(name, "cpu", precision))
@@ -159,22 +166,18 @@ def test_float32_is_not_rounded_to_tf32(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_script_that_checks_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Its JSON, a broken promise, and that it needs a GPU unless it pretends."""
-    count = device_cases.count_waits
 
     def run(*arguments: str) -> tuple[int, str]:
         monkeypatch.setattr("sys.argv", ["check_gpu.py", *arguments])
         return check_gpu.main(), capsys.readouterr().out
 
-    def waiting(*arguments: Any, **options: Any) -> tuple[Waits, Waits]:
-        per_step, per_batch = count(*arguments, **options)
-        return {**per_step, "agents/vision/git.py:1": 2.0}, per_batch
-
     monkeypatch.setattr(check_gpu, "ALIKE", 2)
     code, out = run("--pretend", "--agents", "git-base-coco")
     [row] = json.loads(out.splitlines()[-1])["agents"]
     assert (code, row["broken"], row["other_than_cpu"], row["other_alone"]) == (0, [], 0, 0)
-    monkeypatch.setattr(device_cases, "count_waits", waiting)
-    code, out = run("--pretend", "--agents", "git-base-coco")
+    waits: tuple[Waits, Waits] = {"agents/vision/git.py:1": 2.0}, {}
+    monkeypatch.setattr(device_cases, "count_waits", lambda *arguments, **options: waits)
+    code, out = run("--pretend", "--agents", "detr-resnet-50")
     assert (code, json.loads(out.splitlines()[-1])["agents"][0]["broken"]) == (1, ["2.0 waits of ours in every step"])
     assert run("--pretend", "--agents", "mmcq")[0] == 2
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)

@@ -40,11 +40,6 @@ GPT2 = 124_439_808
 VOCABULARIES: dict[str, tuple[int, int, dict[str, int]]] = {
     "Salesforce/blip2-opt-2.7b": (50304, 50266, {"<pad>": 1, "</s>": 2, "Ċ": 50118, "<image>": 50265}),
     "llava-hf/llava-v1.6-mistral-7b-hf": (32064, 32002, {"<s>": 1, "</s>": 2, "<image>": 32000, "<pad>": 32001}),
-    "meta-llama/Llama-3.1-8B-Instruct": (
-        128256,
-        128256,
-        {"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|start_header_id|>": 128006, "<|eot_id|>": 128009},
-    ),
 }
 TEXT = "The technology of sports and fashion is changing, and politics too. Tell me more, please: why do you say that?"
 

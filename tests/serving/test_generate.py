@@ -1,4 +1,4 @@
-"""``turinglike generate`` from its entry point: the real agents over Ray, the rest over workers in this process."""
+"""``turinglike generate`` from its entry point, over workers in this process."""
 
 from __future__ import annotations
 
@@ -70,34 +70,6 @@ def test_every_stimulus_and_sample_has_one_record_and_again_does_nothing(
     assert "nothing is left to answer" in capsys.readouterr().out
     assert (out / "records" / "null.jsonl").read_bytes() == before
     assert (out / "stimuli.jsonl").read_text().count("\n") == 30
-
-
-@pytest.mark.usefixtures("ray_address")
-def test_the_real_agents_answer_the_examples_alike_in_any_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One after the other in this process, and in batches over Ray, as users have it."""
-    rows = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text().splitlines()]
-    pictures = {row["id"]: {"image": str(EXAMPLES / row["image"])} for row in rows if "image" in row}
-    rows = [{**row, **pictures.get(row["id"], {})} for row in rows if not row["id"].endswith("broken")]
-    tasks = ("color_estimation", "attention_prediction", "conversation")
-    rows = [row for task in tasks for row in [row for row in rows if row["task"] == task][:5]]
-    agents = ("mmcq", "gbvs", "eliza~eliza")
-    found = []
-    for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "3", "--replicas", "2"])):
-        random.Random(number).shuffle(rows)
-        source = tmp_path / f"set{number}.jsonl"
-        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        out = tmp_path / f"run{number}"
-        if number:
-            monkeypatch.undo()
-        assert run(source, ",".join(agents), out, *more) == 0
-        found.append([answers(out, agent) for agent in agents])
-        answered = [record["stimulus"] for record in records(out, "eliza~eliza")]
-        assert answered == [row["id"] for row in rows if row["id"] in answered]  # whenever each was ready
-    assert found[0] == found[1]
-    versions = json.loads((tmp_path / "run0" / "run.json").read_text())["agents"]["gbvs"]["versions"]
-    assert {"torch", "numpy", "pillow"} <= versions.keys()
 
 
 def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:

@@ -73,6 +73,9 @@ class TextRequest:
     left_out: int = 0
     cut: int = 0
 
+    def pictures(self) -> list[bytes]:
+        return [message.image for message in self.messages if message.image is not None]
+
 
 def settled(text: str, stops: Sequence[str]) -> str:
     """``text`` without a possible beginning of a stop or a character."""

@@ -14,8 +14,8 @@ from pydantic import Field
 from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import reasoning, vllm_processes
+from agents.language.engines.local import LocalEngine
 from agents.language.engines.text_request import Finish, GeneratedText, Sampling, TextRequest, settled
-from agents.language.engines.transformers import LocalEngine
 from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from text_requests import DRAWN, PROMPTS
 from transformers import AutoTokenizer
 
 from agents.errors import UnavailableError
+from agents.language.engines.local import TODAY
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
-from agents.language.engines.transformers import TODAY, TransformersEngine
+from agents.language.engines.transformers import TransformersEngine
 
 FAMILIES = ("gpt2", "llama")  # whose texts are drawn
 

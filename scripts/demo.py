@@ -1,4 +1,4 @@
-"""``python scripts/demo.py [DIR]``: agents answer the examples, two language models among them, and judges look for people
+"""``python scripts/demo.py [DIR]``: agents answer the examples, two language models among them; judges look for people
 among the words. A picture is broken: ``generate`` must exit with 1. Prints the paths of two pages."""
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ CAPTIONS: tuple[Task, ...] = ("image_captioning",)
 WORDS: tuple[Task, ...] = ("word_association",)
 CHAT: tuple[Task, ...] = ("conversation",)
 TALK = CHAT + WORDS
+NULL = "agents.universal.null:"
 MIT, BSD, PROPRIETARY = "MIT", "BSD-3-Clause", "proprietary"
 
 
@@ -319,13 +320,6 @@ BUILT_IN: tuple[Entry, ...] = (
         VARIANT,
         role="control",
     ),
-    Entry("null", "agents.universal.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
-    Entry(
-        "null-one",
-        "agents.universal.null:ContinuousNullAgent",
-        TASKS,
-        "no operation, one at a time",
-        "for measuring",
-        hidden=True,
-    ),
+    Entry("null", f"{NULL}NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
+    Entry("null-one", f"{NULL}ContinuousNullAgent", TASKS, "no operation, one at a time", "for measuring", hidden=True),
 )

@@ -205,6 +205,10 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             "temperature": sampling.temperature,
             limit: sampling.limit,
         }
+        if sampling.top_p < 1:
+            options["top_p"] = sampling.top_p
+        if sampling.top_k:  # of vLLM, llama.cpp and others; OpenAI's refuse it
+            options["extra_body"] = {"top_k": sampling.top_k}
         if sampling.frequency_penalty:
             options["frequency_penalty"] = sampling.frequency_penalty
         if sampling.presence_penalty:

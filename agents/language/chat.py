@@ -212,11 +212,14 @@ class LocalChatAgent(ChatAgent, LocalAgent[Any]):
 
 
 class SmallChatAgent(LocalChatAgent):
-    """A chat model of at most some hundred million weights."""
+    """A chat model of a few hundred million weights at most, which the papers' question for a word is too hard for."""
 
     memory = 2 * GIB
     device_memory = 2 * GIB
     working_memory = 3 * GIB // 2
+
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        return prompts.word_game(stimulus, self.settings.word_sampling(stimulus, draw))
 
 
 class OpenAIChatAgent(ChatAgent, ServerAgent[Any]):

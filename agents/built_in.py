@@ -270,6 +270,7 @@ BUILT_IN: tuple[Entry, ...] = (
         "gpt2-completion",
         "GPT-2 large continues the papers' prompt for GPT-3",
         checkpoint="openai-community/gpt2-large",
+        word_temperature=None,
     ),
     dialogpt("dialogpt", "DialoGPT, large", checkpoint="microsoft/DialoGPT-large"),
     blenderbot(

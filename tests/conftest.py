@@ -3,6 +3,7 @@ Chromium (the ``playwright`` package and a Chromium, which TURINGLIKE_CHROMIUM o
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -35,6 +36,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+gc.disable()  # until all is imported, which is then no longer looked through
+
 _torch = importlib.util.find_spec("torch")
 if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or "").is_file():
     # Where no bytecode is kept, each of the many processes here would compile torch and transformers anew, for 7 of the
@@ -57,6 +60,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups.get(item.path, str(item.path))))
     items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path not in groups))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

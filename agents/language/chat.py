@@ -14,17 +14,19 @@ from agents.language import person, prompts, pseudo_dialogue
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.clients import ClientSettings
 from agents.language.engines.openai import ChatSettings, SeededSettings
-from agents.language.engines.text_request import Sampling, TextRequest
+from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
 from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
 from agents.language.person import PersonSettings, open_person
 from agents.language.sent_messages import TruncationSettings, own_part, read_lengths, sent_message, too_short
-from agents.language.text_agent import DrawnSettings, TextAgent, WordSettings
+from agents.language.text_agent import DrawnSettings, TextAgent
+from agents.language.words.replies import word_answer
+from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Family, Stimulus, Task, Utterance, WordStimulus
 
 TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 
 
-class PromptedSettings(WordSettings, DrawnSettings):
+class PromptedSettings(DrawnSettings):
     """How messages and words are drawn, and what becomes of a message before it is sent."""
 
     min_words: int = Field(5, ge=0, le=1000)
@@ -33,6 +35,12 @@ class PromptedSettings(WordSettings, DrawnSettings):
     """The temperature that it rises to."""
     rises_with: Literal["attempt", "fourth_attempt", "turn"] = "attempt"
     """It rises in equal steps with the attempts, or the messages from the third (turn), or at once (fourth_attempt)."""
+    word_temperature: float | None = Field(1.0, ge=0, le=2)
+    """The temperature of words, which are drawn without penalties; none: they are drawn as messages are."""
+    word_tokens: int = Field(10, ge=1, le=4096)
+    """The most tokens of a reply in word association."""
+    word_rules: RuleSettings = RuleSettings()
+    """Which words of a reply may be the answer."""
     lower_case: float = Field(0.5, ge=0, le=1)
     """The share of messages that are put in small letters."""
     truncation: TruncationSettings | None = TruncationSettings()
@@ -73,6 +81,18 @@ class PromptedAgent(TextAgent[P]):
         super().open()
         self._lengths = read_lengths(self.settings.truncation)
 
+    def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
+        if not isinstance(stimulus, WordStimulus):
+            return super().fitted_request(stimulus, draw)
+        ask = prompts.chat_word if self.chats else prompts.completion_word
+        return self._adapted(stimulus, ask(stimulus, self.settings.word_sampling(stimulus, draw)))
+
+    def _reply(self, stimulus: Stimulus, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
+        if not isinstance(stimulus, WordStimulus):
+            return super()._reply(stimulus, draw, request, text)
+        is_cut = text.finish == "length"
+        return Reply(word_answer(stimulus, text.text, self.settings.word_rules, cut=is_cut), text.record())
+
     def _truncation(self, stimulus: ConversationStimulus) -> TruncationSettings | None:
         return self.settings.truncation
 
@@ -85,9 +105,9 @@ class PromptedAgent(TextAgent[P]):
         return truncation is not None and truncation.people
 
     def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        chosen = self.settings
-        is_kept_whole = chosen.truncation is not None and chosen.truncation.fallback == "whole"
-        return too_short(stimulus, reply, chosen.min_words, chosen.attempts, before_cut=is_kept_whole)
+        truncation = self.settings.truncation
+        is_kept_whole = truncation is not None and truncation.fallback == "whole"
+        return too_short(stimulus, reply, self._least_words, self.settings.attempts, before_cut=is_kept_whole)
 
 
 # models that chat
@@ -120,6 +140,7 @@ class ChatAgent(PromptedAgent[C]):
         super().__init__(settings, name)
         if settings.person is not None:
             self.prompt_tokens += TOKENS_PER_REMEMBERED_TURN * settings.person_turns
+            self._least_words = 1
 
     def open(self) -> None:
         super().open()
@@ -132,10 +153,10 @@ class ChatAgent(PromptedAgent[C]):
         parts = prompts.chat_instructions(stimulus, draw, self.settings.program, self.settings.parts)
         return "\n".join(filter(None, parts))
 
-    def _fixed_reply(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
-        settings = self.settings
-        is_turn = settings.person is None and "pseudo" not in draw.options
-        return prompts.llama_greeting(stimulus, draw) if is_turn and settings.program == "llama-3.3" else None
+    def _begun(self, stimulus: Stimulus, draw: Draw) -> TextRequest | Reply:
+        is_turn = self.settings.person is None and "pseudo" not in draw.options
+        greeting = prompts.llama_greeting(stimulus, draw) if self.settings.program == "llama-3.3" and is_turn else None
+        return greeting or super()._begun(stimulus, draw)
 
     def _earlier(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
         return stimulus.history if self._person is None else self._person.earlier(stimulus, draw)
@@ -154,9 +175,6 @@ class ChatAgent(PromptedAgent[C]):
             system, _ = prompts.chat_instructions(stimulus, draw, settings.program, settings.parts)
             character = system if settings.program in prompts.ONE_SIDED else ""
         return pseudo_dialogue.pseudo_chat_request(stimulus, draw, history, settings.dialogue_sampling(), character)
-
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        return prompts.chat_word(stimulus, self.settings.word_sampling(stimulus, draw))
 
     def _adapted(self, stimulus: Stimulus, request: TextRequest) -> TextRequest:
         sampling = replace(request.sampling, reasoning_tokens=self.settings.reasoning_tokens)
@@ -177,11 +195,6 @@ class ChatAgent(PromptedAgent[C]):
 
     def _cuts(self, stimulus: ConversationStimulus) -> bool:
         return self.settings.person is not None or super()._cuts(stimulus)
-
-    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        if self.settings.person is None:
-            return super()._too_short(stimulus, reply)
-        return too_short(stimulus, reply, 1, self.settings.attempts)
 
 
 class ServedPersonSettings(ClientSettings, PersonSettings):
@@ -220,11 +233,14 @@ class LocalChatAgent(ChatAgent[LocalChatSettings], LocalAgent[LocalChatSettings]
 
 
 class SmallChatAgent(LocalChatAgent):
-    """A chat model of at most some hundred million weights."""
+    """A chat model of a few hundred million weights at most, which the papers' question for a word is too hard for."""
 
     memory = 2 * GIB
     device_memory = 2 * GIB
     working_memory = 3 * GIB // 2
+
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        return prompts.word_game(stimulus, self.settings.word_sampling(stimulus, draw))
 
 
 class OpenAIChatAgent(ChatAgent[OpenAIChatSettings], ServerAgent[OpenAIChatSettings]):
@@ -275,9 +291,6 @@ class CompletionAgent(PromptedAgent[T]):
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         sampling = self.settings.dialogue_sampling()
         return pseudo_dialogue.pseudo_completion_request(stimulus, draw, history, sampling)
-
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        return prompts.completion_word(stimulus, self.settings.word_sampling(stimulus, draw))
 
 
 class LocalCompletionSettings(CompletionPromptSettings, EngineChoice):

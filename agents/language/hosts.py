@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -12,7 +12,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.openai import OpenAIEngine
-from agents.language.engines.text_request import TextRequest
+from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.language.text_agent import EngineAgent
@@ -131,26 +131,14 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         self.drop_folder()
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        replies: dict[int, Reply | Exception] = {}
-        requests: dict[int, TextRequest] = {}
-        for index, (stimulus, draw) in enumerate(zip(batch, draws, strict=True)):
-            try:
-                if (fixed := self._fixed_reply(stimulus, draw)) is not None:
-                    replies[index] = fixed
-                else:
-                    requests[index] = self.fitted_request(stimulus, draw)
-            except AnswerError as error:
-                replies[index] = error
-        seeds = [self._seed(batch[index], draws[index]) for index in requests]
-        texts = self._texts([*requests.values()], seeds)
-        for (index, request), text in zip(requests.items(), texts, strict=True):
-            try:
-                if isinstance(text, Exception):
-                    raise text
-                replies[index] = self._reply(batch[index], draws[index], request, text)
-            except AnswerError as error:
-                replies[index] = error
-        return [replies[index] for index in range(len(batch))]
+        items = [*zip(batch, draws, strict=True)]
+        replies: list[Any] = [_tried(self._begun, *item) for item in items]
+        places = [place for place, begun in enumerate(replies) if isinstance(begun, TextRequest)]
+        requests, seeds = [replies[place] for place in places], [self._seed(*items[place]) for place in places]
+        for place, request, text in zip(places, requests, self._texts(requests, seeds), strict=True):
+            is_text = isinstance(text, GeneratedText)
+            replies[place] = _tried(self._reply, *items[place], request, text) if is_text else text
+        return replies
 
     def close(self) -> None:
         self._engine.close()
@@ -161,6 +149,13 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         if not self.random:
             return request
         return replace(request, sampling=replace(request.sampling, min_tokens=request.sampling.max_tokens, stops=()))
+
+
+def _tried(act: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return act(*arguments)
+    except AnswerError as error:
+        return error
 
 
 V = TypeVar("V", bound=ClientSettings)

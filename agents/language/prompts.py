@@ -136,6 +136,14 @@ def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     return TextRequest(messages=(ChatMessage("user", text),), sampling=sampling)
 
 
+def word_game(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+    """The request as a game, whose earlier turns are the stimulus's examples or this project's."""
+    examples = stimulus.examples or _TEXTS["game_examples"]
+    turns = [turn for cue, word in examples for turn in (ChatMessage("user", cue), ChatMessage("assistant", word))]
+    messages = (ChatMessage("system", _TEXTS["game"]), *turns, ChatMessage("user", stimulus.cue))
+    return TextRequest(messages=messages, sampling=sampling)
+
+
 def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     """The request for a word to a completion model."""
     if stimulus.version == "free":

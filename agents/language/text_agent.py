@@ -18,9 +18,7 @@ from agents.errors import AnswerError
 from agents.language import prompts, pseudo_dialogue
 from agents.language.engines.text_request import Engine, GeneratedText, Sampling, TextRequest
 from agents.language.sent_messages import may_change, spoken, too_short
-from agents.language.words.replies import word_answer
-from agents.language.words.rules import RuleSettings
-from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, WordStimulus
+from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance
 
 S = TypeVar("S", bound=BaseSettings)
 
@@ -45,8 +43,9 @@ class EngineAgent(Agent[S]):
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         """Raises AnswerError."""
 
-    def _fixed_reply(self, stimulus: Any, draw: Draw) -> Reply | None:
-        return None
+    def _begun(self, stimulus: Any, draw: Draw) -> TextRequest | Reply:
+        """The request, or a reply that no model writes. Raises AnswerError."""
+        return self.fitted_request(stimulus, draw)
 
     def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
         return request
@@ -55,10 +54,10 @@ class EngineAgent(Agent[S]):
         return draw.seed
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
-        if (fixed := self._fixed_reply(prepared, draw)) is not None:
-            return fixed
-        request = self.fitted_request(prepared, draw)
-        return self._reply(prepared, draw, request, await self._text(request, self._seed(prepared, draw)))
+        begun = self._begun(prepared, draw)
+        if isinstance(begun, Reply):
+            return begun
+        return self._reply(prepared, draw, begun, await self._text(begun, self._seed(prepared, draw)))
 
     async def _text(self, request: TextRequest, seed: int) -> GeneratedText:
         text = await self._engine.generate(request, seed)
@@ -120,27 +119,17 @@ class DrawnSettings(TextSettings):
         )
 
 
-class WordSettings(BaseSettings):
-    """How a model answers cue words."""
-
-    word_temperature: float | None = Field(1.0, ge=0, le=2)
-    """The temperature of words, which are drawn without penalties; none: they are drawn as messages are."""
-    word_tokens: int = Field(10, ge=1, le=4096)
-    """The most tokens of a reply in word association."""
-    word_rules: RuleSettings = RuleSettings()
-    """Which words of a reply may be the answer."""
-
-
 T = TypeVar("T", bound=TextSettings)
 
 
 class TextAgent(EngineAgent[T]):
-    """Base of the agents that converse, by :meth:`_turn`, and :meth:`_word` for cue words."""
+    """Base of the agents that converse."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
 
     def __init__(self, settings: T, name: str) -> None:
         super().__init__(settings, name)
+        self._least_words = settings.min_words
         if not self.random:  # whose texts nobody judges
             self.attempts = settings.attempts
             self.filters = (self._too_short,)
@@ -148,9 +137,6 @@ class TextAgent(EngineAgent[T]):
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         """The request for the next message."""
-
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        raise TypeError(f"{type(self).__name__} answers no cue words")
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         raise TypeError(f"{type(self).__name__} writes no dialogues")
@@ -169,12 +155,10 @@ class TextAgent(EngineAgent[T]):
         return False
 
     def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        return too_short(stimulus, reply, self.settings.min_words, self.settings.attempts)
+        return too_short(stimulus, reply, self._least_words, self.settings.attempts)
 
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
         """Without the oldest messages if there is no room. Raises AnswerError."""
-        if isinstance(stimulus, WordStimulus):
-            return self._adapted(stimulus, self._word(stimulus, draw))
         assert isinstance(stimulus, ConversationStimulus)
         history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
         is_dialogue = "pseudo" in draw.options
@@ -211,13 +195,8 @@ class TextAgent(EngineAgent[T]):
         return listen
 
     def _reply(self, stimulus: Stimulus, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
-        raw = text.record()
-        if isinstance(stimulus, WordStimulus):
-            assert isinstance(self.settings, WordSettings)
-            is_cut = text.finish == "length"
-            return Reply(word_answer(stimulus, text.text, self.settings.word_rules, cut=is_cut), raw)
         assert isinstance(stimulus, ConversationStimulus)
-        raw |= {
+        raw = text.record() | {
             "attempt": draw.attempt,
             "temperature": round(request.sampling.temperature, 4),
             "messages_left_out": request.left_out,

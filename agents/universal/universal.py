@@ -13,16 +13,7 @@ from agents.contract import GIB, Draw, Reply, Verdict
 from agents.language.chat import ChatAgent, ChatPromptSettings, LocalChatSettings, OpenAIChatSettings
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
 from agents.language.hosts import LocalAgent, ServerAgent
-from agents.stimuli import (
-    TASKS,
-    AttentionStimulus,
-    CaptionStimulus,
-    ColorStimulus,
-    ConversationStimulus,
-    ObjectStimulus,
-    Stimulus,
-    WordStimulus,
-)
+from agents.stimuli import TASKS, ConversationStimulus, Stimulus, Task, WordStimulus
 from agents.universal import picture_replies as replies
 from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
@@ -88,20 +79,18 @@ class UniversalAgent(ChatAgent[U]):
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
         if not isinstance(stimulus, Picture):
             return super().fitted_request(stimulus, draw)
-        settings, about = self.settings, stimulus.stimulus
-        if isinstance(about, ColorStimulus):
-            prompt, tokens = replies.COLOR, settings.color_tokens
-        elif isinstance(about, ObjectStimulus):
-            prompt, tokens = replies.OBJECTS, settings.object_tokens
-        elif isinstance(about, CaptionStimulus):
-            limit = drawn_length(settings.lengths, about.id, draw.sample)
-            prompt, tokens = INSTRUCTIONS.replace("{words}", str(limit)), settings.caption_tokens
-        else:
-            width, height = stimulus.frame
-            prompt = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
-            tokens = settings.scanpath_tokens
-        message = ChatMessage("user", prompt, stimulus.data, settings.image_detail)
-        sampling = Sampling(settings.picture_temperature, max_tokens=tokens)
+        chosen, about, (width, height) = self.settings, stimulus.stimulus, stimulus.frame
+        words = str(drawn_length(chosen.lengths, about.id, draw.sample))
+        path = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
+        questions: dict[Task, tuple[str, int]] = {
+            "color_estimation": (replies.COLOR, chosen.color_tokens),
+            "object_detection": (replies.OBJECTS, chosen.object_tokens),
+            "image_captioning": (INSTRUCTIONS.replace("{words}", words), chosen.caption_tokens),
+            "attention_prediction": (path, chosen.scanpath_tokens),
+        }
+        prompt, tokens = questions[about.task]
+        message = ChatMessage("user", prompt, stimulus.data, chosen.image_detail)
+        sampling = Sampling(chosen.picture_temperature, max_tokens=tokens)
         return self._adapted(about, TextRequest(messages=(message,), sampling=sampling))
 
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
@@ -110,12 +99,12 @@ class UniversalAgent(ChatAgent[U]):
         about, written = stimulus.stimulus, text.text[:READ]
         answer: BaseModel
         notes: dict[str, Any] = {}
-        if isinstance(about, ColorStimulus):
+        if about.task == "color_estimation":
             color, css_name = replies.read_color(written)
             answer = ColorAnswer(color=color, css_name=css_name)
-        elif isinstance(about, ObjectStimulus):
+        elif about.task == "object_detection":
             answer = ObjectAnswer(labels=replies.read_objects(written))
-        elif isinstance(about, CaptionStimulus):
+        elif about.task == "image_captioning":
             limit = drawn_length(self.settings.lengths, about.id, draw.sample)
             caption = replies.read_caption(written)
             known: list[Flag] = ["too_many_words"] if len(caption.split()) > limit else []
@@ -161,8 +150,7 @@ class ServerUniversalAgent(UniversalAgent[ServerUniversalSettings], ServerAgent[
 
 
 def _wanted(stimulus: Stimulus) -> int:
-    assert isinstance(stimulus, AttentionStimulus)
-    return stimulus.max_fixations or FIXATIONS
+    return getattr(stimulus, "max_fixations", None) or FIXATIONS
 
 
 def _without_point(value: float) -> int | float:

@@ -80,7 +80,7 @@ def _read_prices(config: Path | None) -> dict[str, Price]:
 def _of_agent(run: Run, name: str, prices: Mapping[str, Price]) -> dict[str, Any]:
     entry = run.meta["agents"].get(name, {})
     samples: int = entry.get("samples", run.meta["samples"])
-    asked = {key for key, kind in run.kinds.items() if is_asked(entry, kind)}
+    keys = {key for key, kind in run.kinds.items() if is_asked(entry, kind)}
     statuses: Counter[str] = Counter()
     failures: Groups = {}
     rejections: Groups = {}
@@ -90,7 +90,7 @@ def _of_agent(run: Run, name: str, prices: Mapping[str, Price]) -> dict[str, Any
     damage = Damage()
     for record in run.latest(name, damage) if name in run.agents() else ():
         statuses[record["status"]] += 1
-        within += (record["task"], record["stimulus"]) in asked and record["sample"] < samples
+        within += (record["task"], record["stimulus"]) in keys and record["sample"] < samples
         rejected = 0
         for attempt in record["attempts"]:  # one may stand there because a filter noted something and let it be
             verdicts = [verdict for verdict in attempt["verdicts"] if verdict["rejected"]]
@@ -104,7 +104,7 @@ def _of_agent(run: Run, name: str, prices: Mapping[str, Price]) -> dict[str, Any
             tokens.update({kind: text[key] for kind, key in TOKENS.items() if isinstance(text.get(key), int)})
             if "model" in text:  # a server's
                 costs.append(_cost(text, record["provenance"]["checkpoint"], prices))
-    total, expected = statuses.total(), samples * len(asked)
+    total, expected = statuses.total(), samples * len(keys)
     return {
         "kind": entry.get("kind"),
         "task": entry.get("task", []),
@@ -127,7 +127,7 @@ def _texts_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     texts, kept = [], list(_texts(record["raw"]))
     for text in _texts([attempt.get("raw") for attempt in record["attempts"]]):
         texts.append(text)
-        if text in kept:  # the last attempt, of which a filter said something
+        if text in kept:  # the last attempt, which a filter noted
             kept.remove(text)
     return texts + kept
 

@@ -49,14 +49,6 @@ TINY_VIEW = {**TINY_TEXT, "patch_size": 32}
 TINY_GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4}
 FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "git-base-coco": ({**TINY_TEXT, "vision_config": TINY_VIEW}, {}, 49),  # of 50, one is the start
-    "llava-v1.6-mistral-7b": (
-        {
-            "text_config": {"model_type": "mistral", **TINY_TEXT, "num_key_value_heads": 2, "vocab_size": 32064},
-            "vision_config": {"model_type": "clip_vision_model", **TINY_TEXT, "image_size": 336, "patch_size": 14},
-        },
-        {"max_tokens": 5},
-        5,
-    ),
     "gpt2-completion": (TINY_GPT2, {"max_tokens": 7, "word_tokens": 3}, 7),
     "blenderbot-400m": (
         {

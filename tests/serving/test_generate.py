@@ -134,23 +134,6 @@ def test_a_run_refuses_another_identity(
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_a_changed_picture_is_another_stimulus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture, source, out = tmp_path / "a.png", tmp_path / "set.jsonl", tmp_path / "run"
-    PILImage.new("RGB", (8, 8), "red").save(picture)
-    source.write_text('{"id": "a", "task": "color_estimation", "image": "a.png"}\n')
-    assert run(source, "null", out) == 0
-    os.utime(picture)  # touched, the same bytes: still the same stimulus
-    assert run(source, "null", out) == 0
-    red = picture.read_bytes()
-    picture.unlink()
-    assert run(source, "null", out, "--skip-invalid") == 0
-    PILImage.new("RGB", (8, 8), "blue").save(picture)
-    assert run(source, "null", out) == 2
-    assert "a: has changed since the run began" in capsys.readouterr().err
-    picture.write_bytes(red)
-    assert run(source, "null", out) == 0
-
-
 def test_failed_answers_are_kept_and_can_be_tried_again(tmp_path: Path) -> None:
     source, out, marker = words(tmp_path / "set.jsonl", 12), tmp_path / "run", tmp_path / "fixed"
     crash = ["--set", "null.crash=w00[35]", "--set", f"null.crash_unless={marker}", "--batch-size", "1"]
@@ -401,19 +384,6 @@ def test_a_folder_that_cannot_be_trusted_is_refused(finished: Path, capsys: pyte
     (finished / "run.json").unlink()
     assert run(finished.parent / "set.jsonl", "null", finished, "--seed", "9") == 2
     assert "has records (null.jsonl) but no run.json" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["stimuli.jsonl", "stimuli.index"])
-@pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_rows_and_index_are_made_again_from_the_same_set(name: str, damage: str, finished: Path) -> None:
-    path = finished / name
-    whole = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(whole[:40])
-    assert run(finished.parent / "set.jsonl", "null", finished) == 0
-    assert path.read_bytes() == whole
 
 
 def test_the_summary_names_a_command_that_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,11 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             budget = {"type": "enabled", "budget_tokens": sampling.reasoning_tokens}
             options["thinking"] = budget if settings.send_temperature else {"type": "adaptive"}
         elif settings.send_temperature:  # which the package's own function no longer knows
-            options["extra_body"] = {"temperature": sampling.temperature}
+            options["extra_body"] = {
+                "temperature": sampling.temperature,
+                **({"top_p": sampling.top_p} if sampling.top_p < 1 else {}),
+                **({"top_k": sampling.top_k} if sampling.top_k else {}),
+            }
         reply, tries = await self._post("messages", MessageReply, **options)
         text = self._cleared(" ".join(block.text for block in reply.content if block.text))
         thought = self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)) or None

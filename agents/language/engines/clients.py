@@ -144,9 +144,8 @@ class ServerEngine(Engine, Generic[S]):
             return form.model_validate_json(response.http_response.content), response.retries_taken + 1
         except library.APIStatusError as error:
             body = json.dumps(error.body)
-            is_refused = f'"{self.used_up}"' in body or UNSUPPORTED.search(body) is not None
             code = "no_room" if TOO_LONG.search(body) else code_of(error.status_code)
-            code = "server_refused" if is_refused else code
+            code = "server_refused" if self._is_final(body) else code
             words = "" if self.private else reason(error.body)
             message = f"answered {error.status_code}: {words}".rstrip(": ")
         except library.APITimeoutError:
@@ -184,8 +183,9 @@ class ServerEngine(Engine, Generic[S]):
         settings = self._settings
         # A request to this machine must not go by a proxy that the environment names.
         direct = {"mounts": {"http://": None, "https://": None}} if settings.is_local() else {}
+        hooks = {"response": [self._note_refusal]}
         # A redirect would take the request to another host.
-        http_client = library.DefaultAsyncHttpxClient(follow_redirects=False, **direct)
+        http_client = library.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks, **direct)
         return getattr(library, self.client)(
             api_key=self._key() or "none",  # or the package would look for a key
             base_url=settings.base_url,
@@ -193,6 +193,15 @@ class ServerEngine(Engine, Generic[S]):
             max_retries=settings.retries,
             http_client=http_client,
         )
+
+    def _is_final(self, body: str) -> bool:
+        """Whether an error's body refuses the request for ever."""
+        return f'"{self.used_up}"' in body or UNSUPPORTED.search(body) is not None
+
+    async def _note_refusal(self, response: Any) -> None:
+        """The client tries such a request no more, whatever its status."""
+        if response.status_code >= 400 and self._is_final((await response.aread()).decode(errors="replace")):
+            response.headers["x-should-retry"] = "false"
 
     def _key(self) -> str:
         name = self._settings.key_variable

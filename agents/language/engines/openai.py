@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import io
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from agents.contract import Address
 from agents.errors import AnswerError
 from agents.language.engines import reasoning
 from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
-from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
+from agents.language.engines.text_request import ChatMessage, Finish, Sampling, TextRequest
 
 
 class ServerSettings(ClientSettings):
@@ -93,6 +97,7 @@ class VectorReply(_Reply):
 
 
 MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
+TEMPLATE = 60  # tokens of a chat template around a message, at most
 MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}  # by how an image begins
 
 
@@ -103,13 +108,18 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
     client = "AsyncOpenAI"
     used_up = "insufficient_quota"
 
+    def __init__(self, settings: ServerSettings) -> None:
+        super().__init__(settings)
+        self._sees_pictures: bool | None = None  # as far as is known
+
+    def _new_client(self) -> Any:
+        self._checking = asyncio.Lock()  # of the running event loop
+        return super()._new_client()
+
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
-        options = self._options(request, seed)
-        if request.prompt is not None:
-            reply, tries = await self._post("completions", TextReply, prompt=request.prompt, **options)
-        else:
-            messages = [openai_message(message) for message in request.messages]
-            reply, tries = await self._post("chat.completions", TextReply, messages=messages, **options)
+        reply, tries = await self._reply_to(request, seed)
+        if any(message.image for message in request.messages):
+            await self._check_pictures(request, reply.count("prompt_tokens"))
         choice = reply.choices[0]
         raw = choice.written()
         if raw is None:
@@ -136,6 +146,41 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             reasoning_tokens=reply.count("completion_tokens_details", "reasoning_tokens"),
         )
 
+    async def _reply_to(self, request: TextRequest, seed: int) -> tuple[TextReply, int]:
+        options = self._options(request, seed)
+        if request.prompt is not None:
+            return await self._post("completions", TextReply, prompt=request.prompt, **options)
+        messages = [openai_message(message) for message in request.messages]
+        return await self._post("chat.completions", TextReply, messages=messages, **options)
+
+    async def _check_pictures(self, request: TextRequest, tokens: int | None) -> None:
+        """Raises AnswerError if the server left the picture out. It is tested where ``tokens`` could be of the
+        text alone; a token has 2 to 8 characters."""
+        size = sum(len(message.text) for message in request.messages)
+        if self._sees_pictures is None and tokens is not None and size / 8 <= tokens <= size / 2 + TEMPLATE:
+            async with self._checking:
+                if self._sees_pictures is None:
+                    self._sees_pictures = await self._ask_about_pictures(request, tokens)
+        if self._sees_pictures is False:
+            why = "counts no tokens for a picture, and says the same of a red and a blue square"
+            raise AnswerError("server_refused", f"{self._settings.base_url}: the model sees no pictures: it {why}")
+
+    async def _ask_about_pictures(self, request: TextRequest, tokens: int) -> bool:
+        without = tuple(replace(message, image=None) for message in request.messages)
+        brief = replace(request.sampling, max_tokens=1, reasoning_tokens=0)
+        reply, _ = await self._reply_to(replace(request, messages=without, sampling=brief), 0)
+        if tokens > (reply.count("prompt_tokens") or 0):
+            return True
+        texts = []
+        for color in ("red", "blue"):
+            square = io.BytesIO()
+            Image.new("RGB", (64, 64), color).save(square, "PNG")
+            message = ChatMessage("user", "Which color does this picture have?", square.getvalue())
+            about = TextRequest(messages=(message,), sampling=Sampling(temperature=0, max_tokens=20))
+            reply, _ = await self._reply_to(about, 0)
+            texts.append(reply.choices[0].written())
+        return texts[0] != texts[1]
+
     async def embed(self, texts: Sequence[str], batch: int = 1024) -> list[list[float]]:
         """A vector per text, ``batch`` texts a request. Raises AnswerError."""
         vectors: list[list[float]] = []
@@ -160,6 +205,10 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             "temperature": sampling.temperature,
             limit: sampling.limit,
         }
+        if sampling.top_p < 1:
+            options["top_p"] = sampling.top_p
+        if sampling.top_k:  # of vLLM, llama.cpp and others; OpenAI's refuse it
+            options["extra_body"] = {"top_k": sampling.top_k}
         if sampling.frequency_penalty:
             options["frequency_penalty"] = sampling.frequency_penalty
         if sampling.presence_penalty:

@@ -16,7 +16,7 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
-# Real answers of five agents, one picture broken on purpose, and who passes as a person; ends with the paths of two pages.
+# Real answers of agents, one picture broken on purpose, and who passes as a person; ends with the paths of two pages.
 demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
@@ -63,6 +63,7 @@ $(DEMO): pyproject.toml constraints.txt
 
 $(TEST): $(DEMO)
 	$(INSTALL) '.[all,test]'
+	-$(BIN)/turinglike fetch smollm2-135m
 	@touch $@
 
 clean:

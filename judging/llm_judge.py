@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -145,13 +145,10 @@ class Group(NamedTuple):
     seed: int
 
 
-J = TypeVar("J", bound=JudgeSettings)
-
-
-class LanguageJudge(EngineAgent[J]):
+class LanguageJudge(EngineAgent[JudgeSettings]):
     tasks = ("judgement",)
 
-    def __init__(self, settings: J, name: str) -> None:
+    def __init__(self, settings: JudgeSettings, name: str) -> None:
         super().__init__(settings, name)
         self.attempts = settings.attempts
         self.filters = (self._has_no_verdict,)
@@ -264,21 +261,16 @@ class LanguageJudge(EngineAgent[J]):
         return Verdict(answer.verdict, reply.raw["attempt"] + 1 < self.attempts, reply.raw["text"][:200])
 
 
-class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
-    """Which server and model, and how it is asked."""
+class OpenAIJudge(LanguageJudge, ServerAgent[Any]):
+    class Settings(ChatSettings, JudgeSettings):
+        """Which server and model, and how it is asked."""
 
-
-class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSettings]):
-    Settings = OpenAIJudgeSettings
     memory = 1 * GIB  # photographs that are decoded
 
 
-class LocalJudgeSettings(JudgeSettings, EngineChoice):
-    """Which checkpoint, what runs it, and how it is asked."""
-
-
-class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSettings]):
-    Settings = LocalJudgeSettings
+class LocalJudge(LanguageJudge, LocalAgent[Any]):
+    class Settings(JudgeSettings, EngineChoice):
+        """Which checkpoint, what runs it, and how it is asked."""
 
 
 def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:

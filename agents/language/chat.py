@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -68,10 +68,7 @@ class PromptedSettings(DrawnSettings):
         return Sampling(self.word_temperature, max_tokens=self.word_tokens)
 
 
-P = TypeVar("P", bound=PromptedSettings)
-
-
-class PromptedAgent(TextAgent[P]):
+class PromptedAgent(TextAgent[PromptedSettings]):
     """Base of both kinds."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
@@ -84,8 +81,10 @@ class PromptedAgent(TextAgent[P]):
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
         if not isinstance(stimulus, WordStimulus):
             return super().fitted_request(stimulus, draw)
-        ask = prompts.chat_word if self.chats else prompts.completion_word
-        return self._adapted(stimulus, ask(stimulus, self.settings.word_sampling(stimulus, draw)))
+        return self._adapted(stimulus, self._word(stimulus, self.settings.word_sampling(stimulus, draw)))
+
+    def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+        return (prompts.chat_word if self.chats else prompts.completion_word)(stimulus, sampling)
 
     def _reply(self, stimulus: Stimulus, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         if not isinstance(stimulus, WordStimulus):
@@ -128,15 +127,13 @@ class ChatPromptSettings(PersonSettings, PromptedSettings):
     """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
 
 
-C = TypeVar("C", bound=ChatPromptSettings)
-
-
-class ChatAgent(PromptedAgent[C]):
+class ChatAgent(PromptedAgent):
     """Converses by :mod:`agents.language.prompts`, or as a person."""
 
     family: ClassVar[Family] = "chat"
+    settings: ChatPromptSettings
 
-    def __init__(self, settings: C, name: str) -> None:
+    def __init__(self, settings: ChatPromptSettings, name: str) -> None:
         super().__init__(settings, name)
         if settings.person is not None:
             self.prompt_tokens += TOKENS_PER_REMEMBERED_TURN * settings.person_turns
@@ -211,25 +208,9 @@ class ServedPersonSettings(ClientSettings, PersonSettings):
         return self
 
 
-class LocalChatSettings(ChatPromptSettings, EngineChoice):
-    """A chat model that runs here."""
-
-
-class OpenAIChatSettings(ChatSettings, ServedPersonSettings, ChatPromptSettings):
-    """A chat model on a server with OpenAI's interface."""
-
-
-class AnthropicChatSettings(AnthropicSettings, ServedPersonSettings, ChatPromptSettings):
-    """A chat model on Anthropic's server, whose interface takes no penalties."""
-
-    frequency_penalty: float = Field(0.0, ge=0, le=0)
-    """0 alone."""
-    presence_penalty: float = Field(0.0, ge=0, le=0)
-    """0 alone."""
-
-
-class LocalChatAgent(ChatAgent[LocalChatSettings], LocalAgent[LocalChatSettings]):
-    Settings = LocalChatSettings
+class LocalChatAgent(ChatAgent, LocalAgent[Any]):
+    class Settings(ChatPromptSettings, EngineChoice):
+        """A chat model that runs here."""
 
 
 class SmallChatAgent(LocalChatAgent):
@@ -239,16 +220,24 @@ class SmallChatAgent(LocalChatAgent):
     device_memory = 2 * GIB
     working_memory = 3 * GIB // 2
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        return prompts.word_game(stimulus, self.settings.word_sampling(stimulus, draw))
+    def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+        return prompts.word_game(stimulus, sampling)
 
 
-class OpenAIChatAgent(ChatAgent[OpenAIChatSettings], ServerAgent[OpenAIChatSettings]):
-    Settings = OpenAIChatSettings
+class OpenAIChatAgent(ChatAgent, ServerAgent[Any]):
+    class Settings(ChatSettings, ServedPersonSettings, ChatPromptSettings):
+        """A chat model on a server with OpenAI's interface."""
 
 
-class AnthropicChatAgent(ChatAgent[AnthropicChatSettings], ServerAgent[AnthropicChatSettings]):
-    Settings = AnthropicChatSettings
+class AnthropicChatAgent(ChatAgent, ServerAgent[Any]):
+    class Settings(AnthropicSettings, ServedPersonSettings, ChatPromptSettings):
+        """A chat model on Anthropic's server, whose interface takes no penalties."""
+
+        frequency_penalty: float = Field(0.0, ge=0, le=0)
+        """0 alone."""
+        presence_penalty: float = Field(0.0, ge=0, le=0)
+        """0 alone."""
+
     engine = AnthropicEngine
 
 
@@ -272,13 +261,11 @@ class CompletionPromptSettings(PromptedSettings):
     """The prompt's words: "Both ask long questions, …" (2022), or "Ask long questions, …", as printed in 2025."""
 
 
-T = TypeVar("T", bound=CompletionPromptSettings)
-
-
-class CompletionAgent(PromptedAgent[T]):
+class CompletionAgent(PromptedAgent):
     """The prompt is a dialogue; a message ends at a name."""
 
     family: ClassVar[Family] = "completion"
+    settings: CompletionPromptSettings
     chats = False
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
@@ -293,24 +280,16 @@ class CompletionAgent(PromptedAgent[T]):
         return pseudo_dialogue.pseudo_completion_request(stimulus, draw, history, sampling)
 
 
-class LocalCompletionSettings(CompletionPromptSettings, EngineChoice):
-    """A completion model that runs here."""
+class LocalCompletionAgent(CompletionAgent, LocalAgent[Any]):
+    class Settings(CompletionPromptSettings, EngineChoice):
+        """A completion model that runs here."""
 
-    word_temperature: float | None = Field(None, ge=0, le=2)
-    """The temperature of words, which are drawn without penalties; none: they are drawn as messages are."""
-
-
-class OpenAICompletionSettings(SeededSettings, CompletionPromptSettings):
-    """A completion model on a server with OpenAI's interface."""
-
-
-class LocalCompletionAgent(CompletionAgent[LocalCompletionSettings], LocalAgent[LocalCompletionSettings]):
-    Settings = LocalCompletionSettings
     memory = 6 * GIB
     device_memory = 6 * GIB
     working_memory = 2 * GIB
     batch_size = 32
 
 
-class OpenAICompletionAgent(CompletionAgent[OpenAICompletionSettings], ServerAgent[OpenAICompletionSettings]):
-    Settings = OpenAICompletionSettings
+class OpenAICompletionAgent(CompletionAgent, ServerAgent[Any]):
+    class Settings(SeededSettings, CompletionPromptSettings):
+        """A completion model on a server with OpenAI's interface."""

@@ -26,7 +26,7 @@ BLENDERBOT_TEMPLATE = (
 GREETINGS = ("Hi!\nWhat do you think about {topic}?",)
 
 
-class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
+class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent[Any]):
     """Continues all messages, each followed by the end of text."""
 
     class Settings(DrawnSettings, EngineSettings):
@@ -45,14 +45,13 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAge
     batch_size = 32
     model_types = ("gpt2",)
     template = DIALOGPT_TEMPLATE
-    settings: Settings
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         sampling = replace(self.settings.sampling(self.settings.temperature), min_tokens=1)
         return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)
 
 
-class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
+class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent[Any]):
     """The best beam after the newest messages that fit the encoder (128 positions)."""
 
     class Settings(TextSettings, EngineSettings):
@@ -77,7 +76,6 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
     working_memory = 2 * GIB
     model_types = ("blenderbot",)
     template = BLENDERBOT_TEMPLATE
-    settings: Settings
 
     def make_engine(self) -> TransformersEngine:
         chosen = self.settings

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.language.chat import ChatAgent, ChatPromptSettings, LocalChatSettings, OpenAIChatSettings
+from agents.language.chat import ChatAgent, ChatPromptSettings, OpenAIChatAgent
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
-from agents.language.hosts import LocalAgent, ServerAgent
+from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
 from agents.stimuli import TASKS, ConversationStimulus, Stimulus, Task, WordStimulus
 from agents.universal import picture_replies as replies
 from agents.vision.captions import Flag, flags
@@ -56,16 +56,14 @@ class UniversalSettings(ChatPromptSettings):
     """How often a caption is drawn while it has such a flag; the last is kept."""
 
 
-U = TypeVar("U", bound=UniversalSettings)
-
-
-class UniversalAgent(ChatAgent[U]):
+class UniversalAgent(ChatAgent):
     """Asked as people were."""
 
+    settings: UniversalSettings
     tasks = TASKS
     modes = ("free",)
 
-    def __init__(self, settings: U, name: str) -> None:
+    def __init__(self, settings: UniversalSettings, name: str) -> None:
         super().__init__(settings, name)
         self.attempts = max(settings.attempts, settings.caption_attempts)
         self.filters = (*self.filters, *(partial(self._reject, flag) for flag in settings.reject))
@@ -116,7 +114,7 @@ class UniversalAgent(ChatAgent[U]):
             kept = fixations[:wanted]
             durations = [fixation.duration_ms for fixation in kept if fixation.duration_ms is not None]
             answer = ScanpathAnswer(
-                fixations=[[_without_point(fixation.x), _without_point(fixation.y)] for fixation in kept],
+                fixations=[[fixation.x, fixation.y] for fixation in kept],
                 frame=list(stimulus.frame),
                 stop="maximum" if len(kept) == wanted else "end",
                 forced_first=False,
@@ -132,26 +130,17 @@ class UniversalAgent(ChatAgent[U]):
         return Verdict(flag, reply.raw["attempt"] + 1 < self.settings.caption_attempts, reply.answer.text[:200])
 
 
-class LocalUniversalSettings(UniversalSettings, LocalChatSettings):
-    """A model that runs here; pictures are for checkpoints with an image processor."""
+class LocalUniversalAgent(UniversalAgent, LocalAgent[Any]):
+    class Settings(UniversalSettings, EngineChoice):
+        """A model that runs here; pictures are for checkpoints with an image processor."""
 
 
-class ServerUniversalSettings(UniversalSettings, OpenAIChatSettings):
-    """A model on a server with OpenAI's interface."""
+class ServerUniversalAgent(UniversalAgent, ServerAgent[Any]):
+    class Settings(UniversalSettings, OpenAIChatAgent.Settings):
+        """A model on a server with OpenAI's interface."""
 
-
-class LocalUniversalAgent(UniversalAgent[LocalUniversalSettings], LocalAgent[LocalUniversalSettings]):
-    Settings = LocalUniversalSettings
-
-
-class ServerUniversalAgent(UniversalAgent[ServerUniversalSettings], ServerAgent[ServerUniversalSettings]):
-    Settings = ServerUniversalSettings
     memory = 1 * GIB  # photographs that are decoded
 
 
 def _wanted(stimulus: Stimulus) -> int:
     return getattr(stimulus, "max_fixations", None) or FIXATIONS
-
-
-def _without_point(value: float) -> int | float:
-    return int(value) if value.is_integer() else value

@@ -145,7 +145,7 @@ SMALL: dict[str, Any] = {
     "min_words": 2,
     "lower_case": 0.0,
     "truncation": {"least": 7, "fallback": "whole"},
-    "word_temperature": None,
+    "word_temperature": 0.7,
     "word_tokens": 5,
 }
 smollm2 = family("language.chat:SmallChatAgent", TALK, "Allal et al. 2025, arXiv 2502.02737", ran=True)

@@ -51,8 +51,9 @@ def commands(folder: Path, gguf: Path | None, port: int) -> dict[str, list[str]]
 
 
 def statuses(base_url: str, model: str, patience: float) -> dict[tuple[str, str], str]:
-    """What becomes of each agent's tasks: a status, with the code of a failure."""
+    """What becomes of each agent's tasks: a status, or the code of a failure."""
     from agents import catalogue
+    from agents.errors import TuringlikeError
     from agents.language.engines.clients import ServerModel
     from agents.language.engines.openai import OpenAIEngine
     from serving import answer
@@ -66,9 +67,11 @@ def statuses(base_url: str, model: str, patience: float) -> dict[tuple[str, str]
         rows = [{"id": "s1", **row} for row in STIMULI if row["task"] in catalogue.get(name).tasks]
         for row in rows:
             who = f"{name}~eliza" if row["task"] == "conversation" else name
-            [record] = answer(who, [row], settings={name: settings})
-            why = record.error.code if record.error else ""
-            cells[name, row["task"]] = f"{record.status} {why}".strip()
+            try:
+                [record] = answer(who, [row], settings={name: settings})
+                cells[name, row["task"]] = record.error.code if record.error else record.status
+            except TuringlikeError as error:  # it cannot be loaded
+                cells[name, row["task"]] = str(error)[-60:]
             print(f"{name} {row['task']}: {cells[name, row['task']]}", file=sys.stderr, flush=True)
     return cells
 

@@ -81,8 +81,10 @@ class PromptedAgent(TextAgent[PromptedSettings]):
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
         if not isinstance(stimulus, WordStimulus):
             return super().fitted_request(stimulus, draw)
-        ask = prompts.chat_word if self.chats else prompts.completion_word
-        return self._adapted(stimulus, ask(stimulus, self.settings.word_sampling(stimulus, draw)))
+        return self._adapted(stimulus, self._word(stimulus, self.settings.word_sampling(stimulus, draw)))
+
+    def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+        return (prompts.chat_word if self.chats else prompts.completion_word)(stimulus, sampling)
 
     def _reply(self, stimulus: Stimulus, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         if not isinstance(stimulus, WordStimulus):
@@ -218,8 +220,8 @@ class SmallChatAgent(LocalChatAgent):
     device_memory = 2 * GIB
     working_memory = 3 * GIB // 2
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        return prompts.word_game(stimulus, self.settings.word_sampling(stimulus, draw))
+    def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+        return prompts.word_game(stimulus, sampling)
 
 
 class OpenAIChatAgent(ChatAgent, ServerAgent[Any]):

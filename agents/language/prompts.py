@@ -138,10 +138,11 @@ def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
 
 def word_game(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     """The request as a game, whose earlier turns are the stimulus's examples or this project's."""
-    examples = stimulus.examples or _TEXTS["game_examples"]
-    turns = [turn for cue, word in examples for turn in (ChatMessage("user", cue), ChatMessage("assistant", word))]
-    messages = (ChatMessage("system", _TEXTS["game"]), *turns, ChatMessage("user", stimulus.cue))
-    return TextRequest(messages=messages, sampling=sampling)
+    messages = [ChatMessage("system", _TEXTS["game"])]
+    for cue, word in [*(stimulus.examples or _TEXTS["game_examples"]), (stimulus.cue, "")]:
+        messages.append(ChatMessage("user", filled(_TEXTS["game_question"], cue=cue)))
+        messages.append(ChatMessage("assistant", word))
+    return TextRequest(messages=tuple(messages[:-1]), sampling=sampling)
 
 
 def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:

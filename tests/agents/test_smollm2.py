@@ -232,6 +232,8 @@ def test_it_names_a_word() -> None:
     agent.open()
     agent.load("cpu")
     dark = WordStimulus(id="w", task="word_association", cue="dark")
+    texts = [message.text for message in agent.fitted_request(dark, Draw(0)).messages]
+    assert texts[-3:] == ["When I say dog, you think of …", "bone", "When I say dark, you think of …"]
     replies = agent.respond([dark] * 8, [Draw(seed) for seed in range(8)])
     assert {reply.answer.word for reply in replies if not isinstance(reply, Exception)} & {"night", "light"}
 

@@ -16,6 +16,7 @@ from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.language.text_agent import EngineAgent
+from agents.loading import missing_quantizer
 from agents.pretrained import BESIDE_GPU, LIBRARIES, PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus
 
@@ -96,6 +97,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         if self.continuous() and not is_installed("vllm"):
             return "the package vllm is not installed: pip install 'turinglike[vllm]'"
         missing = super().missing()
+        if missing is None and not (self.random or self.continuous()):
+            missing = missing_quantizer(self.folder())
         if missing is None and self.chats and not (self.random or self.template):
             folder = self.folder()
             if not checkpoints.has_chat_template(folder):
@@ -106,8 +109,9 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return missing
 
     def reads_pictures(self) -> bool:
+        engine = VLLMEngine if self.continuous() else TransformersEngine
         try:
-            return not self.random and checkpoints.has_image_processor(self.folder())
+            return engine.sees and not self.random and checkpoints.has_image_processor(self.folder())
         except UnavailableError:  # as far as is known
             return False
 

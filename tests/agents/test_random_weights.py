@@ -68,7 +68,7 @@ PRETRAINED = [
     for name, entry in catalogue.entries().items()
     if issubclass(entry.load_class(), PretrainedAgent) and not issubclass(entry.load_class(), PartsCaptioner)
 ]
-NO_TEXTS = {"ivsn": None, "torchvision-maskrcnn": None, "detr-resnet-50": "facebook/detr-resnet-50"}
+NO_TEXTS = {"ivsn": None, "detr-resnet-50": "facebook/detr-resnet-50"}
 
 
 @pytest.fixture

@@ -116,12 +116,8 @@ class LocalEngine(Engine):
     def _chat_text(self, request: TextRequest) -> str:
         if request.pictures() and not self._takes_parts:
             raise AnswerError("no_images", "this model or its engine reads no images")
-        messages = [replace(message, text=self._plain(message.text)) for message in request.messages]
-        if not self._takes_system and messages and messages[0].role == "system":
-            system, *messages = messages
-            first = messages[0] if messages else None
-            text = system.text if first is None else f"{system.text}\n\n{first.text}"
-            messages[:1] = [replace(first or system, role="user" if first is None else first.role, text=text)]
+        chat = request.messages if self._takes_system else request.without_system()
+        messages = [replace(message, text=self._plain(message.text)) for message in chat]
         return self._template_text(messages, self._takes_parts, thinks=request.sampling.reasoning_tokens > 0)
 
     def _template_text(self, messages: Sequence[ChatMessage], as_parts: bool, *, thinks: bool = False) -> str:

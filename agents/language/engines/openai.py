@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import logging
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -97,6 +99,9 @@ class VectorReply(_Reply):
 
 
 MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
+# In the words of the chat templates of Gemma and others, and of Google's server.
+NO_SYSTEM = re.compile(r"system (role|message|prompt)s? (is |are )?not supported|developer instruction", re.IGNORECASE)
+log = logging.getLogger("turinglike.agents")
 TEMPLATE = 60  # tokens of a chat template around a message, at most
 MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}  # by how an image begins
 
@@ -110,7 +115,8 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
 
     def __init__(self, settings: ServerSettings) -> None:
         super().__init__(settings)
-        self._sees_pictures: bool | None = None  # as far as is known
+        self._takes_system = True  # as far as is known, as is the next
+        self._sees_pictures: bool | None = None
 
     def _new_client(self) -> Any:
         self._checking = asyncio.Lock()  # of the running event loop
@@ -150,8 +156,17 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         options = self._options(request, seed)
         if request.prompt is not None:
             return await self._post("completions", TextReply, prompt=request.prompt, **options)
-        messages = [openai_message(message) for message in request.messages]
-        return await self._post("chat.completions", TextReply, messages=messages, **options)
+        chat = request.messages if self._takes_system else request.without_system()
+        try:
+            messages = [openai_message(message) for message in chat]
+            return await self._post("chat.completions", TextReply, messages=messages, **options)
+        except AnswerError as error:
+            if chat[0].role != "system" or not NO_SYSTEM.search(str(error)):
+                raise
+        if self._takes_system:
+            log.warning("%s takes no system message: the user's first message begins with it", self._settings.model)
+        self._takes_system = False
+        return await self._reply_to(request, seed)
 
     async def _check_pictures(self, request: TextRequest, tokens: int | None) -> None:
         """Raises AnswerError if the server left the picture out. It is tested where ``tokens`` could be of the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
@@ -75,6 +75,15 @@ class TextRequest:
 
     def pictures(self) -> list[bytes]:
         return [message.image for message in self.messages if message.image is not None]
+
+    def without_system(self) -> tuple[ChatMessage, ...]:
+        """The messages for a model that knows no system: its text begins the user's first message."""
+        if not self.messages or self.messages[0].role != "system":
+            return self.messages
+        first, *others = self.messages
+        if others and others[0].role == "user":
+            first = replace(others[0], text=f"{first.text}\n\n{others.pop(0).text}")
+        return (replace(first, role="user"), *others)
 
 
 def settled(text: str, stops: Sequence[str]) -> str:

@@ -317,6 +317,26 @@ def test_a_server_that_leaves_pictures_out_is_noticed(
     assert len(server.requests) == requests
 
 
+@pytest.mark.parametrize("others", [(), (ChatMessage("user", "Hi"),), (ChatMessage("assistant", "Yes?"),)])
+def test_a_server_without_a_system_is_asked_otherwise(
+    server: bad.Misbehaving, caplog: pytest.LogCaptureFixture, others: tuple[ChatMessage, ...]
+) -> None:
+    def otherwise(request: bad.Request) -> bad.Act:
+        is_refused = request.body["messages"][0]["role"] == "system"
+        return bad.status(400, "System role not supported (TemplateError)") if is_refused else bad.answer("fine")
+
+    async def use(engine: OpenAIEngine) -> list[str]:
+        request = TextRequest(messages=(ChatMessage("system", "Be kind."), *others))
+        return [(await engine.generate(request, seed)).text for seed in range(3)]
+
+    server.otherwise = otherwise
+    assert run(server.url, use) == ["fine"] * 3
+    first = "Be kind.\n\nHi" if others and others[0].role == "user" else "Be kind."
+    assert [request.body["messages"][0]["content"] for request in server.requests] == ["Be kind.", *[first] * 3]
+    assert len(server.requests[-1].body["messages"]) == len({"user", *(message.role for message in others)})
+    assert sum("takes no system message" in record.getMessage() for record in caplog.records) == 1
+
+
 # embeddings
 
 

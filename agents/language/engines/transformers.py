@@ -147,7 +147,7 @@ class TransformersEngine(LocalEngine):
             else:
                 apart = -1 if joins.pictures else -2 - row.place
             alike.setdefault((sampling.min_tokens, most, apart), []).append(row)
-        per_step = TOKENS_PER_STEP[self._device.type]
+        per_step = TOKENS_PER_STEP["cpu" if self._device.type == "cpu" else "cuda"]
         return [group for rows in alike.values() for group in cheapest(rows, per_step)]
 
     def _inputs(self, rows: Sequence[PromptRow]) -> tuple[dict[str, Any], bool]:

@@ -200,7 +200,7 @@ def licence(path: Path) -> str | None:
 
     try:
         return licence_of(metadata_load(path / "README.md") or {})
-    except (OSError, ValueError):  # no card, or one without a form
+    except (OSError, ValueError):  # no card, or it is damaged
         return None
 
 

@@ -264,7 +264,9 @@ def by_word(request: bad.Request) -> bad.Act:
     return bad.answer("Summary of Classifications\n" + "\n".join(f"- {item}" for item in labels))
 
 
-@pytest.mark.parametrize(("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6), ("ollama:model-1", 24)]
+)
 def test_every_trial_has_its_verdicts(
     name: str, count: int, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,7 +123,7 @@ class ServerEngine(Engine, Generic[S]):
         return None
 
     def provenance(self) -> dict[str, Any]:
-        return {self.package: version(self.package)}
+        return {"engine": self.package, self.package: version(self.package)}
 
     async def aclose(self) -> None:
         """Close the running event loop's connections."""

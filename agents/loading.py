@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,17 @@ from agents.errors import UnavailableError
 
 if TYPE_CHECKING:
     import torch
+
+
+# The packages by which transformers reads quantised weights, beside those that it reads itself (fp8, mxfp4).
+QUANTIZERS = {
+    "awq": ("gptqmodel",),
+    "gptq": ("optimum", "gptqmodel"),
+    "bitsandbytes": ("bitsandbytes",),
+    "compressed-tensors": ("compressed_tensors",),
+    "hqq": ("hqq",),
+    "torchao": ("torchao",),
+}
 
 
 def use_full_float32(kind: str) -> None:
@@ -58,6 +70,16 @@ def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype
     return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
 
 
+def missing_quantizer(folder: Path) -> str | None:
+    """What to install for a checkpoint's quantised weights, or None."""
+    try:
+        method = json.loads((folder / "config.json").read_bytes()).get("quantization_config", {}).get("quant_method")
+    except (OSError, ValueError, AttributeError):  # of another form
+        return None
+    missing = [package.replace("_", "-") for package in QUANTIZERS.get(method, ()) if find_spec(package) is None]
+    return f"{folder} has weights quantised by {method}: pip install {' '.join(missing)}" if missing else None
+
+
 def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
     """In evaluation mode; several ``devices``: over all visible GPUs. Raises UnavailableError if the folder cannot be
     read, needs code, or lacks weights."""
@@ -94,7 +116,7 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
             )
     except pickle.UnpicklingError as error:
         raise checkpoints.not_executed(folder, error) from None
-    except (OSError, EOFError, ValueError, RuntimeError, LookupError, TypeError, SafetensorError) as error:
+    except (OSError, EOFError, ValueError, RuntimeError, LookupError, TypeError, ImportError, SafetensorError) as error:
         raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
     reshaped = [f"{name} {list(stored)} for {list(wanted)}" for name, stored, wanted in about["mismatched_keys"]]
     checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=reshaped)

@@ -70,8 +70,9 @@ def _for_decoder(kwargs: dict[str, Any], config: Any, padded: bool, is_sdpa: boo
     mask = kwargs["attention_mask"]
     if not padded and config.model_type not in MAKES_ONES:
         return {**kwargs, "attention_mask": None}
-    keys, window = mask.shape[1], getattr(config, "sliding_window", None)
-    if not is_sdpa or (window is not None and keys > window):
+    keys = mask.shape[1]
+    windows = (getattr(config, "sliding_window", None), getattr(config, "attention_chunk_size", None))
+    if not is_sdpa or keys > min(filter(None, windows), default=keys):
         return kwargs
     queries = _queries(kwargs)
     causal = causal_mask(queries, keys, mask.device)

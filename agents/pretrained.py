@@ -80,6 +80,7 @@ class PretrainedAgent(CheckpointAgent[P]):
         except UnavailableError:
             return
         if count:
+            self.parameters = count
             self.parallel = count >= WORTH_SHARING
             self.memory = self.working_memory + 4 * count  # fp32 on the CPU
             self.memory_beside_gpu = BESIDE_GPU + largest  # weights pass through the host file by file
@@ -120,7 +121,10 @@ class PretrainedAgent(CheckpointAgent[P]):
         prompt = getattr(self.settings, "prompt", None)
         longest = self.prompt_tokens if prompt is None else 8 + len(prompt) // 3
         positions = getattr(config, "max_position_embeddings", longest)
-        return item_bytes(config, min(longest, positions), chosen["max_tokens"], beams, self.bytes_per_weight())
+        try:
+            return item_bytes(config, min(longest, positions), chosen["max_tokens"], beams, self.bytes_per_weight())
+        except (AttributeError, TypeError):  # a model without attention, or that sees in another way
+            return None
 
     def architecture(self) -> random_weights.Architecture:
         """For random weights. Raises UnavailableError."""
@@ -140,12 +144,16 @@ class PretrainedAgent(CheckpointAgent[P]):
         try:
             path = checkpoints.find(self.settings.checkpoint, self.settings.revision)
         except checkpoints.NotFetchedError as error:
-            fetch = f"run `turinglike fetch {self.name}` where there is a network"
+            fetch = f"run `turinglike fetch {self.typed or self.name}` where there is a network"
             return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
         except UnavailableError as error:
             return str(error)
-        wrong = checkpoints.problem(path, self.needs, self.model_types)
+        wrong = self.folder_problem(path)
         return None if wrong is None else f"{path} {wrong}"
+
+    def folder_problem(self, path: Path) -> str | None:
+        """What is wrong with the folder, or None."""
+        return checkpoints.problem(path, self.needs, self.model_types)
 
     def _unknown_architecture(self) -> str | None:
         try:
@@ -158,7 +166,7 @@ class PretrainedAgent(CheckpointAgent[P]):
         if self.random:
             return ()
         brought = hub.fetch(self.settings.checkpoint, self.settings.revision, needs=self.needs)
-        wrong = checkpoints.problem(brought.path, self.needs, self.model_types) if brought.path.is_dir() else None
+        wrong = self.folder_problem(brought.path) if brought.path.is_dir() else None
         if wrong is not None:
             raise UnavailableError(f"{brought.path} {wrong}")
         return [brought]

@@ -81,10 +81,10 @@ class Sampler(LogitsProcessor):
             tokens = torch.arange(scores.shape[1], device=scores.device)
             noise = gumbel(self._seeds[:, None], step, tokens) * self._drawn[:, None]
             return torch.where(kept, scores + noise, -torch.inf)
-        rows, tokens = kept.nonzero(as_tuple=True)
-        noise = gumbel(self._seeds[rows], step, tokens) * self._drawn[rows]
-        noisy = torch.full_like(scores, -torch.inf)
-        noisy[rows, tokens] = scores[rows, tokens] + noise
+        noisy = scores.masked_fill(~kept, -torch.inf)
+        if self._draws:
+            rows, tokens = (kept & (self._drawn[:, None] > 0)).nonzero(as_tuple=True)
+            noisy[rows, tokens] += gumbel(self._seeds[rows], step, tokens)
         return noisy
 
     def _to(self, device: torch.device) -> None:
@@ -95,6 +95,7 @@ class Sampler(LogitsProcessor):
         temperature, self._top_p, self._frequency, self._presence = columns.unsqueeze(2).unbind(1)
         self._drawn = (temperature[:, 0] > 0).float()
         self._temperature = torch.where(temperature > 0, temperature, 1.0)
+        self._draws = any(warp.temperature > 0 for warp in self._warps)
         self._penalises = any(warp.frequency or warp.presence for warp in self._warps)
         self._most_k = max((warp.top_k for warp in self._warps), default=0)
         self._has_top_p = any(warp.top_p < 1 for warp in self._warps)

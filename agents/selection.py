@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,20 @@ from agents import catalogue
 from agents.catalogue import NAME, RESERVED
 from agents.contract import Agent, Entry
 from agents.errors import InputError, Problem
+from agents.named_models import is_model_name, plain_name
 
+PRICES = "prices"  # a table of a configuration file that is no agent's
 NOT_USABLE = "the agents cannot be used as asked"
 
 
 def read_names(where: str, text: str, verb: str) -> list[str]:
     """Agents parted by commas, once each, no pairs. Raises InputError, naming the option ``where`` and the ``verb``."""
     names = [name for name in text.split(",") if name]
-    pairs = [Problem(where, None, name, f"a pair is not {verb}; name its agents") for name in names if "~" in name]
+    pairs = [
+        Problem(where, None, name, f"a pair is not {verb}; name its agents")
+        for name in names
+        if len(catalogue.members(name)) > 1
+    ]
     if not names or len(set(names)) != len(names):
         raise InputError(f"{where}: name each agent to be {verb} once", pairs)
     if pairs:
@@ -30,26 +36,52 @@ def read_names(where: str, text: str, verb: str) -> list[str]:
     return names
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The agents and pairs of a command by their ``names`` in records, in order; ``plain``: these by what was typed.
+    ``entries`` and ``settings`` are by name."""
+
+    names: list[str]
+    plain: dict[str, str]
+    entries: dict[str, Entry]
+    settings: dict[str, dict[str, Any]]
+
+
 def resolve(
     names: Sequence[str], assignments: Sequence[str], config: Path | None, where: str = "--agents"
-) -> tuple[dict[str, Entry], dict[str, dict[str, Any]]]:
-    """Entries with variants, and settings. Raises InputError with everything that is wrong."""
+) -> Selection:
+    """Agents with variants and settings. Raises InputError with everything that is wrong."""
     variants, settings, problems = _read_config(config)
     entries: dict[str, Entry] = {}
+    plain: dict[str, str] = {}
     for name in names:
         try:
             for member in catalogue.pair(name):
-                entries[member] = variants.get(member) or catalogue.get(member)
+                entry = variants.get(member) or catalogue.get(member)
+                is_taken = member != entry.name and entry.name in {*variants, *catalogue.names()}
+                if member not in plain and (is_taken or entry.name in entries):
+                    raise InputError(
+                        f"{member} would be called {entry.name}, as another agent is; give it a name in a file for "
+                        f'--config: [NAME] agent = "{member}"'
+                    )
+                entries[entry.name] = entry
+                plain[member] = entry.name
+            plain[name] = _plain(name)
         except InputError as error:
             problems.append(Problem(where, None, None, str(error)))
-    members = [member for name in names for member in [*name.split("~"), name]]
+    by_target = plain | {name: name for name in plain.values()}
     for assignment in assignments:
-        problem = _assign(assignment, members, settings)
+        problem = _assign(assignment, by_target, settings)
         if problem:
             problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
     if problems:
         raise InputError(NOT_USABLE, problems)
-    return entries, {name: settings[name] for name in [*entries, *names] if name in settings}
+    chosen = [plain[name] for name in names]
+    return Selection(chosen, plain, entries, {name: settings[name] for name in [*entries, *chosen] if name in settings})
+
+
+def _plain(name: str) -> str:
+    return "~".join(plain_name(part) if is_model_name(part) else part for part in catalogue.pair(name))
 
 
 def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
@@ -73,18 +105,15 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     problems: list[Problem] = []
     if path is None:
         return variants, settings, problems
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"--config {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
-        raise InputError(f"--config {path}: {error}") from None
-    for name, table in tables.items():
+    for name, table in read_tables(path).items():
+        if name == PRICES:
+            continue
         try:
             if not isinstance(table, dict):
                 raise InputError("must be a table of an agent's settings")
-            base = None if "~" in name else table.pop("agent", None)
-            if "~" in name:
+            is_pair = len(catalogue.members(name)) > 1
+            base = None if is_pair else table.pop("agent", None)
+            if is_pair:
                 catalogue.pair(name)
             elif base is None:
                 catalogue.get(name)
@@ -92,28 +121,38 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
                 raise InputError("a variant needs a name of its own: [a-z0-9][a-z0-9._-]*")
             else:
                 variants[name] = replace(catalogue.get(str(base)), name=name)
-            settings[name] = table
+            settings[_plain(name)] = table
         except InputError as error:
             problems.append(Problem(str(path), None, name, str(error)))
     return variants, settings, problems
 
 
-def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[str, Any]]) -> str | None:
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a configuration file. Raises InputError."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"--config {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
+        raise InputError(f"--config {path}: {error}") from None
+
+
+def _assign(assignment: str, names: Mapping[str, str], settings: dict[str, dict[str, Any]]) -> str | None:
     target, equals, text = assignment.partition("=")
     # Names may contain dots: the longest agent that fits is meant.
-    name = max((member for member in members if target.startswith(member + ".")), key=len, default=None)
+    typed = max((name for name in names if target.startswith(name + ".")), key=len, default=None)
     if not equals:
         return "must be agent.field=value"
-    if name is None:
+    if typed is None:
         return "starts with the name of no agent that is asked"
-    *parts, field = target[len(name) + 1 :].split(".")
+    *parts, field = target[len(typed) + 1 :].split(".")
     if not all([*parts, field]):
         return "names no field"
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         value = text
-    group = settings.setdefault(name, {})
+    group = settings.setdefault(names[typed], {})
     for part in parts:
         group = group.setdefault(part, {})
         if not isinstance(group, dict):

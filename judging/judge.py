@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from agents.contract import Entry
 from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
 from judging.classifier import TASKS_OF_CUES
@@ -25,7 +27,8 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if not source.is_file():
         raise InputError(f"{folder} is no trial set: it has no {TRIALS_FILE}; `turinglike trials` makes one")
     names = read_names("--judges", _with_cues(options.judges, source), "asked")
-    entries, settings = resolve(names, options.settings, options.config, "--judges")
+    chosen = resolve(names, options.settings, options.config, "--judges")
+    entries, settings = {name: _as_judge(entry) for name, entry in chosen.entries.items()}, chosen.settings
     rows = read_trial_key(key) if key.is_file() else None
     problems = []
     for name, entry in entries.items():
@@ -44,9 +47,19 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
         trials = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
         check_trials(source, trials, rows, key)
-    changes = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
+    changes = {"source": source, "task": None, "agents": chosen.names, "entries": entries, "settings": settings}
     then = ("score", str(options.out), "--out", f"{options.out}-scores")
     return generate(from_options(GenerateOptions, options, **changes), say, then)
+
+
+def _as_judge(entry: Entry) -> Entry:
+    """A model by its name judges; others are as they are."""
+    if not entry.typed or "judgement" in entry.tasks:
+        return entry
+    judge = "LocalJudge" if "checkpoint" in entry.settings else "OpenAIJudge"
+    entry = replace(entry, agent=f"judging.llm_judge:{judge}", tasks=("judgement",))
+    fields = entry.load_class().Settings.model_fields
+    return replace(entry, settings={name: value for name, value in entry.settings.items() if name in fields})
 
 
 def _with_cues(names: str, trials: Path) -> str:

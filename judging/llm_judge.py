@@ -9,9 +9,9 @@ import random
 import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -19,14 +19,12 @@ from agents.answers import VerdictAnswer
 from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
-from agents.language.engines.transformers import TransformersEngine
-from agents.language.openai_chat import ServerAgent
-from agents.language.text_agent import EngineAgent, EngineChoice, EngineSettings, LocalAgent
+from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
+from agents.language.text_agent import EngineAgent
 from agents.stimuli import TASKS, Asked, JudgementStimulus, ShownAnswer, Stimulus, parse_row
-from agents.universal.openai_universal import SENT
+from agents.universal.universal import SENT
 from judging import replies
 
 WITHOUT_PICTURE: tuple[Asked, ...] = ("word_association", "conversation")
@@ -109,7 +107,11 @@ class JudgeSettings(BaseSettings):
     temperature: float = Field(0.0, ge=0, le=2)
     """Of the reply; the papers send none, and servers then take 1."""
     max_tokens: int = Field(1024, ge=1, le=100_000)
-    """The most tokens of a reply; models that reason before they answer need many more."""
+    """The most tokens of a reply."""
+    reasoning_tokens: int = Field(0, ge=0, le=100_000)
+    """How many tokens a model may think before a reply; what it thinks is in the record's raw part alone."""
+    json_schema: bool = True
+    """Whether the engine must hold to the schema of our answer; servers that do not know it refuse."""
     attempts: int = Field(1, ge=1, le=100)
     """How often a trial is asked about while the reply has no verdict; each attempt is in the record."""
 
@@ -143,18 +145,17 @@ class Group(NamedTuple):
     seed: int
 
 
-J = TypeVar("J", bound=JudgeSettings)
-
-
-class LanguageJudge(EngineAgent[J]):
+class LanguageJudge(EngineAgent[JudgeSettings]):
     tasks = ("judgement",)
 
-    def __init__(self, settings: J, name: str) -> None:
+    def __init__(self, settings: JudgeSettings, name: str) -> None:
         super().__init__(settings, name)
         self.attempts = settings.attempts
         self.filters = (self._has_no_verdict,)
+        self.judges = TASKS if settings.without_picture or self.reads_pictures() else WITHOUT_PICTURE
         self._groups: Mapping[str, Sequence[JudgementStimulus]] = {}
-        self._replies: dict[tuple[str, int, int], Any] = {}
+        self._tasks: dict[int, asyncio.Future[GeneratedText]] = {}  # of grids, by seed
+        self._known: dict[int, GeneratedText | Exception] = {}
 
     def open(self) -> None:
         super().open()
@@ -205,28 +206,35 @@ class LanguageJudge(EngineAgent[J]):
         messages = [ChatMessage("user", text, stimulus.image)]
         if stimulus.target is not None:
             messages.insert(0, ChatMessage("user", PROMPTS["ours"]["target"], stimulus.target))
-        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
+        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens, reasoning_tokens=chosen.reasoning_tokens)
+        schema = schema if chosen.json_schema else None
         request = self._adapted(stimulus, TextRequest(messages=tuple(messages), sampling=sampling, schema=schema))
         if excess := self._engine.excess(request):
             raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
         return request
 
-    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
-        group, request = self.group(prepared.trial, draw), self.fitted_request(prepared, draw)
+    def _seed(self, stimulus: Pictured, draw: Draw) -> int:
+        return self.group(stimulus.trial, draw).seed
+
+    async def _text(self, request: TextRequest, seed: int) -> GeneratedText:
         if not self.settings.grid:
-            return self._reply(prepared, draw, request, await self._engine.generate(request, group.seed))
-        task = self._replies.get(group.key)
+            return await self._engine.generate(request, seed)
+        task = self._tasks.get(seed)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = asyncio.ensure_future(self._engine.generate(request, group.seed))
-            self._replies[group.key] = task
-        return self._reply(prepared, draw, request, await asyncio.shield(task))
+            task = self._tasks[seed] = asyncio.ensure_future(self._engine.generate(request, seed))
+        return await asyncio.shield(task)
+
+    def _texts(self, requests: Sequence[TextRequest], seeds: Sequence[int]) -> Sequence[GeneratedText | Exception]:
+        if not self.settings.grid:
+            return super()._texts(requests, seeds)
+        new = {seed: request for request, seed in zip(requests, seeds, strict=True) if seed not in self._known}
+        self._known.update(zip(new, super()._texts([*new.values()], [*new]), strict=True))
+        return [self._known[seed] for seed in seeds]
 
     def _reply(self, stimulus: Pictured, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
-        about = {"text": text.text, "finish": text.finish, "prompt_tokens": text.prompt_tokens, "tokens": text.tokens}
         order = [member.id for member in self.group(stimulus.trial, draw).trials]
         answer = None if text.finish == "filtered" else self._read(stimulus.trial, order, text.text, text.finish)
-        raw = text.record() if isinstance(text, ServerText) else about
-        raw |= {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
+        raw = text.record() | {"attempt": draw.attempt, **({"order": order} if self.settings.grid else {})}
         return Reply(answer or VerdictAnswer(verdict=replies.why_none(text.text, text.finish)), raw)
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
@@ -253,62 +261,16 @@ class LanguageJudge(EngineAgent[J]):
         return Verdict(answer.verdict, reply.raw["attempt"] + 1 < self.attempts, reply.raw["text"][:200])
 
 
-class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
-    """Which server and model, and how it is asked."""
+class OpenAIJudge(LanguageJudge, ServerAgent[Any]):
+    class Settings(ChatSettings, JudgeSettings):
+        """Which server and model, and how it is asked."""
 
-    json_schema: bool = True
-    """Whether the server is told to hold to the schema of our answer; servers that do not know it refuse."""
-
-
-class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSettings]):
-    judges = TASKS
-    Settings = OpenAIJudgeSettings
-    memory = 1 * GIB  # photographs that are decoded to be looked at
-    settings: OpenAIJudgeSettings
-
-    def _adapted(self, stimulus: Pictured, request: TextRequest) -> TextRequest:
-        return request if self.settings.json_schema else replace(request, schema=None)
+    memory = 1 * GIB  # photographs that are decoded
 
 
-class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
-    """Which checkpoint, what runs it, and how it is asked."""
-
-
-class LocalJudge(LanguageJudge[LocalJudgeSettings], LocalAgent[LocalJudgeSettings]):
-    """A chat model that runs here and reads texts alone."""
-
-    Settings = LocalJudgeSettings
-    judges = WITHOUT_PICTURE
-    memory = 36 * GIB  # 8 thousand million weights in fp32
-    device_memory = 24 * GIB
-    working_memory = 6 * GIB  # long prompts' caches
-    batch_size = 16
-    model_types = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "olmo2")
-    settings: LocalJudgeSettings
-
-    def __init__(self, settings: LocalJudgeSettings, name: str) -> None:
-        super().__init__(settings, name)
-        self._texts: dict[tuple[str, int, int], tuple[TextRequest, GeneratedText | Exception]] = {}
-        if settings.without_picture:
-            self.judges = TASKS
-
-    def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        if not self.settings.grid:
-            return super().respond(batch, draws)
-        assert isinstance(self._engine, TransformersEngine)
-        groups = [self.group(prepared.trial, draw) for prepared, draw in zip(batch, draws, strict=True)]
-        new: dict[Any, tuple[TextRequest, int]] = {}
-        for group, prepared, draw in zip(groups, batch, draws, strict=True):
-            if group.key not in self._texts and group.key not in new:
-                new[group.key] = (self.fitted_request(prepared, draw), group.seed)
-        requests, seeds = [request for request, _ in new.values()], [seed for _, seed in new.values()]
-        texts = self._engine.generate_batch(requests, seeds) if new else ()
-        self._texts.update(zip(new, zip(requests, texts, strict=True), strict=True))
-        shared = [self._texts[group.key] for group in groups]
-        return [
-            text if isinstance(text, Exception) else self._reply(prepared, draw, request, text)
-            for prepared, draw, (request, text) in zip(batch, draws, shared, strict=True)
-        ]
+class LocalJudge(LanguageJudge, LocalAgent[Any]):
+    class Settings(JudgeSettings, EngineChoice):
+        """Which checkpoint, what runs it, and how it is asked."""
 
 
 def _grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:

@@ -60,17 +60,18 @@ def main() -> int:
     parser.add_argument("--agents", metavar="A,B", help="only these (default: all that compute with torch)")
     parser.add_argument("--pretend", action="store_true", help="without a GPU and its memory")
     options = parser.parse_args()
-    import device_cases
     import torch
+
+    if not options.pretend and not torch.cuda.is_available():
+        print("check_gpu: there is no GPU that torch can use; --pretend does without one", file=sys.stderr)
+        return 2
+    import device_cases
 
     known = device_cases.entries()
     names = options.agents.split(",") if options.agents else list(known)
     unknown = [name for name in names if name not in known]
     if unknown:
         print(f"check_gpu: {', '.join(unknown)}: no agent that computes with torch", file=sys.stderr)
-        return 2
-    if not options.pretend and not torch.cuda.is_available():
-        print("check_gpu: there is no GPU that torch can use; --pretend does without one", file=sys.stderr)
         return 2
     torch.set_num_threads(1 if options.pretend else max(1, torch.get_num_threads()))
     rows = []

@@ -30,18 +30,21 @@ _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w
 
 def listed(task: str | None) -> list[dict[str, Any]]:
     """Each agent (of ``task``) with its bytes, without those for tests."""
-    free, gpu = machine.available() or machine.host().memory, machine.gpu()
-    rows = []
+    rows, room = [], _room()
     for entry in catalogue.entries().values():
         if not entry.hidden and task in (None, *entry.tasks):
-            row = {name: getattr(entry, name) for name in OF_ENTRY} | _needs(entry)
-            row["fits"] = row["memory"] <= free or 0 < row["device_memory"] <= (gpu.memory if gpu else 0)
+            row = {name: getattr(entry, name) for name in OF_ENTRY} | _needs(entry, room)
             row["runs_here"] = row["fits"] and row["missing"] is None
             rows.append(row)
     return rows
 
 
-def _needs(entry: Entry) -> dict[str, Any]:
+def _room() -> tuple[int, int]:
+    gpu = machine.gpu()
+    return machine.available() or machine.host().memory, gpu.memory if gpu else 0
+
+
+def _needs(entry: Entry, room: tuple[int, int]) -> dict[str, Any]:
     try:
         sized = agent = entry.make()
         missing, takes_random = agent.missing(), entry.takes_random_weights()
@@ -49,9 +52,12 @@ def _needs(entry: Entry) -> dict[str, Any]:
             sized = entry.make({"checkpoint": RANDOM})
     except (Exception, SystemExit) as error:  # of another package's code
         missing = str(error) if isinstance(error, TuringlikeError) else f"its code fails: {error!r}"
-        return {"memory": 0, "device_memory": 0, "missing": missing, "random_weights": False}
-    needs = {"memory": sized.memory, "device_memory": sized.device_memory}
-    return {**needs, "missing": missing, "random_weights": takes_random}
+        return {"memory": 0, "device_memory": 0, "fits": True, "missing": missing, "random_weights": False}
+    about = {"missing": missing, "random_weights": takes_random}
+    if entry.typed and not agent.parameters and not agent.is_elsewhere():  # nothing of it is here
+        return {"memory": 0, "device_memory": 0, "fits": None, **about}
+    fits = sized.memory <= room[0] or 0 < sized.device_memory <= room[1]
+    return {"memory": sized.memory, "device_memory": sized.device_memory, "fits": fits, **about}
 
 
 def print_agents(
@@ -105,11 +111,12 @@ def about(entry: Entry) -> dict[str, Any]:
         "judges": list(agent.judges) or None,
         "checkpoint": checkpoint,
         "revision": revision,
+        "parameters": agent.parameters or None,
         "batch_size": agent.batch_size,
         "continuous": agent.continuous(),
         "settings": _settings(entry),
         "runs_here": agent.missing() is None,
-        **_needs(entry),
+        **_needs(entry, _room()),
     }
 
 

@@ -119,13 +119,15 @@ class Agents:
         device: DeviceChoice = "auto",
     ) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.names = [agents] if isinstance(agents, str) else [*agents]
-        if not self.names or len(set(self.names)) != len(self.names):
+        names = [agents] if isinstance(agents, str) else [*agents]
+        if not names or len(set(names)) != len(names):
             raise InputError("name each agent to be asked once")
         if device not in get_args(DeviceChoice):
             raise InputError(f"device must be one of {', '.join(get_args(DeviceChoice))}, not {device!r}")
-        self.entries, resolved = resolve(self.names, assignments, None if config is None else Path(config), "agents")
-        self.settings = {**resolved, **(settings or {})}
+        chosen = resolve(names, assignments, None if config is None else Path(config), "agents")
+        self.names, self.entries = chosen.names, chosen.entries
+        by_name = {chosen.plain.get(name, name): values for name, values in (settings or {}).items()}
+        self.settings = {**chosen.settings, **by_name}
         if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
             raise InputError(f"settings are given of agents that are not asked: {', '.join(sorted(strangers))}")
         self._made = checked_agents(self.entries, self.settings)

@@ -140,6 +140,7 @@ def build_parser() -> argparse.ArgumentParser:
     summary = "how far a run is, and what failed"
     status = command("status", "serving.runs.status:print_status", summary, as_json, example="run")
     status.add_argument("path", type=path, metavar="dir")
+    status.add_argument("--config", type=path, metavar="FILE", help="TOML: [prices] of a million tokens, by model")
 
     summary = "every answer of runs side by side, with statistics: a folder for a browser"
     report = command("report", _report, summary, example="run --single-file")
@@ -191,8 +192,9 @@ def _generate(options: argparse.Namespace) -> int:
         raise InputError("--agents: no agent is given")
     if len(set(names)) != len(names):
         raise InputError("--agents: give each agent once")
-    entries, settings = resolve(names, options.settings, options.config)
-    return generate(from_options(GenerateOptions, options, agents=names, entries=entries, settings=settings), _print)
+    chosen = resolve(names, options.settings, options.config)
+    about = {"agents": chosen.names, "entries": chosen.entries, "settings": chosen.settings}
+    return generate(from_options(GenerateOptions, options, **about), _print)
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -26,7 +26,8 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
     names = [name for listed in agents for name in listed.split(",") if name]
     if not names:
         raise InputError("fetch: no agent is given")
-    entries, resolved = resolve(names, settings, config)
+    chosen = resolve(names, settings, config)
+    entries = chosen.entries
     failed = []
     for name, entry in entries.items():
         try:
@@ -34,7 +35,7 @@ def fetch(agents: Sequence[str], settings: Sequence[str], config: Path | None) -
         except ImportError as error:
             failed.append(name)
             _complain(name, error)
-    made = checked_agents({name: entry for name, entry in entries.items() if name not in failed}, resolved)
+    made = checked_agents({name: entry for name, entry in entries.items() if name not in failed}, chosen.settings)
     from huggingface_hub.utils import logging as hub_logging
 
     brought: dict[Path, int] = {}

@@ -55,21 +55,19 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
     began = time.monotonic()
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
-    may_be_here = options.address is None and options.replicas is None
-    if options.here and not may_be_here:
+    wants_ray = options.address is not None or options.replicas is not None
+    if options.here and wants_ray:
         raise InputError("--here answers in this process: leave --address and --replicas out")
-    if not may_be_here:
+    if wants_ray:
         check_installed()
     described = run_entries(options.agents, options.entries, made, options.settings)
     choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
-    needs_ray = (
-        options.address is None and not options.here and not all(agent.is_elsewhere() for agent in made.values())
-    )
+    starts_ray = options.address is None and not options.here and not all(one.is_elsewhere() for one in made.values())
     level = logging.DEBUG if options.verbose else logging.WARNING
     is_large = options.source.is_file() and options.source.stat().st_size > LARGE  # Ray may start while it is read
     with (
         interrupts.raised(), printed_log(log.name, level, _warn), folder_of_run(options.out, options.agents),
-        lock(options.out) as check_lock, begun_ahead(needs_ray and is_large) as ahead,
+        lock(options.out) as check_lock, begun_ahead(starts_ray and is_large) as ahead,
     ):  # fmt: skip
         if not options.quiet:
             _warn(f"checking {options.source}")
@@ -87,18 +85,13 @@ def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequ
             options.limit *= len(run.meta["set"].get("tasks", [None]))
         generation = Generation(options, run, made, Store(check_lock), ahead=ahead)
         if generation.plan():
-            if options.here:
-                generation.here = True
-                declare_answers_here()
-            else:
-                generation.here = may_be_here and generation.needs_no_workers() and declare_answers_here()
+            if options.here or (not wants_ray and generation.needs_no_workers()):
+                generation.here = declare_answers_here() or options.here
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
-            if not generation.here:
-                check_installed()
             try:
                 interrupts.run(generation.execute)
             except ClusterError as error:
-                if may_be_here and not generation.started:
+                if not wants_ray and not generation.started:
                     raise ClusterError(f"{error}, or with --here, which needs no Ray") from None
                 raise
         else:
@@ -185,7 +178,8 @@ class Generation:
                     options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout,
                 )  # fmt: skip
                 self.pool.fit([assignment.members for assignment in self.assignments], self._batches)
-                work = asyncio.create_task(self._work())
+                left = [assignment for assignment in self.assignments if assignment.left(options.limit)]
+                work = asyncio.create_task(all_of(map(self._fulfil, left)))
                 watch = asyncio.create_task(self.cluster.watch())
                 try:
                     await asyncio.wait({work, watch, writer}, return_when=asyncio.FIRST_COMPLETED)
@@ -214,9 +208,6 @@ class Generation:
             if name in assignment.members
             for left in [assignment.left(self.options.limit)]
         )
-
-    async def _work(self) -> None:
-        await all_of(self._fulfil(work) for work in self.assignments if work.left(self.options.limit))
 
     async def _fulfil(self, assignment: Assignment) -> None:
         async with self.pool.admission.admit(assignment.members):
@@ -250,8 +241,8 @@ class Generation:
         kinds = {kind for kind in self.kinds if assignment.answers(kind)}
         for wanted in (None, "failed") if self.options.retry_failed else (None,):
             first = 1 if wanted is None else len(self.stimuli) + 1
-            rows = islice(self.run.rows(), self.options.limit)
-            for position, (row, ((_, stimulus), kind)) in enumerate(zip(rows, self.stimuli, strict=False)):
+            rows = islice(zip(self.run.rows(), self.stimuli, strict=True), self.options.limit)
+            for position, (row, ((_, stimulus), kind)) in enumerate(rows):
                 for sample in range(self.options.samples) if kind in kinds else ():
                     key = (position, sample)
                     if status.get(key) == wanted:
@@ -266,7 +257,7 @@ class Generation:
     async def _answer(self, assignment: Assignment) -> None:
         async with contextlib.aclosing(self.scheduler.stream(self._valid(assignment))) as stream:
             async for request in stream:
-                self._write(assignment, request.position, request)
+                self._write(assignment, request)
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
@@ -275,14 +266,14 @@ class Generation:
             if reason is not None:
                 request.fail(*reason)
                 request.draw_seed()
-                self._write(assignment, request.position, request)
+                self._write(assignment, request)
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
 
-    def _write(self, assignment: Assignment, position: int, request: AgentRequest) -> None:
-        (task, _), _ = self.stimuli[position]
-        assignment.resume.note(position, request.sample)
+    def _write(self, assignment: Assignment, request: AgentRequest) -> None:
+        (task, _), _ = self.stimuli[request.position]
+        assignment.resume.note(request.position, request.sample)
         self.store.put(assignment.records, assignment.header.line(request, task), request.status)
 
     async def _converse(self, assignment: Assignment) -> None:
@@ -299,7 +290,9 @@ class Generation:
         room = asyncio.Semaphore(CONVERSATIONS)
 
         async def hold(position: int, conversation: Conversation) -> None:
-            self._write(assignment, position, await conversation.run(self.scheduler))
+            answered = await conversation.run(self.scheduler)
+            answered.position = position
+            self._write(assignment, answered)
             room.release()
 
         try:
@@ -332,7 +325,7 @@ class Generation:
 
     def tidy(self) -> None:
         """Leave a line per key in the set's order, checksums, and only unfinished journals."""
-        counts, entries = self.counts(), self.run.meta["agents"]
+        counts, entries, limit = self.counts(), self.run.meta["agents"], self.options.limit
         untidy = [assignment for assignment in self.assignments if not assignment.resume.is_in_order()]
         for assignment in untidy:
             entries[assignment.name].pop("records", None)
@@ -341,22 +334,13 @@ class Generation:
         for assignment in untidy:
             assignment.resume.tidy(assignment.records)
         for assignment in self.assignments:
+            entry, records = entries[assignment.name], assignment.records
             finished = counts[assignment.name].total() >= assignment.total
-            complete = (
-                self.options.limit is None
-                and self.options.samples >= self.run.meta["agents"][assignment.name]["samples"]
-            )
-            if assignment.is_pair and finished and complete:
+            if assignment.is_pair and finished and limit is None and self.options.samples >= entry["samples"]:
                 assignment.journal.unlink(missing_ok=True)
-        grown = []  # the others are as they were when they were read
-        for assignment in self.assignments:
-            known = entries[assignment.name].get("records")
-            if known is None or known["bytes"] != assignment.records.stat().st_size:
-                grown.append(assignment)
-        for assignment in grown:
-            entries[assignment.name]["records"] = checksum(assignment.records)
-        if grown:
-            self.run.save()
+            if "records" not in entry or entry["records"]["bytes"] != records.stat().st_size:
+                entry["records"] = checksum(records)  # the others are as they were when they were read
+        self.run.save()
         with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
             (self.run.path / "turns").rmdir()
 

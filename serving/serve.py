@@ -34,11 +34,11 @@ def serve(options: argparse.Namespace) -> int:
     check_host_names(options.allow_host)
     key = read_api_key(options.key_file)
     check_key(options.host, key)
-    entries, settings = resolve(names, options.settings, options.config)
-    agents = checked_agents(entries, settings)
+    chosen = resolve(names, options.settings, options.config)
+    entries, agents = chosen.entries, checked_agents(chosen.entries, chosen.settings)
     log = ServerLog(options.quiet, options.verbose)
     log.start()
-    served = from_options(ServeOptions, options, entries=entries, settings=settings)
+    served = from_options(ServeOptions, options, entries=entries, settings=chosen.settings)
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}

@@ -1,9 +1,9 @@
-"""What the tests share: one Ray, whose workers find the plugin package too, a folder of odd images, bytecode, and a
-real, headless Chromium (the ``playwright`` package and a Chromium, which TURINGLIKE_CHROMIUM or the path names)."""
+"""What the tests share: the plugin package in every process, a folder of odd images, bytecode, and a real, headless
+Chromium (the ``playwright`` package and a Chromium, which TURINGLIKE_CHROMIUM or the path names)."""
 
 from __future__ import annotations
 
-import asyncio
+import gc
 import importlib.util
 import os
 import shutil
@@ -32,9 +32,13 @@ local_ray.set_environment()  # Ray reads it when it is imported, which vLLM does
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+WAITING = ("test_ray", "test_ray_start", "test_crash", "test_cli", "test_fetch")  # tests of processes
+
 # A busy machine is no fault: Hypothesis counts neither the time of an example nor that of drawing it.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+gc.disable()  # until all is imported, which is then no longer looked through
 
 _torch = importlib.util.find_spec("torch")
 if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or "").is_file():
@@ -48,29 +52,18 @@ if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests share a process, and so do all files with tests that share Ray, or a server. These and the slowest
-    tests start first, so that no worker is left alone with them at the end."""
-    groups = {}
+    """A file's tests share a process, and so do all files whose tests share a server. The slowest start first, and
+    those that wait for processes, so that no worker is left alone with them at the end."""
+    served = {item.path for item in items if "served" in getattr(item, "fixturenames", ())}
     for item in items:
-        for fixture in ("ray_address", "served"):
-            if fixture in getattr(item, "fixturenames", ()):
-                groups[item.path] = fixture
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(groups.get(item.path, str(item.path))))
-    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path not in groups))
+        item.add_marker(pytest.mark.xdist_group("served" if item.path in served else str(item.path)))
+    first = served | {item.path for item in items if item.path.stem in WAITING}
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path not in first))
 
 
-@pytest.fixture(scope="session")
-def ray_address() -> Iterator[str]:
-    """The address of the one Ray that all tests share, started as the command starts it."""
-    from serving.scheduling.cluster import Cluster
-
-    cluster = Cluster()
-    asyncio.run(cluster.start())
-    import ray
-
-    yield ray.get_runtime_context().gcs_address
-    asyncio.run(cluster.stop())
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,21 @@
-"""Models that chat or continue a text, prompted as in the papers' programs."""
+"""Models that chat or continue a text, prompted as in the papers' programs: the two kinds of agent, and each kind with
+what runs the model."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, TypeVar
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from agents.contract import GIB, Draw, Reply, Settings, Verdict
+from agents.contract import GIB, NO_ANSWER, Draw, Reply, Verdict
 from agents.language import person, prompts, pseudo_dialogue
-from agents.language.engines.text_request import Sampling, TextRequest
+from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
+from agents.language.engines.clients import ClientSettings
+from agents.language.engines.openai import ChatSettings, SeededSettings
+from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
+from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
 from agents.language.person import PersonSettings, open_person
 from agents.language.sent_messages import (
     TruncationSettings,
@@ -18,75 +23,142 @@ from agents.language.sent_messages import (
     own_part,
     read_lengths,
     sent_message,
-    spoken,
     target_length,
     too_short,
 )
-from agents.language.text_agent import (
-    DrawnSettings,
-    EngineChoice,
-    EngineSettings,
-    LocalAgent,
-    TextAgent,
-    TextSettings,
-    WordSettings,
-)
+from agents.language.text_agent import DrawnSettings, TextAgent
+from agents.language.words.replies import word_answer
+from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Family, Stimulus, Task, Utterance, WordStimulus
 
 TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 
 
-class SentSettings(Settings):
-    """What becomes of a message before it is sent."""
+class PromptedSettings(DrawnSettings):
+    """How messages and words are drawn, and what becomes of a message before it is sent."""
 
-    word_temperature: float = Field(1.0, ge=0, le=2)
-    """The temperature of words; the papers' program sends none, and servers then take 1."""
+    min_words: int = Field(5, ge=0, le=1000)
+    """A message of fewer words, once it is cut, is drawn again while attempts are left; by fallback whole, before."""
+    hottest: float = Field(1.0, ge=0, le=2)
+    """The temperature that it rises to."""
+    rises_with: Literal["attempt", "fourth_attempt", "turn"] = "attempt"
+    """It rises in equal steps with the attempts, or the messages from the third (turn), or at once (fourth_attempt)."""
+    word_temperature: float | None = Field(1.0, ge=0, le=2)
+    """The temperature of words, which are drawn without penalties; none: they are drawn as messages are."""
+    word_tokens: int = Field(10, ge=1, le=4096)
+    """The most tokens of a reply in word association."""
+    word_rules: RuleSettings = RuleSettings()
+    """Which words of a reply may be the answer."""
     lower_case: float = Field(0.5, ge=0, le=1)
     """The share of messages that are put in small letters."""
     truncation: TruncationSettings | None = TruncationSettings()
     """How a message is cut to a drawn length; none: it is not."""
 
-
-class PromptedSettings(WordSettings, TextSettings):
-    """Which replies are drawn again, and how."""
-
-    min_words: int = Field(5, ge=0, le=1000)
-    """A message of fewer words is drawn again while attempts are left."""
-
-    @abstractmethod
-    def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
+    def turn_sampling(self, stimulus: Stimulus, draw: Draw) -> Sampling:
         """How a message is drawn."""
+        share = draw.attempt / max(self.attempts - 1, 1)
+        if self.rises_with == "fourth_attempt":
+            share = float(draw.attempt >= prompts.PATIENCE)
+        elif self.rises_with == "turn" and isinstance(stimulus, ConversationStimulus):
+            turn = int(draw.options.get("turn", len(stimulus.history)))
+            share = (turn - 2) / max(stimulus.exchanges - 2, 1)
+        rise = (self.hottest - self.temperature) * min(max(share, 0.0), 1.0)
+        return self.sampling(self.temperature + rise)
 
-    def dialogue_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
+    def dialogue_sampling(self) -> Sampling:
         """How a part of a pseudo-dialogue is drawn."""
-        return self.turn_sampling(stimulus, draw)
+        return self.sampling(self.temperature)
+
+    def word_sampling(self, stimulus: WordStimulus, draw: Draw) -> Sampling:
+        """How a word is drawn."""
+        if self.word_temperature is None:
+            return replace(self.turn_sampling(stimulus, draw), max_tokens=self.word_tokens)
+        return Sampling(self.word_temperature, max_tokens=self.word_tokens)
 
 
-class ChatPromptSettings(PersonSettings, SentSettings, PromptedSettings):
-    """How a chat model is prompted to converse."""
-
-    program: prompts.Program = "gpt-4o"
-    """The program of the papers in whose words and form it is prompted."""
-    parts: prompts.Parts | None = None
-    """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
-    min_words: int = Field(5, ge=0, le=1000)
-    """A message of fewer words, once it is cut, is drawn again while attempts are left; by fallback whole, before."""
-
-
-C = TypeVar("C", bound=ChatPromptSettings)
-
-
-class BaseChatAgent(TextAgent[C]):
-    """Converses by :mod:`agents.language.prompts`, or as a person."""
+class PromptedAgent(TextAgent[PromptedSettings]):
+    """Base of both kinds."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
-    family: ClassVar[Family] = "chat"
     writes_dialogues = True
 
     def open(self) -> None:
         super().open()
         self._lengths = read_lengths(self.settings.truncation)
+
+    def fitted_request(self, stimulus: Stimulus, draw: Draw) -> TextRequest:
+        if not isinstance(stimulus, WordStimulus):
+            return super().fitted_request(stimulus, draw)
+        return self._adapted(stimulus, self._word(stimulus, self.settings.word_sampling(stimulus, draw)))
+
+    def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+        return (prompts.chat_word if self.chats else prompts.completion_word)(stimulus, sampling)
+
+    def _reply(self, stimulus: Stimulus, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
+        if not isinstance(stimulus, WordStimulus):
+            return super()._reply(stimulus, draw, request, text)
+        is_cut = text.finish == "length"
+        return Reply(word_answer(stimulus, text.text, self.settings.word_rules, cut=is_cut), text.record())
+
+    def _truncation(self, stimulus: ConversationStimulus) -> TruncationSettings | None:
+        return self.settings.truncation
+
+    def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
+        message, truncation = super()._message(stimulus, text, draw), self._truncation(stimulus)
+        least, lower_case = self.settings.min_words, self.settings.lower_case
+        return sent_message(stimulus, message, draw, truncation, self._lengths, least, lower_case)
+
+    def _is_enough(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], bool] | None:
+        truncation, least = self._truncation(stimulus), self.settings.min_words
+        length = target_length(stimulus, draw, truncation, self._lengths, least)
+        if truncation is None or length is None or stimulus.mode == "burst":
+            return None
+        return length_check(stimulus, length, truncation.fallback, least, *self._names(stimulus, draw))
+
+    def _cuts(self, stimulus: ConversationStimulus) -> bool:
+        truncation = self.settings.truncation
+        return truncation is not None and truncation.people
+
+    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        truncation = self.settings.truncation
+        is_kept_whole = truncation is not None and truncation.fallback == "whole"
+        return too_short(stimulus, reply, self._least_words, self.settings.attempts, before_cut=is_kept_whole)
+
+
+# models that chat
+
+
+class ChatPromptSettings(PersonSettings, PromptedSettings):
+    """The papers' choices for GPT-4o."""
+
+    temperature: float = Field(0.6, ge=0, le=2)
+    """Divides the logits; 0 takes the likeliest token."""
+    max_tokens: int = Field(80, ge=1, le=4096)
+    """The most tokens of a message."""
+    reasoning_tokens: int = Field(0, ge=0, le=100_000)
+    """How many tokens a model may think before a reply; what it thinks is in the record's raw part alone."""
+    program: prompts.Program = "gpt-4o"
+    """The program of the papers in whose words and form it is prompted."""
+    parts: prompts.Parts | None = None
+    """Other parts instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
+
+
+class ChatAgent(PromptedAgent):
+    """Converses by :mod:`agents.language.prompts`, or as a person."""
+
+    family: ClassVar[Family] = "chat"
+    settings: ChatPromptSettings
+
+    def __init__(self, settings: ChatPromptSettings, name: str) -> None:
+        super().__init__(settings, name)
+        if settings.person is not None:
+            self.prompt_tokens += TOKENS_PER_REMEMBERED_TURN * settings.person_turns
+            self._least_words = 1
+
+    def open(self) -> None:
+        super().open()
         self._person = open_person(self.settings)
+        self._engine.private = self._person is not None
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
         if self.settings.person is not None:
@@ -94,10 +166,10 @@ class BaseChatAgent(TextAgent[C]):
         parts = prompts.chat_instructions(stimulus, draw, self.settings.program, self.settings.parts)
         return "\n".join(filter(None, parts))
 
-    def _fixed_reply(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
-        settings = self.settings
-        is_turn = settings.person is None and "pseudo" not in draw.options
-        return prompts.llama_greeting(stimulus, draw) if is_turn and settings.program == "llama-3.3" else None
+    def _begun(self, stimulus: Stimulus, draw: Draw) -> TextRequest | Reply:
+        is_turn = self.settings.person is None and "pseudo" not in draw.options
+        greeting = prompts.llama_greeting(stimulus, draw) if self.settings.program == "llama-3.3" and is_turn else None
+        return greeting or super()._begun(stimulus, draw)
 
     def _earlier(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
         return stimulus.history if self._person is None else self._person.earlier(stimulus, draw)
@@ -109,114 +181,112 @@ class BaseChatAgent(TextAgent[C]):
         return prompts.chat_request(stimulus, draw, history, sampling, settings.program, settings.parts)
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        settings, sampling = self.settings, self.settings.dialogue_sampling(stimulus, draw)
+        settings = self.settings
         if self._person is not None:
             character = self._person.character(stimulus, draw)
         else:
             system, _ = prompts.chat_instructions(stimulus, draw, settings.program, settings.parts)
             character = system if settings.program in prompts.ONE_SIDED else ""
-        return pseudo_dialogue.pseudo_chat_request(stimulus, draw, history, sampling, character)
+        return pseudo_dialogue.pseudo_chat_request(stimulus, draw, history, settings.dialogue_sampling(), character)
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        settings = self.settings
-        return prompts.chat_word(stimulus, Sampling(settings.word_temperature, max_tokens=settings.word_tokens))
+    def _adapted(self, stimulus: Stimulus, request: TextRequest) -> TextRequest:
+        sampling = replace(request.sampling, reasoning_tokens=self.settings.reasoning_tokens)
+        return super()._adapted(stimulus, replace(request, sampling=sampling))
 
-    def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
-        settings, truncation = self.settings, self._truncation(stimulus)
-        if self._person is not None:
-            return own_part(stimulus, text, *prompts.speakers(stimulus, draw.options))
-        text = spoken(stimulus, text, *prompts.chat_names(stimulus, draw, settings.program, settings.parts))
-        return sent_message(stimulus, text, draw, truncation, self._lengths, settings.min_words, settings.lower_case)
+    def _names(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[str]:
+        return prompts.chat_names(stimulus, draw, self.settings.program, self.settings.parts)
 
     def _truncation(self, stimulus: ConversationStimulus) -> TruncationSettings | None:
         # Llama's program cuts from message 3 on.
         is_whole = self.settings.program == "llama-3.3" and len(stimulus.history) == 1
         return None if is_whole else self.settings.truncation
 
+    def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
+        if self._person is None:
+            return super()._message(stimulus, text, draw)
+        return own_part(stimulus, text, *prompts.speakers(stimulus, draw.options))
+
     def _is_enough(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], bool] | None:
-        settings, truncation = self.settings, self._truncation(stimulus)
-        length = target_length(stimulus, draw, truncation, self._lengths, settings.min_words)
-        if truncation is None or length is None or self._person is not None or stimulus.mode == "burst":
-            return None
-        names = prompts.chat_names(stimulus, draw, settings.program, settings.parts)
-        return length_check(stimulus, length, truncation.fallback, settings.min_words, *names)
+        return super()._is_enough(stimulus, draw) if self._person is None else None
 
     def _cuts(self, stimulus: ConversationStimulus) -> bool:
-        settings = self.settings
-        return settings.person is not None or (settings.truncation is not None and settings.truncation.people)
-
-    def _too_short(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        settings = self.settings
-        least = settings.min_words if settings.person is None else 1
-        is_kept_whole = settings.truncation is not None and settings.truncation.fallback == "whole"
-        return too_short(stimulus, reply, least, settings.attempts, before_cut=is_kept_whole)
+        return self.settings.person is not None or super()._cuts(stimulus)
 
 
-class ChatAgent(BaseChatAgent["ChatAgent.Settings"], LocalAgent["ChatAgent.Settings"]):
-    """A chat model that runs here."""
+class ServedPersonSettings(ClientSettings, PersonSettings):
+    person_leaves: Annotated[bool, Field(json_schema_extra=NO_ANSWER)] = False
+    """Whether the person's history may be sent to a server that is not on this machine."""
 
-    class Settings(ChatPromptSettings, DrawnSettings, EngineChoice, EngineSettings):
-        """The papers' choices for GPT-4o."""
+    @model_validator(mode="after")
+    def _person_stays(self) -> ServedPersonSettings:
+        if self.person is not None and not self.person_leaves and not self.is_local():
+            raise ValueError(
+                f"a person's history would leave this machine: {self.base_url} is elsewhere; name a server here, or "
+                "set person_leaves=true if the history may be sent there"
+            )
+        return self
 
-        temperature: float = Field(0.6, ge=0, le=2)
-        """Divides the logits; 0 takes the likeliest token."""
-        hottest: float = Field(1.0, ge=0, le=2)
-        """The temperature that it rises to, in equal steps."""
-        rises_with: Literal["attempt", "turn"] = "attempt"
-        """What the temperature rises with: the attempts at a message, or the conversation's messages from the third."""
-        max_tokens: int = Field(80, ge=1, le=4096)
-        """The most tokens of a message."""
 
-        def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
-            share = draw.attempt / max(self.attempts - 1, 1)
-            if self.rises_with == "turn":
-                turn = int(draw.options.get("turn", len(stimulus.history)))
-                share = (turn - 2) / max(stimulus.exchanges - 2, 1)
-            rise = (self.hottest - self.temperature) * min(max(share, 0.0), 1.0)
-            return self.sampling(self.temperature + rise, self.max_tokens)
+class LocalChatAgent(ChatAgent, LocalAgent[Any]):
+    class Settings(ChatPromptSettings, EngineChoice):
+        """A chat model that runs here."""
 
-        def dialogue_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
-            return self.sampling(self.temperature, self.max_tokens)
 
-    memory = 36 * GIB  # 8 thousand million weights in fp32
-    device_memory = 24 * GIB
-    working_memory = 6 * GIB  # long prompts' caches
-    batch_size = 16
-    model_types = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "olmo2")
+class SmallChatAgent(LocalChatAgent):
+    """A chat model of a few hundred million weights at most, which the papers' question for a word is too hard for."""
 
-    settings: Settings
+    memory = 5 * GIB // 2
+    device_memory = 5 * GIB // 2
+    working_memory = 2 * GIB
+    batch_size = 8
 
-    def __init__(self, settings: ChatAgent.Settings, name: str) -> None:
-        super().__init__(settings, name)
-        if settings.person is not None:
-            self.prompt_tokens += TOKENS_PER_REMEMBERED_TURN * settings.person_turns
+    def _word(self, stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+        return prompts.word_game(stimulus, sampling)
+
+
+class OpenAIChatAgent(ChatAgent, ServerAgent[Any]):
+    class Settings(ChatSettings, ServedPersonSettings, ChatPromptSettings):
+        """A chat model on a server with OpenAI's interface."""
+
+
+class AnthropicChatAgent(ChatAgent, ServerAgent[Any]):
+    class Settings(AnthropicSettings, ServedPersonSettings, ChatPromptSettings):
+        """A chat model on Anthropic's server, whose interface takes no penalties."""
+
+        frequency_penalty: float = Field(0.0, ge=0, le=0)
+        """0 alone."""
+        presence_penalty: float = Field(0.0, ge=0, le=0)
+        """0 alone."""
+
+    engine = AnthropicEngine
 
 
 # models that continue a text
 
 
 class CompletionPromptSettings(PromptedSettings):
-    """The papers' prompt for GPT-3."""
+    """The papers' choices for GPT-3."""
 
+    temperature: float = Field(0.8, ge=0, le=2)
+    """Divides the logits; 0 takes the likeliest token."""
+    rises_with: Literal["attempt", "fourth_attempt", "turn"] = "fourth_attempt"
+    """As for chat models; the authors' program draws three times at the first temperature."""
+    lower_case: float = Field(0.0, ge=0, le=1)
+    """The share of messages that are put in small letters."""
+    truncation: TruncationSettings | None = None
+    """How a message is cut to a drawn length; none: it is not."""
     separator: Literal[" ", "\n"] = " "
     """What stands between messages in the prompt: a space, as in the papers, or a line, as in their program."""
     template: prompts.Template = "2022"
     """The prompt's words: "Both ask long questions, …" (2022), or "Ask long questions, …", as printed in 2025."""
 
-    @abstractmethod
-    def word_sampling(self, draw: Draw) -> Sampling:
-        """How a word is drawn."""
 
-
-T = TypeVar("T", bound=CompletionPromptSettings)
-
-
-class BaseCompletionAgent(TextAgent[T]):
+class CompletionAgent(PromptedAgent):
     """The prompt is a dialogue; a message ends at a name."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
     family: ClassVar[Family] = "completion"
-    writes_dialogues = True
+    settings: CompletionPromptSettings
+    chats = False
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
         return prompts.completion_opening(stimulus, draw, self.settings.template)
@@ -226,38 +296,20 @@ class BaseCompletionAgent(TextAgent[T]):
         return prompts.completion_request(stimulus, draw, history, sampling, settings.separator, settings.template)
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        sampling = self.settings.dialogue_sampling(stimulus, draw)
+        sampling = self.settings.dialogue_sampling()
         return pseudo_dialogue.pseudo_completion_request(stimulus, draw, history, sampling)
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        return prompts.completion_word(stimulus, self.settings.word_sampling(draw))
 
+class LocalCompletionAgent(CompletionAgent, LocalAgent[Any]):
+    class Settings(CompletionPromptSettings, EngineChoice):
+        """A completion model that runs here."""
 
-class CompletionAgent(BaseCompletionAgent["CompletionAgent.Settings"], LocalAgent["CompletionAgent.Settings"]):
-    """A completion model that runs here."""
-
-    class Settings(CompletionPromptSettings, DrawnSettings, EngineChoice, EngineSettings):
-        """The papers' choices for GPT-3."""
-
-        temperature: float = Field(0.8, ge=0, le=2)
-        """Divides the logits of the first three attempts; 0 takes the likeliest token."""
-        retry_temperature: float = Field(1.0, ge=0, le=2)
-        """The same from the fourth attempt on, as in the authors' program."""
-
-        def turn_sampling(self, stimulus: ConversationStimulus, draw: Draw) -> Sampling:
-            return self.sampling(self._temperature(draw), self.max_tokens)
-
-        def word_sampling(self, draw: Draw) -> Sampling:
-            return self.sampling(self._temperature(draw), self.word_tokens)
-
-        def _temperature(self, draw: Draw) -> float:
-            return self.temperature if draw.attempt < prompts.PATIENCE else self.retry_temperature
-
-    chats = False
     memory = 6 * GIB
     device_memory = 6 * GIB
-    model_types = (
-        "gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3",
-        "olmo2",
-    )  # fmt: skip
-    settings: Settings
+    working_memory = 2 * GIB
+    batch_size = 32
+
+
+class OpenAICompletionAgent(CompletionAgent, ServerAgent[Any]):
+    class Settings(SeededSettings, CompletionPromptSettings):
+        """A completion model on a server with OpenAI's interface."""

@@ -13,7 +13,8 @@ from agents.contract import GIB, Draw
 from agents.language import prompts
 from agents.language.engines.text_request import Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
-from agents.language.text_agent import DrawnSettings, EngineSettings, LocalAgent, TextAgent, TextSettings
+from agents.language.hosts import EngineSettings, LocalAgent
+from agents.language.text_agent import DrawnSettings, TextAgent, TextSettings
 from agents.stimuli import ConversationStimulus, Family, Utterance
 
 DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
@@ -25,12 +26,10 @@ BLENDERBOT_TEMPLATE = (
 GREETINGS = ("Hi!\nWhat do you think about {topic}?",)
 
 
-class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAgent.Settings"]):
+class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent[Any]):
     """Continues all messages, each followed by the end of text."""
 
     class Settings(DrawnSettings, EngineSettings):
-        temperature: float = Field(1.0, ge=0, le=2)
-        """Divides the logits; 0 takes the likeliest token."""
         frequency_penalty: float = Field(0.0, ge=-2, le=2)
         """Taken from the logit of a token for each time that the message has it."""
         presence_penalty: float = Field(0.0, ge=-2, le=2)
@@ -42,19 +41,17 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"], LocalAgent["DialoGPTAge
 
     memory = 6 * GIB
     device_memory = 5 * GIB
+    working_memory = 2 * GIB
+    batch_size = 32
     model_types = ("gpt2",)
-
-    settings: Settings
-
-    def make_engine(self) -> TransformersEngine:
-        return TransformersEngine(self.folder(), precision=self.settings.precision, template=DIALOGPT_TEMPLATE)
+    template = DIALOGPT_TEMPLATE
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        sampling = replace(self.settings.sampling(self.settings.temperature, self.settings.max_tokens), min_tokens=1)
+        sampling = replace(self.settings.sampling(self.settings.temperature), min_tokens=1)
         return prompts.dialogue_request(stimulus, draw, history, sampling, self.settings.greetings)
 
 
-class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["BlenderbotAgent.Settings"]):
+class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent[Any]):
     """The best beam after the newest messages that fit the encoder (128 positions)."""
 
     class Settings(TextSettings, EngineSettings):
@@ -76,10 +73,9 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
     family: ClassVar[Family] = "blenderbot"
     memory = 14 * GIB
     device_memory = 10 * GIB
-    batch_size = 16
+    working_memory = 2 * GIB
     model_types = ("blenderbot",)
-
-    settings: Settings
+    template = BLENDERBOT_TEMPLATE
 
     def make_engine(self) -> TransformersEngine:
         chosen = self.settings
@@ -90,7 +86,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"], LocalAgent["Blender
         }
         if chosen.beams > 1:
             beams["length_penalty"] = chosen.length_penalty
-        return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=BLENDERBOT_TEMPLATE)
+        return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=self.template)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         # The engine counts the tokens after the start token.

@@ -136,6 +136,15 @@ def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     return TextRequest(messages=(ChatMessage("user", text),), sampling=sampling)
 
 
+def word_game(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+    """The request as a game, whose earlier turns are the stimulus's examples or this project's."""
+    messages = [ChatMessage("system", _TEXTS["game"])]
+    for cue, word in [*(stimulus.examples or _TEXTS["game_examples"]), (stimulus.cue, "")]:
+        messages.append(ChatMessage("user", filled(_TEXTS["game_question"], cue=cue)))
+        messages.append(ChatMessage("assistant", word))
+    return TextRequest(messages=tuple(messages[:-1]), sampling=sampling)
+
+
 def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     """The request for a word to a completion model."""
     if stimulus.version == "free":

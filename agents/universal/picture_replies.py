@@ -165,8 +165,8 @@ _MOST_SECONDS = 20  # a larger number without a unit is in milliseconds
 class Fixation:
     """A place in pixels, and its duration if known."""
 
-    x: float
-    y: float
+    x: int | float
+    y: int | float
     duration_ms: float | None = None
 
 
@@ -185,15 +185,16 @@ def duration_ms(text: str) -> float | None:
     span = span or _AFTER_DURATION.search(text)
     if span is None:
         return None
-    value = _float(span[1]) if span[2] is None else (_float(span[1]) + _float(span[2])) / 2
+    value = _number(span[1]) if span[2] is None else (_number(span[1]) + _number(span[2])) / 2
     if value < 0:
         return None
     in_seconds = value <= _MOST_SECONDS if unit is None else not unit.lower().startswith("m")
     return round(value * 1000 if in_seconds else value, 3)
 
 
-def _float(text: str) -> float:
-    return float(text.replace("−", "-"))
+def _number(text: str) -> int | float:
+    value = float(text.replace("−", "-"))
+    return int(value) if value.is_integer() else value
 
 
 def _table_as_text(text: str) -> str:
@@ -239,4 +240,4 @@ def _first(entry: str) -> Fixation | None:
 
 
 def _fixation(place: re.Match[str], about: str) -> Fixation:
-    return Fixation(_float(place[1]), _float(place[2]), duration_ms(about))
+    return Fixation(_number(place[1]), _number(place[2]), duration_ms(about))

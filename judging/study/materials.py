@@ -18,7 +18,7 @@ from judging.study.agent_server import served_agents
 from judging.study.controls import Control, read_controls
 from judging.study.events import Judge, State, Step
 from judging.study.exclusions import VerdictRow, verdict_rows
-from judging.study.page_answers import BadAnswer, StimulusAnswer, TrialAnswer, fastest_of, read
+from judging.study.page_answers import BadAnswer, StimulusAnswer, TrialAnswer, fastest_of, parsed
 from judging.study.pool import Seen, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.trial_set import TRIALS_FILE, VERDICTS, key_path
@@ -140,7 +140,7 @@ class TrialMaterial(Material):
         return self.controls.get(self.stimulus_of(step))
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        sent, settings, control = read(TrialAnswer, answer), self.settings.trials, self.control(step)
+        sent, settings, control = parsed(TrialAnswer, answer), self.settings.trials, self.control(step)
         if len(sent.verdicts) != len(step["trials"]):
             raise BadAnswer(f"verdicts: must be {len(step['trials'])} of human and machine")
         rt = None if sent.rt is None else round(sent.rt, 3)
@@ -275,7 +275,7 @@ class AskMaterial(Material):
         return str(step["trials"][0])
 
     def read(self, judge: Judge, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
-        sent = read(StimulusAnswer, answer)
+        sent = parsed(StimulusAnswer, answer)
         texts, rt = self._texts(sent.answer), None if sent.rt is None else round(sent.rt, 3)
         flags = self._flags(judge, step, texts, rt)
         if flags and self.settings.answers.checks == "tell":

@@ -66,7 +66,7 @@ class StimulusAnswer(_Timed):
 A = TypeVar("A", bound=_Timed)
 
 
-def read(kind: type[A], answer: Mapping[str, Any]) -> A:
+def parsed(kind: type[A], answer: Mapping[str, Any]) -> A:
     """Raises BadAnswer."""
     try:
         return kind.model_validate(answer)

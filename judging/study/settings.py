@@ -6,10 +6,11 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from agents.errors import InputError, Problem
+from agents.named_models import is_model_name, plain_name
 from agents.stimuli import Asked
 from judging.study.controls import OBJECT, OBJECT_TASKS, TOPIC
 from serving.conversations.scenario import QUIET_S, DelaySettings
@@ -27,7 +28,11 @@ Seconds = Annotated[float, Field(ge=0, le=3600)]
 Number = Annotated[int, Field(ge=1, le=1000)]
 Exchanges = Annotated[int, Field(ge=1, le=100)]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
-Name = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
+Name = Annotated[
+    str,
+    BeforeValidator(lambda name: plain_name(name) if isinstance(name, str) and is_model_name(name) else name),
+    Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$"),
+]
 Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
 
 

@@ -48,7 +48,6 @@ from serving.runs.run import Store
 from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
-INTERVAL = 0.01  # seconds in which verdicts are collected into a single write
 AHEAD = 3  # trials whose pictures are got before they are shown
 STUDY_STATIC = Path(__file__).with_name("static")
 
@@ -92,7 +91,7 @@ class Study:
         self.settings = material.settings
         self.material = material
         self.state: State = read_state(folder)
-        self.store = Store(check, INTERVAL)
+        self.store = Store(check, interval=0.01)
         self._writer: asyncio.Task[None] | None = None
         self.personal = read_personal(folder)
         began_with = (self.state.settings or {}).get("task", self.settings.task)

@@ -44,13 +44,13 @@ def bench(
 ) -> int:
     """Run the command (``sizes`` None: doubling; ``bare``: no Ray); 3 after a failure. Raises TuringlikeError."""
     names = read_names("bench", ",".join(agents), "measured")
-    entries, resolved = resolve(names, settings, config, "bench")
+    chosen = resolve(names, settings, config, "bench")
     result = BenchResult(now(), machine.host(), machine.device(device))
     setups = []
-    for name, agent in checked_agents(entries, resolved).items():
+    for name, agent in checked_agents(chosen.entries, chosen.settings).items():
         of_task, of_mode = _kind(name, agent, task, mode)
         runs_on = "cuda:0" if result.device.kind == "cuda" and agent.device_memory > 0 else "cpu"
-        setups.append(Setup(entries[name], resolved.get(name, {}), runs_on, of_task, of_mode, seconds))
+        setups.append(Setup(chosen.entries[name], chosen.settings.get(name, {}), runs_on, of_task, of_mode, seconds))
     if out is not None:
         try:
             out.mkdir(parents=True, exist_ok=True)

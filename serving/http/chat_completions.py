@@ -52,6 +52,7 @@ def router(service: Service) -> APIRouter:
     async def complete(chat: ChatRequest, request: Request) -> Response:
         """Instructions and options of models have no effect; `turinglike.ignored` names them, and the header
         `Turinglike-Ignored`."""
+        chat.check_options()
         headers = {IGNORED: ", ".join(names)} if (names := chat.ignored()) else {}
         completion = await asyncio.to_thread(_Completion, service, chat, request_id(request))
         if not chat.stream:
@@ -208,14 +209,15 @@ def _choice(index: int, content: Mapping[str, Any], finish: Finish | None) -> di
     return {"index": index, **content, "finish_reason": finish, "logprobs": None}
 
 
-def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:
+def _usage(items: Sequence[AgentRequest]) -> dict[str, int]:
+    """Zeros where an agent counts no tokens: some clients cannot do without numbers."""
     prompts, answers = 0, 0
     for item in items:
         match None if item.raw is None else orjson.loads(item.raw):
             case {"prompt_tokens": int(prompt), "tokens": int(tokens)}:
                 prompts, answers = max(prompts, prompt), answers + tokens
             case _:
-                return None
+                return dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), 0)
     return {"prompt_tokens": prompts, "completion_tokens": answers, "total_tokens": prompts + answers}
 
 

@@ -23,6 +23,13 @@ IMAGE_TASKS: tuple[Task, ...] = (
 TEXT_TASKS: tuple[Task, ...] = ("conversation", "word_association")
 MOST_CHOICES = 16
 MOST_MESSAGES = 1000
+# What would change an answer silently, and why it is refused; OFF asks for nothing.
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("tools", "tool_choice", "functions", "function_call"), "agents call no tools"),
+    **dict.fromkeys(("logprobs", "top_logprobs"), "agents have no log probabilities"),
+    **dict.fromkeys(("response_format", "modalities", "audio"), "agents answer in plain text only"),
+}
+OFF: tuple[Any, ...] = (None, False, 0, [], {}, "none", "auto", ["text"], {"type": "text"})
 DATA = re.compile(r"data:(?:image/[a-z0-9.+-]{1,40}|application/octet-stream)(?:;[^;,]{1,100}){0,4};base64,", re.I)
 
 
@@ -132,9 +139,17 @@ class ChatRequest(Body):
             raise PydanticCustomError("messages", "only the last message may show an image, and no more than one")
         return messages
 
+    def check_options(self) -> None:
+        """Raises ApiError for options that would change the answer."""
+        options = self.model_extra or {}
+        if problems := [(name, why) for name, why in REFUSED.items() if options.get(name) not in OFF]:
+            message = "; ".join(f"{name} cannot be used here: {why}" for name, why in problems)
+            raise ApiError(400, "unsupported_parameter", message, problems=problems)
+
     def ignored(self) -> list[str]:
         """The options without effect."""
-        names = [name for name, value in (self.model_extra or {}).items() if value is not None]
+        options = self.model_extra or {}
+        names = [name for name, value in options.items() if value is not None and name not in REFUSED]
         has_instructions = any(message.role in ("system", "developer") for message in self.messages)
         return names + ["messages.system"] * has_instructions
 

@@ -160,6 +160,8 @@ async def on_http_error(request: Request, error: Exception) -> Response:
         if error.status_code not in FRAMEWORK_ERRORS:
             return Response(status_code=error.status_code)
         code, message = FRAMEWORK_ERRORS[error.status_code]
+        if code == "not_found" and request.url.path.startswith("/v1/"):
+            message = "of OpenAI's interface there are /v1/models and /v1/chat/completions alone"
         headers = {"allow": _methods(request)} if error.status_code == 405 else error.headers
         error = ApiError(error.status_code, code, message, headers=headers)
     return error.response(request_id(request))

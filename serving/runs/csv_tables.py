@@ -18,7 +18,7 @@ SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
 
 
 @dataclass(slots=True)
-class Table:
+class CsvTable:
     """``columns`` stand on ``line``; ``problems`` are of unreadable rows."""
 
     names: Sequence[str]
@@ -27,7 +27,7 @@ class Table:
     problems: list[Problem] = field(default_factory=list)
 
 
-def read_table(data: bytes, where: str) -> Table:
+def read_table(data: bytes, where: str) -> CsvTable:
     """The table of a file's bytes. Raises InputError if its header cannot be used."""
     # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
     text = without_mark(data, where).decode("utf-8", "surrogateescape")
@@ -39,7 +39,7 @@ def read_table(data: bytes, where: str) -> Table:
         problem = f"cells are parted by {separator}; save the table with commas between them"
     if wrong := [(None, problem)] if problem is not None else repeated_columns(names):
         raise InputError(f"{where}: the header cannot be used", [Problem(where, line, *each) for each in wrong])
-    table = Table(names, line)
+    table = CsvTable(names, line)
     for number, cells, fault in rows:
         if fault is None and len(cells) != len(names):
             fault = f"{count(len(cells), 'cell')}, but the header has {len(names)}"
@@ -54,7 +54,7 @@ def read_table(data: bytes, where: str) -> Table:
     return table
 
 
-def load_table(path: Path) -> Table:
+def load_table(path: Path) -> CsvTable:
     """Raises InputError."""
     try:
         data = path.read_bytes()

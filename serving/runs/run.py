@@ -30,7 +30,6 @@ OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl
 
 # Task; in attention prediction the mode, of a trial the task that was answered, in conversation HM or HH.
 Kind = tuple[str, str | None]
-INTERVAL = 0.05  # seconds between two writes
 BUFFER = 16 * 1024 * 1024
 
 NumberedRecord = tuple[int, bytes, dict[str, Any]]  # line number from 1, line, record
@@ -248,9 +247,10 @@ class _File:
 
 
 class Store:
-    """``done`` counts, per file, what is on disk. ``check`` may raise StorageError before each write."""
+    """``done`` counts, per file, what is on disk. ``check`` may raise StorageError before each write, of which there is
+    one in ``interval`` seconds."""
 
-    def __init__(self, check: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
+    def __init__(self, check: Callable[[], None] = lambda: None, interval: float = 0.05) -> None:
         self._check = check
         self._interval = interval
         self.done: dict[Path, Counter[str]] = {}

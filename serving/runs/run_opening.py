@@ -24,7 +24,7 @@ from serving.runs.checking import check_rows
 from serving.runs.records import problems as problems_of
 from serving.runs.records import structural_fault
 from serving.runs.row_problems import count, shown
-from serving.runs.run import PERSON, Kind, Run, kind_of, numbered_lines, open_to_read, refuse_other_folder
+from serving.runs.run import PERSON, Run, numbered_lines, open_to_read, refuse_other_folder
 from serving.runs.run_json import difference, is_changed, new_run_json, read_run_json
 from serving.runs.set_rows import Choose, Row
 from serving.runs.stimulus_set import read_rows
@@ -113,7 +113,7 @@ def prepare_run(
         kept["samples"] = max(samples, kept.get("samples", 1))
     meta["samples"] = max(samples, meta["samples"])
     run = Run(folder, meta)
-    run.kinds, run.invalid, run.skipped = checked.kinds, checked.invalid, checked.skipped
+    run.invalid, run.skipped = checked.invalid, checked.skipped
     run.save()
     return run
 
@@ -172,7 +172,6 @@ class _PictureTasks:
 class _Checked:
     known: Index
     entries: Index = field(default_factory=dict)
-    kinds: dict[Key, Kind] = field(default_factory=dict)
     invalid: dict[int, tuple[str, str]] = field(default_factory=dict)
     skipped: int = 0  # rows without a readable id or task, or with an id that stands earlier
     rows: BinaryIO = field(init=False)
@@ -197,7 +196,6 @@ class _Checked:
             self.invalid[len(self.entries)] = ("invalid_stimulus", reasons)
         key = row.task, row.id
         self.entries[key] = UNREAD if content is None else content[:8].hex(), signature
-        self.kinds[key] = kind_of(orjson.loads(row.raw) if row.stimulus is None else vars(row.stimulus))
         self.rows.write((row.canonical or row.raw) + b"\n")
 
     def _known_content(self, task: str, id: str, signature: int) -> bytes | None:

@@ -18,7 +18,16 @@ from agents import answers, stimuli
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
 from serving.scheduling.ray_workers import RemoteWorker
-from serving.scheduling.recovery import DEATHS, LONGEST_PAUSE, RELOADS, CircuitBreaker, WorkerLost, describe, one_line
+from serving.scheduling.recovery import (
+    DEATHS,
+    LONGEST_PAUSE,
+    RELOADS,
+    CircuitBreaker,
+    RepeatedAttempts,
+    WorkerLost,
+    describe,
+    one_line,
+)  # fmt: skip
 from serving.scheduling.this_process import LocalWorker
 from serving.scheduling.worker import AgentRequest, BatchReply, PackedReply
 from serving.timestamps import now
@@ -66,6 +75,7 @@ class Dispatcher:
         self._suspects: deque[AgentRequest] = deque()
         self._replicas: list[_Replica] = []
         self._breaker = CircuitBreaker() if breaker else None
+        self._repeats = RepeatedAttempts()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -269,6 +279,8 @@ class Dispatcher:
     def _finish(self, request: AgentRequest) -> None:
         if self.stopped is not None:
             request.status, request.answer, request.error = "unanswered", None, None
+        if request.attempts and self._repeats.note(request.attempts):
+            log.warning("%s: the server's attempts repeat each other: it draws nothing, or temperature is 0", self.name)
         request.finish()
         if self.stopped is None and self._breaker is not None:
             code, message = request.error or (None, "")

@@ -20,12 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
+
 from agents.errors import OF_STIMULUS, AgentStoppedError
 
 DEATHS = 3
 FIRST = 20
 IN_A_ROW = 50
 RELOADS = 3
+ATTEMPTS, LONG, REPEATED = 3, 20, 3  # attempts at an answer, characters of a text, answers: fewer show nothing
 LONGEST_PAUSE = 60.0  # seconds between two attempts to load a lost worker
 Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]
 
@@ -139,6 +142,22 @@ class CircuitBreaker:
         if self.in_a_row == self.seen == FIRST:
             return f"its first {FIRST} answers failed with {code}"
         return f"{IN_A_ROW} answers in a row failed with {code}" if self.in_a_row >= IN_A_ROW else None
+
+
+@dataclass
+class RepeatedAttempts:
+    """Notices a server that draws nothing: its attempts, each of another seed, repeat the same long text."""
+
+    repeated: int = 0
+
+    def note(self, attempts: Sequence[Mapping[str, Any]]) -> bool:
+        """Note the attempts at an answer. Returns True once, where those at so many answers in a row were equal."""
+        raws = [orjson.loads(orjson.dumps(attempt["raw"])) for attempt in attempts]
+        texts = {str(raw.get("text")) for raw in raws if isinstance(raw, dict) and "model" in raw}  # a server's
+        if len(raws) < ATTEMPTS or not texts or len(min(texts, key=len)) < LONG:
+            return False
+        self.repeated = self.repeated + 1 if len(texts) == 1 and self.repeated >= 0 else -1  # -1: it does draw
+        return self.repeated == REPEATED
 
 
 def clean(value: Any) -> Any:

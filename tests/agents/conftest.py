@@ -37,7 +37,20 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], tuple[dict[str, Any], Path]]]:
+def narrow_vgg() -> Iterator[None]:
+    """VGG16 has an eighth of its channels from here on."""
+    import tiny_vgg
+    from torchvision.models import vgg
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(vgg.cfgs, "D", tiny_vgg.NARROW)
+        yield
+
+
+@pytest.fixture(scope="session")
+def tiny(
+    tmp_path_factory: pytest.TempPathFactory, narrow_vgg: None
+) -> Iterator[Callable[[str], tuple[dict[str, Any], Path]]]:
     """Settings of an agent's tiny checkpoint, and a folder for its stimuli; skips where a package is not to be had."""
     import device_cases
 

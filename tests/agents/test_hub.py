@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import socket
-import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import fake_hub
 import pytest
-from huggingface_hub import constants, file_download
+from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 
 from agents import catalogue, checkpoints
@@ -39,7 +38,7 @@ FILES = {
     "onnx/model.onnx": b"onnx",
     "onnx/config.json": b"{}",
 }
-READ = {"config.json", "preprocessor_config.json", "vocab.txt", "chat_template.jinja", "model.safetensors"}
+READ = {"README.md", "config.json", "preprocessor_config.json", "vocab.txt", "chat_template.jinja", "model.safetensors"}
 
 
 class Tiny(PretrainedAgent[PretrainedSettings]):
@@ -49,18 +48,9 @@ class Tiny(PretrainedAgent[PretrainedSettings]):
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fake_hub.Hub]:
-    with fake_hub.running() as hub:
-        monkeypatch.setattr(constants, "ENDPOINT", hub.address)
-        template = hub.address + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no token"))
-        monkeypatch.delenv("HF_TOKEN", raising=False)
-        monkeypatch.setattr(file_download, "time", types.SimpleNamespace(sleep=lambda seconds: None))
-        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+def hub(tmp_path: Path) -> Iterator[fake_hub.Hub]:
+    with fake_hub.running_here(tmp_path) as hub:
         yield hub
-        close_session()
 
 
 def tiny(**settings: str) -> Tiny:
@@ -123,7 +113,7 @@ def test_an_agent_of_three_checkpoints_has_them_all_fetched(hub: fake_hub.Hub) -
     )
     found = agent.fetch()
     assert [one.revision for one in found] == commits
-    assert hub.files_asked() == {"checkpoint.pt", "config.json", "model.safetensors", *files}
+    assert hub.files_asked() == {"README.md", "checkpoint.pt", "config.json", "model.safetensors", *files}
     assert agent.missing() is None
     assert [word.rpartition("@")[2] for word in str(agent.checkpoint()[1]).split()] == commits
 

@@ -9,8 +9,7 @@ import pytest
 
 from agents import catalogue
 from agents.contract import Settings
-from agents.language.chat import ChatAgent
-from agents.language.openai_chat import TalkSettings
+from agents.language.chat import LocalChatAgent, OpenAIChatAgent
 from agents.language.sent_messages import TruncationSettings
 from serving.runs.run_json import run_entry
 
@@ -31,9 +30,9 @@ def test_what_is_asked_is(chosen: dict[str, Any]) -> None:
     assert described("openai-chat", model="m") != described("openai-chat", **{"model": "m", **chosen})
 
 
-@pytest.mark.parametrize("inside", [ChatAgent.Settings, TalkSettings])
+@pytest.mark.parametrize("inside", [LocalChatAgent.Settings, OpenAIChatAgent.Settings])
 def test_a_file_counts_by_what_is_in_it(tmp_path: Path, inside: type[Settings]) -> None:
-    given = {"checkpoint": "c"} if inside is ChatAgent.Settings else {"model": "m"}
+    given = {"checkpoint": "c"} if inside is LocalChatAgent.Settings else {"model": "m"}
 
     def identity(name: str, text: str | None) -> dict[str, Any]:
         if text is not None:

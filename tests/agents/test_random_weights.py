@@ -40,11 +40,6 @@ GPT2 = 124_439_808
 VOCABULARIES: dict[str, tuple[int, int, dict[str, int]]] = {
     "Salesforce/blip2-opt-2.7b": (50304, 50266, {"<pad>": 1, "</s>": 2, "Ċ": 50118, "<image>": 50265}),
     "llava-hf/llava-v1.6-mistral-7b-hf": (32064, 32002, {"<s>": 1, "</s>": 2, "<image>": 32000, "<pad>": 32001}),
-    "meta-llama/Llama-3.1-8B-Instruct": (
-        128256,
-        128256,
-        {"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|start_header_id|>": 128006, "<|eot_id|>": 128009},
-    ),
 }
 TEXT = "The technology of sports and fashion is changing, and politics too. Tell me more, please: why do you say that?"
 
@@ -54,14 +49,6 @@ TINY_VIEW = {**TINY_TEXT, "patch_size": 32}
 TINY_GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4}
 FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "git-base-coco": ({**TINY_TEXT, "vision_config": TINY_VIEW}, {}, 49),  # of 50, one is the start
-    "llava-v1.6-mistral-7b": (
-        {
-            "text_config": {"model_type": "mistral", **TINY_TEXT, "num_key_value_heads": 2, "vocab_size": 32064},
-            "vision_config": {"model_type": "clip_vision_model", **TINY_TEXT, "image_size": 336, "patch_size": 14},
-        },
-        {"max_tokens": 5},
-        5,
-    ),
     "gpt2-completion": (TINY_GPT2, {"max_tokens": 7, "word_tokens": 3}, 7),
     "blenderbot-400m": (
         {
@@ -81,7 +68,7 @@ PRETRAINED = [
     for name, entry in catalogue.entries().items()
     if issubclass(entry.load_class(), PretrainedAgent) and not issubclass(entry.load_class(), PartsCaptioner)
 ]
-NO_TEXTS = {"ivsn": None, "torchvision-maskrcnn": None, "detr-resnet-50": "facebook/detr-resnet-50"}
+NO_TEXTS = {"ivsn": None, "detr-resnet-50": "facebook/detr-resnet-50"}
 
 
 @pytest.fixture
@@ -130,7 +117,7 @@ def test_an_architecture_has_as_many_weights_as_was_published(name: str) -> None
     assert described.parameters == pytest.approx(figure, rel=percent / 100, abs=0)
 
 
-@pytest.mark.parametrize("name", [name for name in PRETRAINED if name != "minilm"])
+@pytest.mark.parametrize("name", sorted({*PRETRAINED} - {"minilm", "smollm2-135m"}))
 def test_every_agent_with_a_checkpoint_can_have_random_weights(name: str) -> None:
     agent = random_agent(name)
     assert agent.missing() is None

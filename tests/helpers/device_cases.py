@@ -128,10 +128,11 @@ CASES: dict[str, Maker] = {
     "agents.language.word_embeddings:GPT2EmbeddingAgent": _checkpoint(tiny_language.gpt2, more=FEW),
     "agents.language.minilm:MiniLMAgent": _checkpoint(tiny_embeddings.sentence_bert, more=FEW),
     "agents.language.word_embeddings:OpenAIEmbeddingAgent": _server,
-    "agents.language.chat:CompletionAgent": _checkpoint(tiny_language.gpt2, positions=512),
+    "agents.language.chat:LocalCompletionAgent": _checkpoint(tiny_language.gpt2, positions=512),
     "agents.language.dialogue_models:DialoGPTAgent": _checkpoint(tiny_language.gpt2),
     "agents.language.dialogue_models:BlenderbotAgent": _checkpoint(tiny_language.blenderbot, more={"min_tokens": 8}),
-    "agents.language.chat:ChatAgent": _checkpoint(tiny_language.llama, positions=1024),
+    "agents.language.chat:LocalChatAgent": _checkpoint(tiny_language.llama, positions=1024),
+    "agents.language.chat:SmallChatAgent": _checkpoint(tiny_language.llama, positions=1024),
 }
 
 

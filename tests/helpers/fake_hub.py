@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import threading
 import time
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import pytest
+from huggingface_hub import constants, file_download
+from huggingface_hub.utils import close_session
 
 from agents.checkpoints import PINNED
 
@@ -181,6 +188,23 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
         except ConnectionError:  # the client has gone
             self.close_connection = True
+
+
+@contextmanager
+def running_here(folder: Path) -> Iterator[Hub]:
+    """The same as this process's hub, with its cache in ``folder``."""
+    with running() as hub, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(constants, "ENDPOINT", hub.address)
+        template = hub.address + "/{repo_id}/resolve/{revision}/{filename}"
+        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        patch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub"))
+        patch.setattr(constants, "HF_TOKEN_PATH", str(folder / "no token"))
+        patch.delenv("HF_TOKEN", raising=False)
+        patch.setattr(file_download, "time", types.SimpleNamespace(sleep=lambda seconds: None))
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+        close_session()
+        yield hub
+        close_session()
 
 
 def _blob(content: bytes) -> str:

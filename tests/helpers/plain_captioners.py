@@ -122,8 +122,9 @@ def best_by_length(
     while live and len(live[0][1]) < most:
         found: list[tuple[float, list[int]]] = []
         for score, said in live:
-            values = next_logits(said).double().log_softmax(0)
-            found += [(score + value, [*said, token]) for token, value in enumerate(values.tolist())]
+            best_of = next_logits(said).double().log_softmax(0).topk(2 * width)
+            values, tokens = best_of.values.tolist(), best_of.indices.tolist()
+            found += [(score + value, [*said, token]) for value, token in zip(values, tokens, strict=True)]
         best = sorted(found, key=lambda one: -one[0])[: 2 * width]
         live = []
         for rank, (score, said) in enumerate(best):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer
 
 TEXTS = [
     "Hi! How are you today? I am fine, thank you. What do you think about music and movies?",
@@ -73,6 +75,40 @@ def llama(folder: Path, seed: int = 0, template: str | None = LLAMA_TEMPLATE, po
     # What a published checkpoint may say, and what is a setting here.
     model.generation_config.update(do_sample=True, temperature=0.6, top_p=0.9, repetition_penalty=1.05)
     return _save(model, folder, ends[1])
+
+
+def scripted(folder: Path, template: str, *says: str) -> Path:
+    """A Llama that answers every chat with the tokens ``says``, all different and no token twice; ``<think>`` is no
+    special token, as Qwen's, and ``[THINK]`` is, as Mistral's."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    special = ("<|start|>", "<|eot|>", "[THINK]", "[/THINK]")
+    byte_tokenizer(folder, *special, bos="<|start|>", eos="<|eot|>", template=template)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens([AddedToken(mark, special=False, normalized=False) for mark in ("<think>", "</think>")])
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=128,
+        tie_word_embeddings=False,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        model.model.layers[0].self_attn.o_proj.weight.zero_()
+        model.model.layers[0].mlp.down_proj.weight.zero_()
+        known, head = model.get_input_embeddings().weight.normal_(), model.get_output_embeddings().weight.zero_()
+        prompt = tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], add_generation_prompt=True)
+        chain = [prompt["input_ids"][-1], *tokenizer.convert_tokens_to_ids(says), tokenizer.eos_token_id]
+        for token, following in pairwise(chain):
+            head[following] = known[token]
+    model.save_pretrained(folder)
+    return folder
 
 
 def blenderbot(folder: Path, seed: int = 0, positions: int = 128) -> Path:

@@ -1,4 +1,4 @@
-"""VGG16 and DeepGaze with random weights at their real size, saved under the names that the published files have."""
+"""VGG16 and DeepGaze with random weights, saved under the names that the published files have."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torchvision.models import vgg16
+
+# VGG16's layers with an eighth of its channels, for ``torchvision.models.vgg.cfgs["D"]``.
+NARROW = [8, 8, "M", 16, 16, "M", 32, 32, 32, "M", 64, 64, 64, "M", 64, 64, 64, "M"]
 
 
 def weights(folder: Path, seed: int = 0) -> Path:

@@ -20,6 +20,7 @@ from typing import Any
 import misbehaving_server as bad
 import numpy as np
 import pytest
+import tiny_captioners
 import tiny_language
 from in_process import without_ray
 from PIL import Image as PILImage
@@ -62,11 +63,15 @@ def trial(asked: str, number: int = 1, picture: bytes | None = None, **fields: A
     return result
 
 
+def png(grey: int) -> bytes:
+    file = io.BytesIO()
+    PILImage.fromarray(np.full((32, 40, 3), grey, np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
 @pytest.fixture(scope="module")
 def picture() -> bytes:
-    file = io.BytesIO()
-    PILImage.fromarray(np.full((32, 40, 3), 90, np.uint8)).save(file, "PNG")
-    return file.getvalue()
+    return png(90)
 
 
 @pytest.mark.parametrize("asked", TASKS)
@@ -259,7 +264,9 @@ def by_word(request: bad.Request) -> bad.Act:
     return bad.answer("Summary of Classifications\n" + "\n".join(f"- {item}" for item in labels))
 
 
-@pytest.mark.parametrize(("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6), ("ollama:model-1", 24)]
+)
 def test_every_trial_has_its_verdicts(
     name: str, count: int, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,7 +422,14 @@ def test_a_local_judge_does_not_mind_batches(grid: bool, tiny: Path, trials: Pat
     assert {verdict for verdict, _ in overall.values()} <= {"human", "machine", "refused", "unparsed"}
 
 
-def test_a_local_judge_reads_texts_alone_unless_it_is_told_to(tiny: Path) -> None:
+def test_a_local_judge_sees_what_its_checkpoint_reads(tiny: Path, tmp_path: Path, picture: bytes) -> None:
+    seeing = local(tiny_captioners.llava_next(tmp_path / "seeing"), json_schema=False)
+    assert seeing.judges == TASKS
+    search = seeing.prepare(trial("attention_prediction", picture=picture, target_image="target.png"))
+    assert [message.image for message in seeing.fitted_request(search, Draw(1)).messages] == [picture, picture]
+    texts = [seeing.respond([seeing.prepare(trial("image_captioning", picture=seen))], [Draw(1)])[0].raw["text"]
+             for seen in (picture, png(250))]  # fmt: skip
+    assert texts[0] != texts[1]
     assert local(tiny).judges == ("word_association", "conversation")
     blind = local(tiny, without_picture=True)
     assert blind.judges == TASKS

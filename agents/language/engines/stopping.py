@@ -28,18 +28,18 @@ class NoRepeats(NoRepeatNGramLogitsProcessor):
 
 class RowEnds(StoppingCriteria):
     """Which rows have ended; listeners hear what will not change. Where texts are read, a row on a GPU ends a token
-    late, which :meth:`kept` drops. Generated tokens begin at ``start``."""
+    late, which :meth:`kept` drops. Generated tokens begin at ``start``; ``decode`` gives a row's answer."""
 
     def __init__(
         self,
         requests: Sequence[TextRequest],
         ends: Sequence[int],
         start: int,
-        decode: Callable[[Sequence[int]], str],
+        decode: Callable[[int, Sequence[int]], str],
         device: torch.device,
     ) -> None:
         self._requests = requests
-        most = [request.sampling.max_tokens for request in requests]
+        most = [request.sampling.limit for request in requests]
         self._ends, self._most = uploaded([torch.tensor(ends), torch.tensor(most)], device)
         self._start = start
         self._decode = decode
@@ -67,7 +67,7 @@ class RowEnds(StoppingCriteria):
     def kept(self, row: int, tokens: list[int]) -> list[int]:
         """A row's ``tokens`` up to its stop or limit."""
         self._read_newest()
-        return tokens[: self._lengths.get(row, self._requests[row].sampling.max_tokens)]
+        return tokens[: self._lengths.get(row, self._requests[row].sampling.limit)]
 
     def _read_newest(self) -> None:
         if self._newest is None:
@@ -79,11 +79,11 @@ class RowEnds(StoppingCriteria):
                 continue
             tokens.append(token)
             request, is_end = self._requests[row], token in self._end_tokens
-            text = self._decode(tokens)
+            text = self._decode(row, tokens)
             stop = request.sampling.stop_in(text)
             so_far = settled(text, request.sampling.stops) if stop is None else text[:stop]
             if request.say is not None and not is_end:
                 request.say(so_far)
             is_enough = request.is_enough is not None and request.is_enough(so_far)
-            if is_end or is_enough or stop is not None or len(tokens) >= request.sampling.max_tokens:
+            if is_end or is_enough or stop is not None or len(tokens) >= request.sampling.limit:
                 self._lengths[row] = len(self._read.pop(row))

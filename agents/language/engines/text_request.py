@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
@@ -28,7 +28,7 @@ class ChatMessage:
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """``temperature`` 0 takes the likeliest token; ``top_k`` 0 and ``top_p`` 1 leave all. ``label`` is a stop that ends
-    nothing at a text's beginning."""
+    nothing at a text's beginning. ``reasoning_tokens`` are for thinking before the answer, beyond ``max_tokens``."""
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -39,10 +39,16 @@ class Sampling:
     min_tokens: int = 0
     stops: tuple[str, ...] = ()
     label: str = ""
+    reasoning_tokens: int = 0
+
+    @property
+    def limit(self) -> int:
+        """The most tokens of a reply, with its reasoning."""
+        return self.max_tokens + self.reasoning_tokens
 
     def unconditional_stops(self) -> list[str]:
-        """The stops that end a text wherever they stand."""
-        return [stop for stop in self.stops if stop and stop != self.label]
+        """The stops that end a text wherever they stand: none where it begins with reasoning."""
+        return [stop for stop in self.stops if stop and stop != self.label and not self.reasoning_tokens]
 
     def stop_in(self, text: str) -> int | None:
         """Where the first stop begins, or None."""
@@ -68,6 +74,18 @@ class TextRequest:
     left_out: int = 0
     cut: int = 0
 
+    def pictures(self) -> list[bytes]:
+        return [message.image for message in self.messages if message.image is not None]
+
+    def without_system(self) -> tuple[ChatMessage, ...]:
+        """The messages for a model that knows no system: its text begins the user's first message."""
+        if not self.messages or self.messages[0].role != "system":
+            return self.messages
+        first, *others = self.messages
+        if others and others[0].role == "user":
+            first = replace(others[0], text=f"{first.text}\n\n{others.pop(0).text}")
+        return (replace(first, role="user"), *others)
+
 
 def settled(text: str, stops: Sequence[str]) -> str:
     """``text`` without a possible beginning of a stop or a character."""
@@ -78,21 +96,35 @@ def settled(text: str, stops: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """``text`` is without the stop and special tokens, ``raw`` with them."""
+    """``text`` is without reasoning, the stop and special tokens, ``raw`` with them."""
 
     text: str
     finish: Finish
     raw: str | None = None
     prompt_tokens: int | None = None
     tokens: int | None = None
+    reasoning: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """What a record keeps."""
+        fields = asdict(self)
+        if fields["raw"] in (None, self.text):
+            del fields["raw"]
+        return {name: value for name, value in fields.items() if value is not None or "reasoning" not in name}
 
 
 class Engine(ABC):
-    """Generates texts with a model."""
+    """Generates texts with a model; errors of a ``private`` engine quote nobody."""
+
+    private = False
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
         """The text for a request. Raises AnswerError."""
         raise TypeError(f"{type(self).__name__} generates batches")
+
+    def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
+        """A text, or the AnswerError, for each request."""
+        raise TypeError(f"{type(self).__name__} generates single texts")
 
     @abstractmethod
     def provenance(self) -> dict[str, Any]:

@@ -1,161 +1,48 @@
-"""Engines of models in a local folder. In float32 a batch changes a row's logits by about 1e-6."""
+"""The engine of transformers. In float32 a batch changes a row's logits by about 1e-6."""
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from agents.errors import AnswerError, UnavailableError
-from agents.language.engines.text_request import UNLIMITED, Engine, Finish, GeneratedText, Sampling, TextRequest
-from agents.loading import dtype_for, load_part, load_pretrained
+from agents.errors import AnswerError
+from agents.language.engines import reasoning
+from agents.language.engines.batches import TOKENS_PER_STEP, cheapest
+from agents.language.engines.local import LocalEngine
+from agents.language.engines.pictures import joined, samples
+from agents.language.engines.text_request import (
+    Finish,
+    GeneratedText,
+    Sampling,
+    TextRequest,
+)
+from agents.loading import dtype_for, load_pretrained
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CHUNK = 64  # rows of a call, beams not counted
-TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt is the same tomorrow
+    from torch import Tensor
 
-
-class LocalEngine(Engine):
-    """A local model. ``template`` (Jinja) is for chats; ``positions`` limits prompt and reply together."""
-
-    _size: int  # of the vocabulary that has embeddings
-
-    def __init__(self, folder: Path, *, template: str | None = None, positions: int | None = None) -> None:
-        self.folder = folder
-        self._template = template
-        self._limit = positions
-
-    def open(self, *, chat: bool = False) -> None:
-        """Load the tokenizer. Raises UnavailableError, for ``chat`` without a chat template."""
-        from transformers import AutoConfig, AutoTokenizer
-
-        self._config = load_part(AutoConfig, self.folder, "configuration")
-        self._tokenizer = load_part(AutoTokenizer, self.folder, "tokenizer")
-        self._encodes = bool(self._config.is_encoder_decoder)
-        limits = (getattr(self._config, "max_position_embeddings", None), self._limit)
-        self._positions: int | None = min(filter(None, limits), default=None)
-        added = {token: piece for token, piece in self._tokenizer.added_tokens_decoder.items() if piece.special}
-        self._special = frozenset(added) | frozenset(self._tokenizer.all_special_ids)
-        self._marks = sorted({piece.content for piece in added.values()} | set(self._tokenizer.all_special_tokens))
-        if chat and not (self._template or self._tokenizer.chat_template):
-            raise UnavailableError(
-                f"the tokenizer in {self.folder} has no chat template: the model was not trained to chat; use it as a "
-                "completion model, or name a checkpoint that was"
-            )
-        self._takes_system = chat and self._writes_system()
-
-    @abstractmethod
-    def load(self, device: str) -> None:
-        """Load the model. Raises UnavailableError."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release the model."""
-
-    def half_of_positions(self) -> int:
-        return (self._positions or UNLIMITED) // 2
-
-    def excess(self, request: TextRequest) -> int:
-        return max(0, len(self.tokens(request)) - self._room(request.sampling))
-
-    def fitted_tokens(self, request: TextRequest) -> list[int]:
-        """The prompt's newest tokens that fit the model. Raises AnswerError."""
-        tokens = self.tokens(request)
-        if max(tokens) >= self._size:
-            raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
-        most, room = request.sampling.max_tokens, self._room(request.sampling)
-        if room < 1 or (self._encodes and self._positions and most > self._positions):
-            raise AnswerError("no_room", f"the model has {self._positions} positions, too few for {most} tokens")
-        return tokens[max(0, len(tokens) - room) :]
-
-    def tokens(self, request: TextRequest) -> list[int]:
-        """The prompt's tokens, without special tokens in texts. Raises AnswerError."""
-        is_chat = request.prompt is None
-        text = self._chat_text(request) if is_chat else self._plain(request.prompt or "")
-        with_special = not is_chat and not self._encodes
-        tokens: list[int] = self._tokenizer(text, add_special_tokens=with_special, verbose=False)["input_ids"]
-        if not is_chat and self._encodes:
-            tokens = [*tokens, self._tokenizer.eos_token_id]
-        start = self._tokenizer.bos_token_id
-        return tokens or [self._tokenizer.eos_token_id if start is None else start]
-
-    def _end_tokens(self, model_ends: int | Sequence[int] | None) -> list[int]:
-        ends: Iterable[int | None] = model_ends if isinstance(model_ends, Sequence) else [model_ends]
-        known = {self._tokenizer.eos_token_id, *ends} - {None}
-        if not known:
-            raise UnavailableError(f"{self.folder}: neither the tokenizer nor the model names an end token")
-        return sorted(known)
-
-    def _room(self, sampling: Sampling) -> int:
-        if not self._positions:
-            return UNLIMITED
-        return self._positions if self._encodes else self._positions - sampling.max_tokens
-
-    def _chat_text(self, request: TextRequest) -> str:
-        if any(message.image is not None for message in request.messages):
-            raise AnswerError("no_images", "this engine reads no images")
-        messages = [{"role": message.role, "content": self._plain(message.text)} for message in request.messages]
-        if not self._takes_system and messages and messages[0]["role"] == "system":
-            system, *messages = messages
-            if messages:
-                messages[0]["content"] = f"{system['content']}\n\n{messages[0]['content']}"
-            else:
-                messages = [{**system, "role": "user"}]
-        return self._template_text(messages)
-
-    def _template_text(self, messages: list[dict[str, str]]) -> str:
-        from jinja2 import TemplateError
-
-        try:
-            text: str = self._tokenizer.apply_chat_template(
-                messages,
-                chat_template=self._template,
-                add_generation_prompt=True,
-                tokenize=False,
-                date_string=TODAY,
-            )
-        except (TemplateError, ValueError, TypeError) as error:
-            raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
-        return text
-
-    def _writes_system(self) -> bool:
-        try:
-            text = self._template_text([{"role": "system", "content": "PROBE"}, {"role": "user", "content": "Hi"}])
-        except AnswerError:
-            return False
-        return "PROBE" in text
-
-    def _plain(self, text: str) -> str:
-        before = None
-        while before != text:  # removing a mark may join the halves of another
-            before = text
-            for mark in self._marks:
-                text = text.replace(mark, "")
-        return text
-
-    def _decode(self, tokens: Sequence[int]) -> str:
-        return self._decode_all([token for token in tokens if token not in self._special])
-
-    def _decode_all(self, tokens: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
+    from agents.language.engines.probing import Joining
 
 
 class PromptRow(NamedTuple):
-    """A text's place in the batch, and its prompt's tokens."""
+    """A text's place in the batch, its prompt's tokens, and a model's inputs where it has pictures."""
 
     place: int
     seed: int
     request: TextRequest
     prompt: list[int]
+    inputs: dict[str, Tensor] | None = None
 
 
 class TransformersEngine(LocalEngine):
-    """A model in turn on ``devices`` GPUs. ``beams`` are options of a beam search, without temperature, top-k, top-p
-    and penalties; its stops only cut the text."""
+    """A model, also of pictures with text, in turn on ``devices`` GPUs. ``beams`` are options of a beam search, without
+    temperature, top-k, top-p and penalties; its stops only cut the text."""
+
+    sees = True
 
     def __init__(
         self,
@@ -171,15 +58,15 @@ class TransformersEngine(LocalEngine):
         self._beams = beams
         self._devices = devices
         self._model: Any = None
+        self._generate: Any = None
 
     def load(self, device: str) -> None:
         import torch
-        from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig
+        from transformers import GenerationConfig
 
         self._device = torch.device(device)
         self._dtype = dtype_for(self._precision, self._device, self.folder)
-        cls = AutoModelForSeq2SeqLM if self._encodes else AutoModelForCausalLM
-        model = load_pretrained(cls, self.folder, self._device, self._dtype, self._devices)
+        model = load_pretrained(self._auto_class(), self.folder, self._device, self._dtype, self._devices)
         stored = model.generation_config
         self._ends = self._end_tokens(stored.eos_token_id)
         self._size = int(model.get_input_embeddings().weight.shape[0])
@@ -192,6 +79,17 @@ class TransformersEngine(LocalEngine):
             decoder_start_token_id=stored.decoder_start_token_id,
         )
         self._model = model
+        self._joining = self._measured()
+
+    def _auto_class(self) -> Any:
+        import transformers as library
+
+        kinds = [(library.AutoModelForCausalLM, library.MODEL_FOR_CAUSAL_LM_MAPPING)]
+        if self._encodes:
+            kinds = [(library.AutoModelForSeq2SeqLM, library.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)]
+        pictured = (library.AutoModelForImageTextToText, library.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING)
+        kinds = [*kinds, pictured] if self._reader is None else [pictured]
+        return next((cls for cls, known in kinds if type(self._config) in known), kinds[0][0])
 
     def generate_batch(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
         """A text, or the AnswerError, for each request."""
@@ -201,15 +99,27 @@ class TransformersEngine(LocalEngine):
         rows: list[PromptRow] = []
         for index, (request, seed) in enumerate(zip(batch, seeds, strict=True)):
             try:
-                rows.append(PromptRow(index, seed, request, self.fitted_tokens(request)))
+                rows.append(self._row(index, seed, request))
             except AnswerError as error:
                 texts[index] = error
         with torch.inference_mode():
             for group in self._grouped(rows):
                 texts.update(zip([row.place for row in group], self._generate_together(group), strict=True))
+        self._forget()
         return [texts[index] for index in range(len(batch))]
 
+    def _row(self, place: int, seed: int, request: TextRequest) -> PromptRow:
+        """Raises AnswerError."""
+        tokens, pictures = self.fitted_tokens(request), request.pictures()
+        inputs = self._reader.inputs(self._chat_text(request), pictures) if self._reader and pictures else None
+        return PromptRow(place, seed, request, tokens, inputs)
+
+    def _forget(self) -> None:
+        if self._reader is not None:
+            self._reader.forget()
+
     def provenance(self) -> dict[str, Any]:
+        joins = self._joining
         return {
             "engine": "transformers",
             "model": type(self._model).__name__,
@@ -217,43 +127,93 @@ class TransformersEngine(LocalEngine):
             "dtype": str(self._dtype).removeprefix("torch."),
             "attention": self._model.config._attn_implementation,
             **({"gpus": self._devices} if self._devices > 1 else {}),
+            **({} if joins.pads else {"batches": "of prompts of equal length"}),
+            **({"pictures": "singly"} if self._reader and not joins.pictures else {}),
         }
 
     def close(self) -> None:
-        self._model = None
+        self._model = self._generate = None
 
     # batches
 
     def _grouped(self, rows: Iterable[PromptRow]) -> list[list[PromptRow]]:
-        """At most :data:`CHUNK` rows a group, with equal least tokens."""
-        groups: dict[tuple[int, ...], list[PromptRow]] = {}
-        for row in sorted(rows, key=lambda row: (len(row.prompt), row.place)):
-            sampling = row.request.sampling
-            most = 0 if self._beams is None else sampling.max_tokens
-            length = 0 if self._device.type == "cuda" else int(math.log(len(row.prompt), 1.25))
-            groups.setdefault((length, sampling.min_tokens, most), []).append(row)
-        return [
-            group[start : start + CHUNK] for _, group in sorted(groups.items()) for start in range(0, len(group), CHUNK)
-        ]
+        """Rows of a group have equal least tokens."""
+        alike: dict[tuple[int, ...], list[PromptRow]] = {}
+        for row in rows:
+            sampling, joins = row.request.sampling, self._joining
+            most = 0 if self._beams is None else sampling.limit
+            if row.inputs is None:
+                apart = 0 if joins.pads else len(row.prompt)
+            else:
+                apart = -1 if joins.pictures else -2 - row.place
+            alike.setdefault((sampling.min_tokens, most, apart), []).append(row)
+        per_step = TOKENS_PER_STEP["cpu" if self._device.type == "cpu" else "cuda"]
+        return [group for rows in alike.values() for group in cheapest(rows, per_step)]
+
+    def _inputs(self, rows: Sequence[PromptRow]) -> tuple[dict[str, Any], bool]:
+        """A model's inputs, and whether they are padded."""
+        from agents.padding import padded
+
+        parts = [row.inputs for row in rows if row.inputs is not None]
+        if parts:
+            return joined(parts, self._ends[0], self._device, self._dtype), len({len(row.prompt) for row in rows}) > 1
+        # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
+        side: Literal["left", "right"] = "right" if self._encodes else "left"
+        prompts, mask, is_padded = padded([row.prompt for row in rows], self._ends[0], self._device, side=side)
+        return {"input_ids": prompts, "attention_mask": mask}, is_padded
+
+    def _measured(self) -> Joining:
+        from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList
+
+        from agents.language.engines.probing import STEPS, Joining, joining
+
+        config = GenerationConfig(do_sample=False, max_new_tokens=STEPS)
+
+        def generate(rows: Sequence[PromptRow], is_ready: bool, reader: Any) -> None:
+            inputs, is_padded = self._inputs(rows)
+            with self._masks(is_padded, is_ready):
+                self._generate(**inputs, generation_config=config, logits_processor=LogitsProcessorList([reader]))
+
+        sampling = Sampling(max_tokens=STEPS)
+        texts = self._rows([TextRequest(text, sampling=sampling) for text in ("Well, how are you today?", "Well, how")])
+        chats = [TextRequest(messages=(message,), sampling=sampling) for message in samples()]
+        pictures = [] if self._reader is None else self._rows(chats)
+        # Janus's own method drops what reads the logits.
+        for method in (self._model.generate, partial(GenerationMixin.generate, self._model)):
+            self._generate = method
+            result = joining(generate, texts, pictures, self._dtype)
+            if result != Joining():
+                break
+        self._forget()
+        return result
+
+    def _rows(self, requests: Sequence[TextRequest]) -> list[PromptRow]:
+        """Of all requests, or none."""
+        try:
+            return [self._row(place, 0, request) for place, request in enumerate(requests)]
+        except AnswerError:
+            return []
 
     def _generate_together(self, rows: Sequence[PromptRow]) -> list[GeneratedText | Exception]:
         from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 
         from agents.language.engines.stopping import NoRepeats, RowEnds
-        from agents.padding import padded, ready_masks
         from agents.sampling import Finite, Sampler, Warp
         from agents.transfer import downloaded
 
-        # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
-        side: Literal["left", "right"] = "right" if self._encodes else "left"
-        prompts, mask, is_padded = padded([row.prompt for row in rows], self._ends[0], self._device, side=side)
-        positions = {} if self._encodes else {"position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
-        start = 1 if self._encodes else prompts.shape[1]
+        inputs, is_padded = self._inputs(rows)
+        start = 1 if self._encodes else inputs["input_ids"].shape[1]
         samplings = [row.request.sampling for row in rows]
-        least, most = samplings[0].min_tokens, max(sampling.max_tokens for sampling in samplings)
+        least, most = samplings[0].min_tokens, max(sampling.limit for sampling in samplings)
         search: dict[str, Any] = dict(self._beams or {})
         search["forced_eos_token_id"] = self._ends if search.get("forced_eos_token_id") else None
-        row_ends = RowEnds([row.request for row in rows], self._ends, start, self._decode, self._device)
+        begun = [self._begun(row.prompt) for row in rows]
+        requests = [row.request for row in rows]
+
+        def answer(row: int, tokens: Sequence[int]) -> str:
+            return self._settled_answer(begun[row], tokens)
+
+        row_ends = RowEnds(requests, self._ends, start, answer, self._device)
         finite = Finite(len(rows), normalised=search.get("num_beams", 1) > 1)
         processors: list[Any] = [finite]
         if self._beams is None:
@@ -263,12 +223,11 @@ class TransformersEngine(LocalEngine):
             ]
             processors.append(Sampler([row.seed for row in rows], warps))
         if (size := search.pop("no_repeat_ngram_size", 0)) > 0:
-            processors.append(NoRepeats(size, prompts))
-        with ready_masks(self._model, padded=is_padded), self._shared_sources() as cached:
-            generated = self._model.generate(
-                input_ids=prompts,
-                attention_mask=mask,
-                **positions,
+            processors.append(NoRepeats(size, inputs["input_ids"]))
+        is_ready = self._joining.ready_masks and rows[0].inputs is None
+        with self._masks(is_padded, is_ready), self._shared_sources() as cached:
+            generated = self._generate(
+                **inputs,
                 **cached,
                 generation_config=GenerationConfig(
                     do_sample=False, max_new_tokens=most, min_new_tokens=least or None, **search
@@ -280,11 +239,16 @@ class TransformersEngine(LocalEngine):
         return [
             AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
             if is_bad
-            else self._text(row, row_ends.kept(place, generated_tokens))
+            else self._text(row, begun[place], row_ends.kept(place, generated_tokens))
             for place, (row, generated_tokens, is_bad) in enumerate(
                 zip(rows, tokens.tolist(), bad.tolist(), strict=True)
             )
         ]
+
+    def _masks(self, is_padded: bool, is_ready: bool) -> AbstractContextManager[None]:
+        from agents.padding import ready_masks
+
+        return ready_masks(self._model, padded=is_padded) if is_ready else nullcontext()
 
     @contextmanager
     def _shared_sources(self) -> Iterator[dict[str, Any]]:
@@ -299,13 +263,15 @@ class TransformersEngine(LocalEngine):
         with shared_sources(layers, "key_value_states", width):
             yield {"past_key_values": shared_cache(self._model.config)}
 
-    def _text(self, row: PromptRow, tokens: list[int]) -> GeneratedText:
+    def _text(self, row: PromptRow, begun: str, tokens: list[int]) -> GeneratedText | AnswerError:
         end = next((index for index, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens[:end]
-        text = self._decode(tokens)
+        thought, text = self._parted(begun, tokens)
+        if text is None:
+            return reasoning.unfinished(row.request.sampling.limit)
         stop = row.request.sampling.stop_in(text)
         # Without a stop, a character whose last bytes are missing is dropped.
         text = text.rstrip("\ufffd") if stop is None else text[:stop]
-        is_full = len(tokens) >= row.request.sampling.max_tokens
+        is_full = len(tokens) >= row.request.sampling.limit
         finish: Finish = "length" if end is None and stop is None and is_full else "stop"
-        return GeneratedText(text, finish, self._decode_all(tokens), len(row.prompt), len(tokens))
+        return GeneratedText(text, finish, self._decode_all(tokens), len(row.prompt), len(tokens), thought)

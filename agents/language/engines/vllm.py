@@ -13,9 +13,9 @@ from pydantic import Field
 
 from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines import vllm_processes
+from agents.language.engines import reasoning, vllm_processes
+from agents.language.engines.local import LocalEngine
 from agents.language.engines.text_request import Finish, GeneratedText, Sampling, TextRequest, settled
-from agents.language.engines.transformers import LocalEngine
 from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def sampling_params(request: TextRequest, seed: int, ends: Sequence[int]) -> Sam
         frequency_penalty=sampling.frequency_penalty,
         presence_penalty=sampling.presence_penalty,
         seed=seed % SEEDS,
-        max_tokens=sampling.max_tokens,
+        max_tokens=sampling.limit,
         min_tokens=min(sampling.min_tokens, sampling.max_tokens),
         stop=sampling.unconditional_stops(),
         stop_token_ids=list(ends),
@@ -174,34 +174,37 @@ class VLLMEngine(LocalEngine):
 
         prompt, say = self.fitted_tokens(request), request.say
         parameters, number = sampling_params(request, seed, self._ends), f"text-{next(self._numbers)}"
+        begun = "" if request.schema is not None else self._begun(prompt)  # a schema leaves no room for reasoning
         outputs = self._llm.generate({"type": "token", "prompt_token_ids": prompt}, parameters, number)
         try:
             async for output in outputs:
                 if say is not None:
-                    text = output.outputs[0].text
+                    text = self._settled_answer(begun, self._without_end(output.outputs[0].token_ids))
                     end = request.sampling.stop_in(text)
-                    say(settled(text, [request.sampling.label]) if end is None else text[:end])
+                    say(settled(text, request.sampling.stops) if end is None else text[:end])
         except VLLMClientError as error:
             raise AnswerError("bad_prompt", f"vLLM refuses this request: {error}") from None
         except Exception as error:
             if self._llm.errored:
                 raise EngineDeadError from error
             raise
-        return self._text(output.outputs[0], len(prompt), request.sampling)
+        return self._text(output.outputs[0], len(prompt), begun, request.sampling)
 
-    def _text(self, output: Any, prompt_tokens: int, sampling: Sampling) -> GeneratedText:
+    def _without_end(self, tokens: Sequence[int]) -> list[int]:
+        return list(tokens[:-1] if tokens and tokens[-1] in self._ends else tokens)
+
+    def _text(self, output: Any, prompt_tokens: int, begun: str, sampling: Sampling) -> GeneratedText:
         if output.finish_reason not in ("stop", "length"):
             raise AnswerError("no_text", f"vLLM ended the text early: {output.finish_reason}")
-        finish: Finish = output.finish_reason
-        tokens = list(output.token_ids)
-        if tokens and tokens[-1] in self._ends:
-            tokens.pop()
-        # A character whose last bytes are missing is dropped, as in the transformers engine.
-        text = output.text if isinstance(output.stop_reason, str) else output.text.rstrip("\ufffd")
-        end = sampling.stop_in(text) if sampling.label else None
-        if end is not None:
-            text, finish = text[:end], "stop"
-        return GeneratedText(text, finish, self._decode_all(tokens), prompt_tokens, len(tokens))
+        tokens = self._without_end(output.token_ids)
+        thought, text = self._parted(begun, tokens)
+        if text is None:
+            raise reasoning.unfinished(sampling.limit)
+        end = sampling.stop_in(text)
+        # Without a stop, a character whose last bytes are missing is dropped, as in the transformers engine.
+        text = text.rstrip("\ufffd") if end is None else text[:end]
+        finish: Finish = output.finish_reason if end is None else "stop"
+        return GeneratedText(text, finish, self._decode_all(tokens), prompt_tokens, len(tokens), thought)
 
     def provenance(self) -> dict[str, Any]:
         import vllm

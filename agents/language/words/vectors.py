@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
-from agents.checkpoints import short_text
+from agents.checkpoints import cache_folder, short_text
 from agents.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def embedded(
     from safetensors.numpy import load_file, save
 
     key = hashlib.sha256(json.dumps([1, about, list(words)], sort_keys=True).encode()).hexdigest()
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "turinglike" / "embeddings"
+    folder = cache_folder() / "embeddings"
     path = folder / f"{key}.safetensors"
     try:
         return load_file(path)["vectors"]

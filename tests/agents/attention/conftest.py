@@ -10,5 +10,5 @@ sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def vgg_weights(tmp_path_factory):
+def vgg_weights(tmp_path_factory, narrow_vgg):
     return tiny_vgg.weights(tmp_path_factory.mktemp("vgg"))

@@ -15,15 +15,15 @@ from transformers import AutoTokenizer
 from agents import catalogue
 from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
-from agents.language.chat import ChatAgent, CompletionAgent
+from agents.language.chat import LocalChatAgent, LocalCompletionAgent
 from agents.language.dialogue_models import BlenderbotAgent, DialoGPTAgent
 from agents.language.prompts import GREETINGS
 from agents.language.text_agent import TextAgent
-from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
+from agents.stimuli import ConversationStimulus, Stimulus
 
 AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
-    "chat": (ChatAgent, "llama", {"positions": 1024}),
-    "completion": (CompletionAgent, "gpt2", {"positions": 512}),
+    "chat": (LocalChatAgent, "llama", {"positions": 1024}),
+    "completion": (LocalCompletionAgent, "gpt2", {"positions": 512}),
     "dialogpt": (DialoGPTAgent, "gpt2", {"positions": 256}),
     "blenderbot": (BlenderbotAgent, "blenderbot", {}),
 }
@@ -93,17 +93,6 @@ def test_a_person_hears_the_message_that_is_sent_as_far_as_it_is_said(
     else:
         assert sum(len(set(said)) > 2 for said in heard[:6]) >= 3
         assert not any(heard[6:])  # which filters may reject
-
-
-def test_the_temperature_rises_with_the_attempts(agents: dict[str, TextAgent[Any]]) -> None:
-    agent = agents["chat"]
-    assert agent.attempts == 6
-    found = [agent.fitted_request(_conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
-    assert found == pytest.approx([0.6, 0.68, 0.76, 0.84, 0.92, 1.0])
-    completion = [agents["completion"].fitted_request(_conversation(1), _draw(attempt=k)) for k in range(6)]
-    assert [request.sampling.temperature for request in completion] == [0.8] * 3 + [1.0] * 3
-    word = agent.fitted_request(WordStimulus(id="w", task="word_association", cue="dame"), _draw(attempt=3))
-    assert (word.sampling.temperature, word.sampling.frequency_penalty) == (1.0, 0.0)
 
 
 def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path]) -> None:

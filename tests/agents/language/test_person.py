@@ -19,7 +19,7 @@ import tiny_language
 from agents import catalogue
 from agents.contract import Draw
 from agents.errors import AnswerError, InputError
-from agents.language.chat import ChatAgent
+from agents.language.chat import LocalChatAgent
 from agents.language.person import (
     EMOJI,
     HistoryMessage,
@@ -167,13 +167,13 @@ def talk(count: int = 0, more: str = "", **fields: Any) -> ConversationStimulus:
     return ConversationStimulus(id="c", task="conversation", history=history, **fields)
 
 
-def agent_of(llama: Path, history: Path | None, **settings: Any) -> ChatAgent:
-    agent = ChatAgent(ChatAgent.Settings(checkpoint=str(llama), person=history, **settings), "me")
+def agent_of(llama: Path, history: Path | None, **settings: Any) -> LocalChatAgent:
+    agent = LocalChatAgent(LocalChatAgent.Settings(checkpoint=str(llama), person=history, **settings), "me")
     agent.open()
     return agent
 
 
-def request(agent: ChatAgent, about: ConversationStimulus, **options: Any) -> tuple[list[str], int]:
+def request(agent: LocalChatAgent, about: ConversationStimulus, **options: Any) -> tuple[list[str], int]:
     """The system's and the user's text, and how many messages are left out."""
     fitted = agent.fitted_request(about, Draw(1, options={"speaker": "A", **options}))
     return [message.text for message in fitted.messages], fitted.left_out

@@ -169,7 +169,10 @@ def test_claude_by_openais_interface_is_sent_nothing_that_is_ignored_there(serve
         "temperature": 0.6,
         "max_tokens": 80,
     }
-    assert catalogue.get("claude-openai").make({}).environment() == ("ANTHROPIC_API_KEY",)
+    for agent in (catalogue.get(name).make({"concurrency": 3}) for name in ("claude", "claude-openai")):
+        assert (agent.continuous(), agent.max_in_flight, agent.family) == (True, 3, "chat")
+        assert agent.environment() == ("ANTHROPIC_API_KEY",)
+        assert agent.instructions(talk(1), turn(1)) == f"{SYSTEM}\n{USER}"
 
 
 @pytest.mark.parametrize("kind", ["HM", "MM"])
@@ -230,10 +233,3 @@ def test_a_completion_model_continues_the_papers_prompt(server: bad.Misbehaving)
     reply, _ = answered(server, "openai-completion", word, Draw(1))
     assert server.requests[-1].body["prompt"].endswith("Cue: future; Guess: base Cue: bread; Guess:")
     assert reply.answer.word == "butter"
-
-
-def test_claude_is_a_chat_model_on_a_server() -> None:
-    agent = catalogue.get("claude").make({"concurrency": 3})
-    assert (agent.continuous(), agent.max_in_flight, agent.family) == (True, 3, "chat")
-    assert agent.environment() == ("ANTHROPIC_API_KEY",)
-    assert agent.instructions(talk(1), turn(1)) == f"{SYSTEM}\n{USER}"

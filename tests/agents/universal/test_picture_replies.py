@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 
 from agents.errors import AnswerError
-from agents.universal.openai_universal import READ
 from agents.universal.picture_replies import (
     Fixation,
     read_caption,
@@ -18,6 +17,7 @@ from agents.universal.picture_replies import (
     read_objects,
     read_scanpath,
 )
+from agents.universal.universal import READ
 
 APOLOGIES = [
     "I'm sorry, but I can't help with that.",

@@ -133,7 +133,7 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     weights[output][Plain(name, folder).end] += ends_sooner
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     plain = Plain(name, folder)
-    settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 40}
+    settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 24}
     ours, todays = (
         _texts(agent.respond([agent.prepare(stimulus) for stimulus in stimuli], [Draw(seed=1)] * len(stimuli)))
         for rule in ("original", "transformers")
@@ -142,7 +142,7 @@ def test_beams_are_divided_by_their_length_as_by_their_authors(
     same, changed = 0, 0
     for picture, original, today in zip(_pictures(stimuli), ours, todays, strict=True):
         start, step = plain.stepper(picture, prompt)
-        best = best_by_length(step, start, 4, 41 + len(start), plain.end, divisor, any_may_end=name == "git")
+        best = best_by_length(step, start, 4, 25 + len(start), plain.end, divisor, any_may_end=name == "git")
         if best is not None:
             assert original[0] == plain.said([*best, plain.end])[0]
             same += 1
@@ -250,12 +250,12 @@ def test_lengths_are_those_of_the_people_in_a_file_of_records(tmp_path: Path) ->
     rows += [{"task": "word_association", "kind": "human", "answer": {"word": "bone"}}]
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     name = "llava-v1.6-mistral-7b"
-    entries, settings = resolve([name], [f"{name}.lengths={path}"], None)
-    [made] = checked_agents(entries, settings).values()
+    chosen = resolve([name], [f"{name}.lengths={path}"], None)
+    [made] = checked_agents(chosen.entries, chosen.settings).values()
     assert made.settings.lengths == (5, 2)
     path.write_text("[]\n")
     with pytest.raises(InputError) as caught:
-        checked_agents(entries, settings)
+        checked_agents(chosen.entries, chosen.settings)
     assert f"{path} is no file of records" in str(caught.value.problems)
 
 

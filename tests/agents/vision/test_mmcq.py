@@ -84,7 +84,7 @@ def images(draw: st.DrawFn, largest: int = 24) -> Pixels:
     return np.ascontiguousarray(pixels.astype(np.uint8))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(images(), st.sampled_from([*range(2, 11), 24, 33, 256]), st.sampled_from([1, 1, 2, 3, 10]))
 def test_palettes_equal_the_reference(pixels: Pixels, n: int, quality: int) -> None:
     np.testing.assert_array_equal(histogram(pixels, quality), reference_histogram(pixels, quality))

@@ -109,7 +109,7 @@ def test_who_tosses_a_coin_is_at_chance(task: str, preset: str, exclude: dict[st
     key, chosen = key_of(task), settings(task, preset, **exclude)
     if exclude:
         chosen = chosen.model_copy(update={"trials": chosen.trials.model_copy(update={"number": 8})})
-    state, personal = coin_judges(key, chosen, 400, random.Random(f"{task} {preset} {exclude}"))
+    state, personal = coin_judges(key, chosen, 150, random.Random(f"{task} {preset} {exclude}"))
     rows = rows_of(state, chosen, key, personal)
     check_chance([row for row in rows if not row["rules"]])
     out = [row for row in rows if row["rules"]]

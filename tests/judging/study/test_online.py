@@ -120,7 +120,7 @@ def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch
     waits: list[tuple[float, str]] = []
 
     async def work(served: Study) -> None:
-        for wait, judge, view in await arrivals(served, "test", monkeypatch, (0.2, 0.05), 2000):
+        for wait, judge, view in await arrivals(served, "test", monkeypatch, (0.2, 0.05), 1000):
             test = served.state.meeting_of(judge.code)
             assert test is not None
             if view["role"] == "judge":

@@ -100,7 +100,9 @@ def test_a_chat_is_answered_as_the_agent_itself_answers_the_conversation(client:
         wanted = own_reply("eliza", stimulus, turn=turn).text
         [choice] = answer.choices
         assert choice.message.content == wanted
-        assert (choice.message.role, choice.finish_reason, answer.usage) == ("assistant", "stop", None)
+        assert (choice.message.role, choice.finish_reason) == ("assistant", "stop")
+        assert answer.usage is not None
+        assert answer.usage.total_tokens == 0  # which this agent does not count, and llm cannot do without
         [record] = answer.turinglike["records"]  # type: ignore[attr-defined]
         assert problems(record) == []
         assert record["seed"] == derive_seed(SEED, "eliza", "talk", 0, turn, 0)
@@ -155,7 +157,8 @@ def test_a_stream_is_the_accepted_answer_in_pieces(client: openai.OpenAI, tells:
     more = {"stream_options": {"include_usage": True}} if tells else {}
     chunks = list(client.chat.completions.create(**told, stream=True, **more))
     if tells:
-        assert (chunks[-1].choices, chunks.pop().usage) == ([], None)  # this agent does not tell
+        assert chunks[-1].choices == []
+        assert chunks.pop().usage.total_tokens == 0  # this agent does not tell
     for index in range(2):
         pieces = [one for one in chunks if one.choices[0].index == index]
         deltas = [one.choices[0].delta for one in pieces]
@@ -243,13 +246,43 @@ def test_options_and_instructions_have_no_effect_and_are_named(client: openai.Op
     told: list[Any] = [{"role": "system", "content": "Be a pirate."}, *HELLO]
     reply = client.chat.completions.with_raw_response.create(
         model="eliza", messages=told, seed=SEED, temperature=0.2, max_tokens=1, user="me",
-        response_format={"type": "json_object"}, extra_body={"ignore_eos": True},
+        response_format={"type": "text"}, logprobs=False, tool_choice="none", extra_body={"ignore_eos": True},
     )  # fmt: skip
     tuned = reply.parse()
     assert tuned.choices == plain.choices
-    ignored = {"temperature", "max_tokens", "user", "response_format", "ignore_eos", "messages.system"}
+    ignored = {"temperature", "max_tokens", "user", "ignore_eos", "messages.system"}
     assert set(tuned.turinglike["ignored"]) == ignored  # type: ignore[attr-defined]
     assert set(reply.headers["turinglike-ignored"].split(", ")) == ignored
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("tools", [{"type": "function", "function": {"name": "f"}}], "agents call no tools"),
+        ("functions", [{"name": "f"}], "agents call no tools"),
+        ("tool_choice", "required", "agents call no tools"),
+        ("logprobs", True, "agents have no log probabilities"),
+        ("response_format", {"type": "json_object"}, "agents answer in plain text only"),
+    ],
+)
+def test_options_that_would_change_an_answer_silently_are_refused(
+    client: openai.OpenAI, name: str, value: Any, why: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(model="eliza", messages=HELLO, extra_body={name: value})
+    assert (caught.value.code, caught.value.type) == ("unsupported_parameter", "invalid_request_error")
+    assert caught.value.param == name
+    assert f"{name} cannot be used here: {why}" in str(caught.value)
+
+
+def test_other_routes_of_openai_are_refused_in_a_sentence(client: openai.OpenAI) -> None:
+    for create in (
+        lambda: client.responses.create(model="eliza", input="Hi"),
+        lambda: client.completions.create(model="eliza", prompt="Hi"),
+        lambda: client.embeddings.create(model="eliza", input="Hi"),
+    ):
+        with pytest.raises(openai.NotFoundError, match="/v1/models and /v1/chat/completions alone"):
+            create()
 
 
 def test_an_answer_ends_before_a_stop(client: openai.OpenAI) -> None:
@@ -319,7 +352,7 @@ def test_tokens_and_ends_are_told_where_the_agent_tells_them(monkeypatch: pytest
         chunks = [one async for one in stream]
         assert chunks[-1].usage == answer.usage
         assert {one.usage for one in chunks[:-1]} == {None}
-        assert (await made.create(**told, extra_body={"stimulus": {"id": "half"}})).usage is None
+        assert (await made.create(**told, extra_body={"stimulus": {"id": "half"}})).usage.total_tokens == 0
 
     here(work)
 

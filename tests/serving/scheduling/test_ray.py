@@ -1,4 +1,5 @@
-"""Workers as Ray's actors: how each end is told apart, images that travel, an existing cluster, and GPUs."""
+"""Workers as Ray's actors, of a Ray that these tests share: how each end is told apart, images that travel, an existing
+cluster, and GPUs."""
 
 from __future__ import annotations
 
@@ -6,13 +7,16 @@ import asyncio
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import in_process
 import orjson
 import pretended_gpus
 import pytest
@@ -27,7 +31,19 @@ from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.worker import PackedRequest, WorkerSpec
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 REQUEST: PackedRequest = (b'{"id": "w", "task": "word_association", "cue": "c"}', None, 1, 0, 0, None)
+
+
+@pytest.fixture(scope="module")
+def ray_address() -> Iterator[str]:
+    """The address of a Ray, started as the command starts it."""
+    cluster = Cluster()
+    asyncio.run(cluster.start())
+    import ray
+
+    yield ray.get_runtime_context().gcs_address
+    asyncio.run(cluster.stop())
 
 
 def remote(agent: str, settings: dict[str, Any], root: str = "/", **options: Any) -> RemoteWorker:
@@ -36,7 +52,7 @@ def remote(agent: str, settings: dict[str, Any], root: str = "/", **options: Any
 
 @pytest.mark.usefixtures("ray_address")
 def test_how_a_worker_ends_is_told_apart() -> None:
-    async def cause(agent: str, settings: dict[str, Any], timeout: float) -> str:
+    async def cause(agent: str, settings: dict[str, Any], timeout: float = 60) -> str:
         worker = remote(agent, settings)
         await worker.start(60)
         try:
@@ -48,14 +64,17 @@ def test_how_a_worker_ends_is_told_apart() -> None:
 
     async def work() -> None:
         await Cluster().start()
-        assert await cause("null", {"crash": "."}, 60) == "worker_died"
-        assert await cause("null-one", {"crash": "."}, 60) == "worker_died"
-        assert await cause("echo", {"device_error_on": "c"}, 60) == "device_error"
-        assert await cause("null", {"hang": "."}, 0.5) == "timeout"
-        with pytest.raises(AgentStoppedError, match="null could not be loaded: told to fail while loading"):
-            await remote("null", {"fail_load": True}).start(60)
+        causes = asyncio.gather(
+            cause("null", {"crash": "."}),
+            cause("null-one", {"crash": "."}),
+            cause("echo", {"device_error_on": "c"}),
+            cause("null", {"hang": "."}, 0.5),
+        )
         with pytest.raises(AgentStoppedError, match=r"not loaded within 2 s; give it more with --load-timeout"):
             await remote("null", {"load_s": 60}).start(2)
+        with pytest.raises(AgentStoppedError, match="null could not be loaded: told to fail while loading"):
+            await remote("null", {"fail_load": True}).start(60)
+        assert await causes == ["worker_died", "worker_died", "device_error", "timeout"]
 
     asyncio.run(work())
 
@@ -102,17 +121,45 @@ def test_images_travel_to_another_machine(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.usefixtures("ray_address")
+def test_real_agents_answer_alike_in_any_batch(tmp_path: Path) -> None:
+    """Alone in this process, and in batches over Ray in another order, as users have it."""
+    agents, found = ("mmcq", "eliza~eliza"), []
+    tasks = ("color_estimation", "conversation")
+    rows = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text().splitlines()]
+    rows = [row for task in tasks for row in rows if row["task"] == task and not row["id"].endswith("broken")]
+    for row in rows:
+        row |= {"image": str(EXAMPLES / row["image"])} if "image" in row else {}
+    for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "3", "--replicas", "2"])):
+        random.Random(number).shuffle(rows)
+        source, out = tmp_path / f"set{number}.jsonl", tmp_path / f"run{number}"
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with pytest.MonkeyPatch.context() as patch:
+            if not number:
+                in_process.without_ray(patch)
+            assert main(["generate", str(source), "--agents", ",".join(agents), "--out", str(out), *more]) == 0
+        lines = [line for agent in agents for line in (out / "records" / f"{agent}.jsonl").read_text().splitlines()]
+        records = [*map(json.loads, lines)]
+        ids = [record["stimulus"] for record in records]
+        assert ids == [row["id"] for task in tasks for row in rows if row["task"] == task]  # whenever each was ready
+        found.append({record["stimulus"]: [record[key] for key in ("seed", "answer", "raw")] for record in records})
+    assert found[0] == found[1]
+    versions = json.loads((tmp_path / "run0" / "run.json").read_text())["agents"]["mmcq"]["versions"]
+    assert {"numpy", "pillow"} <= versions.keys()
+
+
 def test_generate_joins_a_cluster_and_leaves_it_running(tmp_path: Path, ray_address: str) -> None:
+    import ray
+
     source, out = tmp_path / "set.jsonl", tmp_path / "run"
     PILImage.new("RGB", (8, 8), "red").save(tmp_path / "a.png")
     source.write_text('{"id": "a", "task": "color_estimation", "image": "a.png"}\n')
     call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "mmcq", "--out", str(out)]
-    for samples in ("1", "2"):
-        more = ["--address", ray_address, "--samples", samples]
-        done = subprocess.run([*call, *more], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
-    records = [json.loads(line) for line in (out / "records" / "mmcq.jsonl").read_text().splitlines()]
-    assert [record["answer"]["color"] for record in records] == ["red", "red"]
+    done = subprocess.run([*call, "--address", ray_address], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+    [record] = (out / "records" / "mmcq.jsonl").read_text().splitlines()
+    assert json.loads(record)["answer"]["color"] == "red"
+    assert [node["Alive"] for node in ray.nodes()] == [True]
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,3 +205,21 @@ def test_odd_replies_of_a_plugin_become_json() -> None:
     assert orjson.loads(outcomes["w001"].answer or b"")["word"] == "cue1!"
     assert orjson.loads(outcomes["w001"].raw or b"") == {"surrogate": "\ufffd", "nan": None}
     assert error_codes(outcomes) == {"w004": "bad_agent"}
+
+
+@pytest.mark.parametrize(("draws", "warnings"), [(False, 1), (True, 0)])
+def test_a_server_that_draws_nothing_is_noticed(
+    draws: bool, warnings: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real = NullAgent.respond
+
+    def respond(agent: NullAgent, batch: Sequence[Stimulus], seeds: Sequence[Draw]) -> list[Reply]:
+        for reply, draw in zip(replies := real(agent, batch, seeds), seeds, strict=True):
+            reply.raw = {"model": "m", "text": f"The scene has {draw.seed if draws else 'at least 8'} words."}
+        return replies
+
+    monkeypatch.setattr(NullAgent, "respond", respond)
+    with caplog.at_level("WARNING", "turinglike.scheduling"):
+        outcomes = stream(20, {"reject": 1.0, "attempts": 4})
+    assert {request.status for request in outcomes.values()} == {"rejected"}
+    assert [line.message.count("draws nothing") for line in caplog.records] == [1] * warnings

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from agents.contract import Draw
 from agents.errors import CODES, AnswerError, UnavailableError
-from agents.language.claude import AnthropicEngine, AnthropicSettings
 from agents.language.engines import clients
+from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.clients import ServerText
 from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.text_request import ChatMessage, Sampling, TextRequest
@@ -116,14 +116,14 @@ def test_what_differs_from_the_defaults_is_sent_and_nothing_else(
     ],
 )
 def test_an_image_is_sent_as_it_is(server: bad.Misbehaving, data: bytes, kind: str | None) -> None:
-    request = TextRequest(messages=(ChatMessage("user", "What is it?", data, "low"),))
+    request = TextRequest(messages=(ChatMessage("user", "What is it? " * 9, data, "low"),))
     if kind is None:
         assert failure(server, request).code == "bad_image"
         assert server.requests == []
         return
     generate(server, request)
     text, image = server.requests[0].body["messages"][0]["content"]
-    assert text == {"type": "text", "text": "What is it?"}
+    assert text == {"type": "text", "text": "What is it? " * 9}
     assert image["image_url"]["detail"] == "low"
     head, _, body = image["image_url"]["url"].partition(",")
     assert (head, base64.b64decode(body)) == (f"data:image/{kind};base64", data)
@@ -265,6 +265,76 @@ def test_what_may_pass_is_tried_again_with_the_same_request(server: bad.Misbehav
     server.requests.clear()
     assert failure(server, kind=kind, retries=2).code == "server_busy"
     assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "act", [bad.status(500, "image input is not supported"), bad.status(429, code="insufficient_quota")]
+)
+def test_what_a_server_will_never_take_is_sent_once(server: bad.Misbehaving, act: bad.Act) -> None:
+    server.otherwise = lambda request: act
+    assert failure(server, retries=3).code == "server_refused"
+    assert len(server.requests) == 1
+
+
+# pictures
+
+ASK = TextRequest(messages=(ChatMessage("user", "Which one of the eleven colors has this picture most of?", PNG),))
+
+
+def seen(picture: str | None) -> tuple[int, str]:
+    return 20 + 64 * (picture is not None), "red"
+
+
+def dropped(picture: str | None) -> tuple[int, str]:
+    return 20, "red"
+
+
+def uncounted(picture: str | None) -> tuple[int, str]:
+    return 20, f"a picture that ends with {(picture or '')[-40:]}"
+
+
+@pytest.mark.parametrize(
+    ("server_of", "requests", "refused"), [(seen, 3 + 1, False), (dropped, 3 + 3, True), (uncounted, 3 + 3, False)]
+)
+def test_a_server_that_leaves_pictures_out_is_noticed(
+    server: bad.Misbehaving, server_of: Callable[[str | None], tuple[int, str]], requests: int, refused: bool
+) -> None:
+    def otherwise(request: bad.Request) -> bad.Act:
+        content = request.body["messages"][0]["content"]
+        tokens, text = server_of(content[1]["image_url"]["url"] if isinstance(content, list) else None)
+        return bad.body(bad.as_json({**bad.good(request, text), "usage": {"prompt_tokens": tokens}}))
+
+    server.otherwise = otherwise
+
+    async def use(engine: OpenAIEngine) -> list[Any]:
+        return await asyncio.gather(*(engine.generate(ASK, seed) for seed in range(3)), return_exceptions=True)
+
+    replies = run(server.url, use)
+    assert [isinstance(reply, AnswerError) for reply in replies] == [refused] * 3
+    if refused:
+        assert {reply.code for reply in replies} == {"server_refused"}
+        assert "sees no pictures" in str(replies[0])
+    assert len(server.requests) == requests
+
+
+@pytest.mark.parametrize("others", [(), (ChatMessage("user", "Hi"),), (ChatMessage("assistant", "Yes?"),)])
+def test_a_server_without_a_system_is_asked_otherwise(
+    server: bad.Misbehaving, caplog: pytest.LogCaptureFixture, others: tuple[ChatMessage, ...]
+) -> None:
+    def otherwise(request: bad.Request) -> bad.Act:
+        is_refused = request.body["messages"][0]["role"] == "system"
+        return bad.status(400, "System role not supported (TemplateError)") if is_refused else bad.answer("fine")
+
+    async def use(engine: OpenAIEngine) -> list[str]:
+        request = TextRequest(messages=(ChatMessage("system", "Be kind."), *others))
+        return [(await engine.generate(request, seed)).text for seed in range(3)]
+
+    server.otherwise = otherwise
+    assert run(server.url, use) == ["fine"] * 3
+    first = "Be kind.\n\nHi" if others and others[0].role == "user" else "Be kind."
+    assert [request.body["messages"][0]["content"] for request in server.requests] == ["Be kind.", *[first] * 3]
+    assert len(server.requests[-1].body["messages"]) == len({"user", *(message.role for message in others)})
+    assert sum("takes no system message" in record.getMessage() for record in caplog.records) == 1
 
 
 # embeddings

@@ -5,6 +5,7 @@ What it says is compared with transformers' own ``generate``, called for one pro
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +19,10 @@ from text_requests import DRAWN, PROMPTS
 from transformers import AutoTokenizer
 
 from agents.errors import UnavailableError
+from agents.language.chat import LocalChatAgent
+from agents.language.engines.local import TODAY
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
-from agents.language.engines.transformers import TODAY, TransformersEngine
+from agents.language.engines.transformers import TransformersEngine
 
 FAMILIES = ("gpt2", "llama")  # whose texts are drawn
 
@@ -264,6 +267,17 @@ def test_a_model_without_a_template_is_refused_for_chats_and_another_is_told_one
     template = "{{ date_string }}: {{ messages[-1]['content'] }}"
     engine = _loaded(folders["gpt2"], template=template, chat=True)
     assert written(engine, ChatMessage("user", "Hi")) == f"{TODAY}: Hi"
+
+
+def test_a_quantised_checkpoint_says_what_to_install(folders: dict[str, Path], tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folders["llama"], tmp_path / "copy"))
+    config = json.loads((copy / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}
+    (copy / "config.json").write_text(json.dumps(config))
+    agent = LocalChatAgent(LocalChatAgent.Settings(checkpoint=str(copy)), "quantised")
+    assert agent.missing() == f"{copy} has weights quantised by awq: pip install gptqmodel"
+    with pytest.raises(UnavailableError, match="gptqmodel"):  # as transformers itself has it
+        _loaded(copy)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -21,7 +21,7 @@ import tiny_vllm
 from text_requests import DRAWN, PROMPTS
 
 from agents.contract import GIB
-from agents.language.chat import ChatAgent
+from agents.language.chat import LocalChatAgent
 from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
@@ -177,9 +177,11 @@ def test_the_settings_become_vllms_arguments(folder: Path) -> None:
 
 
 def test_without_vllm_it_is_said_before_anything_loads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.language.text_agent.is_installed", lambda name: False)
-    assert _agent(ChatAgent, folder).missing() == "the package vllm is not installed: pip install 'turinglike[vllm]'"
-    assert _agent(ChatAgent, folder, engine="transformers").missing() is None
+    monkeypatch.setattr("agents.language.hosts.is_installed", lambda name: False)
+    assert (
+        _agent(LocalChatAgent, folder).missing() == "the package vllm is not installed: pip install 'turinglike[vllm]'"
+    )
+    assert _agent(LocalChatAgent, folder, engine="transformers").missing() is None
 
 
 def _agent(cls: Any, folder: Path, **chosen: Any) -> Any:
@@ -215,12 +217,12 @@ def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engine: VLLM
 
 
 def test_an_agent_declares_what_vllm_will_take(folder: Path) -> None:
-    batched, one = _agent(ChatAgent, folder, engine="transformers"), _agent(ChatAgent, folder)
+    batched, one = _agent(LocalChatAgent, folder, engine="transformers"), _agent(LocalChatAgent, folder)
     assert (batched.continuous(), one.continuous()) == (False, True)
     assert one.max_in_flight == 64
     assert one.memory == batched.memory + 2 * GIB
     assert one.device_memory == batched.device_memory + 2 * GIB
-    split = _agent(ChatAgent, folder, vllm={"tensor_parallel": 4, "cache_gib": 1})
-    weights = batched.device_memory - ChatAgent.working_memory
-    assert split.device_memory == ChatAgent.working_memory + weights // 4 + GIB
+    split = _agent(LocalChatAgent, folder, vllm={"tensor_parallel": 4, "cache_gib": 1})
+    weights = batched.device_memory - LocalChatAgent.working_memory
+    assert split.device_memory == LocalChatAgent.working_memory + weights // 4 + GIB
     assert not DialoGPTAgent(DialoGPTAgent.Settings(checkpoint=str(folder)), "x").continuous()

@@ -1,4 +1,4 @@
-"""Claude, prompted as in the 2025 paper's program (kreimanlab/TuringTest, "Claude.py")."""
+"""The engine of Anthropic's servers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from agents.contract import Address
-from agents.language import prompts
+from agents.language.engines import reasoning
 from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
 from agents.language.engines.text_request import Finish, TextRequest
-from agents.language.openai_chat import ChatServerAgent, ChatServerSettings
-from agents.language.sent_messages import TruncationSettings
 
 FINISH: dict[str | None, Finish] = {
     "max_tokens": "length",
@@ -34,6 +32,7 @@ class _Block(BaseModel):
     model_config = ConfigDict(strict=True)
 
     text: str | None = None  # blocks of thinking have none
+    thinking: str | None = None
 
 
 class MessageReply(ServerReply):
@@ -52,7 +51,7 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
 
     async def generate(self, request: TextRequest, seed: int) -> ServerText:
         settings, sampling = self._settings, request.sampling
-        options: dict[str, Any] = {"model": settings.model, "max_tokens": sampling.max_tokens}
+        options: dict[str, Any] = {"model": settings.model, "max_tokens": sampling.limit}
         if system := "\n".join(message.text for message in request.messages if message.role == "system"):
             options["system"] = system
         options["messages"] = [
@@ -60,10 +59,20 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
         ]
         if stops := sampling.unconditional_stops():
             options["stop_sequences"] = stops
-        if settings.send_temperature:  # which the package's own function no longer knows
-            options["extra_body"] = {"temperature": sampling.temperature}
+        if sampling.reasoning_tokens:  # the older models want a budget, and then no temperature
+            budget = {"type": "enabled", "budget_tokens": sampling.reasoning_tokens}
+            options["thinking"] = budget if settings.send_temperature else {"type": "adaptive"}
+        elif settings.send_temperature:  # which the package's own function no longer knows
+            options["extra_body"] = {
+                "temperature": sampling.temperature,
+                **({"top_p": sampling.top_p} if sampling.top_p < 1 else {}),
+                **({"top_k": sampling.top_k} if sampling.top_k else {}),
+            }
         reply, tries = await self._post("messages", MessageReply, **options)
         text = self._cleared(" ".join(block.text for block in reply.content if block.text))
+        thought = self._cleared("\n\n".join(block.thinking for block in reply.content if block.thinking)) or None
+        if thought and not text and reply.stop_reason == "max_tokens":
+            raise reasoning.unfinished(sampling.limit)
         end = sampling.stop_in(text)
         return ServerText(
             text=text[:end],
@@ -72,18 +81,5 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             tokens=reply.count("output_tokens"),
             model=self._name(reply.model),
             tries=tries,
+            reasoning=thought,
         )
-
-
-class ClaudeSettings(AnthropicSettings, ChatServerSettings):
-    """The papers' choices for Claude."""
-
-    program: prompts.Program = "claude"
-    """The program of the papers in whose words and form it is prompted."""
-    truncation: TruncationSettings | None = TruncationSettings(least=7)
-    """How a message is cut to a drawn length; none: it is not."""
-
-
-class ClaudeAgent(ChatServerAgent[ClaudeSettings]):
-    Settings = ClaudeSettings
-    engine = AnthropicEngine

@@ -1,4 +1,4 @@
-"""A multimodal model for all six tasks, as the papers' GPT-4o."""
+"""A model for all six tasks, asked as the papers asked GPT-4o."""
 
 from __future__ import annotations
 
@@ -10,24 +10,15 @@ from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.language.engines.clients import ServerText
+from agents.language.chat import ChatAgent, ChatPromptSettings, OpenAIChatAgent
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
-from agents.language.openai_chat import ChatServerAgent, TalkSettings
-from agents.stimuli import (
-    TASKS,
-    AttentionStimulus,
-    CaptionStimulus,
-    ColorStimulus,
-    ConversationStimulus,
-    ObjectStimulus,
-    Stimulus,
-    WordStimulus,
-)
+from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
+from agents.stimuli import TASKS, ConversationStimulus, Stimulus, Task, WordStimulus
 from agents.universal import picture_replies as replies
 from agents.vision.captions import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 
-SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that OpenAI takes
+SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that servers take
 READ = 20_000  # characters of a reply that are searched for an answer
 FIXATIONS = 15
 
@@ -42,13 +33,13 @@ class Picture:
     frame: tuple[int, int]
 
 
-class UniversalSettings(TalkSettings):
-    """As for a chat model, and how questions about images are put."""
+class UniversalSettings(ChatPromptSettings):
+    """As for a chat model, and how questions about pictures are put."""
 
-    temperature: float = Field(1.0, ge=0, le=2)
-    """The temperature of answers about images; the papers name none, 1 is what servers take by themselves."""
+    picture_temperature: float = Field(1.0, ge=0, le=2)
+    """The temperature of answers about pictures; the papers name none, 1 is what servers take by themselves."""
     image_detail: Detail = "auto"
-    """How finely OpenAI's models look at an image."""
+    """How finely OpenAI's models look at a picture."""
     color_tokens: int = Field(20, ge=1, le=100_000)
     """The most tokens of a colour."""
     object_tokens: int = Field(50, ge=1, le=100_000)
@@ -65,13 +56,12 @@ class UniversalSettings(TalkSettings):
     """How often a caption is drawn while it has such a flag; the last is kept."""
 
 
-class UniversalAgent(ChatServerAgent[UniversalSettings]):
+class UniversalAgent(ChatAgent):
     """Asked as people were."""
 
+    settings: UniversalSettings
     tasks = TASKS
     modes = ("free",)
-    Settings = UniversalSettings
-    memory = 1 * GIB  # photographs that are decoded
 
     def __init__(self, settings: UniversalSettings, name: str) -> None:
         super().__init__(settings, name)
@@ -87,34 +77,32 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
     def fitted_request(self, stimulus: Any, draw: Draw) -> TextRequest:
         if not isinstance(stimulus, Picture):
             return super().fitted_request(stimulus, draw)
-        settings, about = self.settings, stimulus.stimulus
-        if isinstance(about, ColorStimulus):
-            prompt, tokens = replies.COLOR, settings.color_tokens
-        elif isinstance(about, ObjectStimulus):
-            prompt, tokens = replies.OBJECTS, settings.object_tokens
-        elif isinstance(about, CaptionStimulus):
-            limit = drawn_length(settings.lengths, about.id, draw.sample)
-            prompt, tokens = INSTRUCTIONS.replace("{words}", str(limit)), settings.caption_tokens
-        else:
-            width, height = stimulus.frame
-            prompt = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
-            tokens = settings.scanpath_tokens
-        message = ChatMessage("user", prompt, stimulus.data, settings.image_detail)
-        return TextRequest(messages=(message,), sampling=Sampling(settings.temperature, max_tokens=tokens))
+        chosen, about, (width, height) = self.settings, stimulus.stimulus, stimulus.frame
+        words = str(drawn_length(chosen.lengths, about.id, draw.sample))
+        path = replies.SCANPATH.format(count=_wanted(about), width=width, height=height)
+        questions: dict[Task, tuple[str, int]] = {
+            "color_estimation": (replies.COLOR, chosen.color_tokens),
+            "object_detection": (replies.OBJECTS, chosen.object_tokens),
+            "image_captioning": (INSTRUCTIONS.replace("{words}", words), chosen.caption_tokens),
+            "attention_prediction": (path, chosen.scanpath_tokens),
+        }
+        prompt, tokens = questions[about.task]
+        message = ChatMessage("user", prompt, stimulus.data, chosen.image_detail)
+        sampling = Sampling(chosen.picture_temperature, max_tokens=tokens)
+        return self._adapted(about, TextRequest(messages=(message,), sampling=sampling))
 
     def _reply(self, stimulus: Any, draw: Draw, request: TextRequest, text: GeneratedText) -> Reply:
         if not isinstance(stimulus, Picture):
             return super()._reply(stimulus, draw, request, text)
-        assert isinstance(text, ServerText)
         about, written = stimulus.stimulus, text.text[:READ]
         answer: BaseModel
         notes: dict[str, Any] = {}
-        if isinstance(about, ColorStimulus):
+        if about.task == "color_estimation":
             color, css_name = replies.read_color(written)
             answer = ColorAnswer(color=color, css_name=css_name)
-        elif isinstance(about, ObjectStimulus):
+        elif about.task == "object_detection":
             answer = ObjectAnswer(labels=replies.read_objects(written))
-        elif isinstance(about, CaptionStimulus):
+        elif about.task == "image_captioning":
             limit = drawn_length(self.settings.lengths, about.id, draw.sample)
             caption = replies.read_caption(written)
             known: list[Flag] = ["too_many_words"] if len(caption.split()) > limit else []
@@ -126,7 +114,7 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
             kept = fixations[:wanted]
             durations = [fixation.duration_ms for fixation in kept if fixation.duration_ms is not None]
             answer = ScanpathAnswer(
-                fixations=[[_without_point(fixation.x), _without_point(fixation.y)] for fixation in kept],
+                fixations=[[fixation.x, fixation.y] for fixation in kept],
                 frame=list(stimulus.frame),
                 stop="maximum" if len(kept) == wanted else "end",
                 forced_first=False,
@@ -142,10 +130,17 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
         return Verdict(flag, reply.raw["attempt"] + 1 < self.settings.caption_attempts, reply.answer.text[:200])
 
 
+class LocalUniversalAgent(UniversalAgent, LocalAgent[Any]):
+    class Settings(UniversalSettings, EngineChoice):
+        """A model that runs here; pictures are for checkpoints with an image processor."""
+
+
+class ServerUniversalAgent(UniversalAgent, ServerAgent[Any]):
+    class Settings(UniversalSettings, OpenAIChatAgent.Settings):
+        """A model on a server with OpenAI's interface."""
+
+    memory = 1 * GIB  # photographs that are decoded
+
+
 def _wanted(stimulus: Stimulus) -> int:
-    assert isinstance(stimulus, AttentionStimulus)
-    return stimulus.max_fixations or FIXATIONS
-
-
-def _without_point(value: float) -> int | float:
-    return int(value) if value.is_integer() else value
+    return getattr(stimulus, "max_fixations", None) or FIXATIONS

@@ -1,8 +1,9 @@
-"""The universal agent: its requests, the bytes of an image that it sends, and what becomes of replies."""
+"""The universal agent, on a server and here: its requests, the bytes of an image, and what becomes of replies."""
 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import subprocess
@@ -14,13 +15,18 @@ from typing import Any
 
 import misbehaving_server as bad
 import pytest
+import tiny_captioners
+import tiny_language
 from misbehaving_server import KEY
+from PIL import Image as PILImage
 from task_stimuli import ROWS, picture, stimulus
+from transformers import AutoProcessor
 
 from agents.answers import ColorAnswer, WordAnswer
 from agents.contract import Draw
 from agents.errors import AnswerError
-from agents.universal.openai_universal import UniversalAgent, UniversalSettings
+from agents.universal.picture_replies import read_caption
+from agents.universal.universal import LocalUniversalAgent, ServerUniversalAgent
 from serving.runs.records import Record
 
 WRONG = "sk-wrong.Key_9876543210-gfedcba"
@@ -42,7 +48,7 @@ def all_answered(
     server: bad.Misbehaving, about: Any, draws: Iterable[Draw], **settings: Any
 ) -> list[tuple[Any, dict[str, bool]]]:
     chosen = {"model": "m", "base_url": server.url, "timeout_s": 30.0, "retries": 0, **settings}
-    agent = UniversalAgent(UniversalSettings.model_validate(chosen), "openai-universal")
+    agent = ServerUniversalAgent(ServerUniversalAgent.Settings.model_validate(chosen), "openai-universal")
     return bad.all_replies(agent, about, draws)
 
 
@@ -98,6 +104,7 @@ def test_answers_are_typed_and_records_keep_the_text_with_its_cost(server: bad.M
     assert expected.items() <= color.raw.items()
     assert answered(server, stimulus("object_detection"))[0].answer.labels == ["cat", "dog"]
     word, _ = answered(server, stimulus("word_association"))
+    assert [server.requests[-1].body.get(name) for name in ("temperature", "frequency_penalty")] == [1.0, None]
     assert word.answer == WordAnswer(word="butter", candidates=["butter"])
     none, verdicts = answered(server, stimulus("word_association"))
     assert (none.answer, none.raw["text"]) == (WordAnswer(word="", candidates=[]), SORRY)
@@ -158,6 +165,57 @@ def test_a_turn_is_asked_as_a_chat_between_two_friends(server: bad.Misbehaving) 
     assert {name: request.body[name] for name in drawn} == drawn
     assert text.lower().startswith(reply.answer.text.lower())
     assert verdicts == {}
+
+
+# here
+
+SHORT = {f"{name}_tokens": 12 for name in ("max", "color", "object", "caption", "scanpath")}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> list[LocalUniversalAgent]:
+    """On a tiny model of pictures and texts, and on a model of texts."""
+    root = tmp_path_factory.mktemp("universal")
+    agents = []
+    for folder in (tiny_captioners.llava_next(root / "a"), tiny_language.llama(root / "b", positions=2048)):
+        settings = {"checkpoint": str(folder), "precision": "fp32", **SHORT}
+        agents.append(LocalUniversalAgent(LocalUniversalAgent.Settings.model_validate(settings), "here"))
+        assert agents[-1].missing() is None
+        agents[-1].open()
+        agents[-1].load("cpu")
+    return agents
+
+
+def test_a_model_here_is_asked_what_a_model_on_a_server_is(here: list[LocalUniversalAgent]) -> None:
+    there = ServerUniversalAgent(ServerUniversalAgent.Settings.model_validate({"model": "m", **SHORT}), "there")
+    there.open()
+    for about in [stimulus(task, **({"type": "HM"} if task == "conversation" else {})) for task in ROWS]:
+        for draw in (Draw(1, options={"speaker": "A"}), Draw(2, 3, 4, options={"speaker": "A"})):
+            one, other = (agent.fitted_request(agent.prepare(about), draw) for agent in (here[0], there))
+            assert one == other
+
+
+def test_a_model_here_answers_all_tasks_in_a_batch_as_alone(here: list[LocalUniversalAgent]) -> None:
+    agent, processor = here[0], AutoProcessor.from_pretrained(here[0].folder())
+    items = [(agent.prepare(stimulus(task)), Draw(seed, options={"speaker": "A"})) for task in ROWS for seed in (1, 2)]
+    together = agent.respond(*zip(*items, strict=True))
+    alone = [agent.respond([item], [draw])[0] for item, draw in items]
+    assert [*map(repr, together)] == [*map(repr, alone)]
+    assert {reply.code for reply in together if isinstance(reply, AnswerError)} <= {"unparsable"}
+    captions = [number for number, reply in enumerate(together) if hasattr(reply, "raw") and "max_words" in reply.raw]
+    assert captions
+    for reply, (item, draw) in ((together[number], items[number]) for number in captions):
+        content = [{"type": "image"}, {"type": "text", "text": agent.fitted_request(item, draw).messages[0].text}]
+        text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
+        [tokens] = processor(images=[PILImage.open(io.BytesIO(picture()))], text=text)["input_ids"]
+        assert (reply.raw["prompt_tokens"], reply.answer.text) == (len(tokens), read_caption(reply.raw["text"]))
+
+
+def test_a_model_of_texts_answers_words_and_messages_alone(here: list[LocalUniversalAgent]) -> None:
+    assert [agent.reads_pictures() for agent in here] == [True, False]
+    items = [here[1].prepare(stimulus(task)) for task in ROWS]
+    replies = here[1].respond(items, [Draw(1, options={"speaker": "A"})] * len(items))
+    assert [getattr(reply, "code", None) for reply in replies] == [*["no_images"] * 4, None, None]
 
 
 # from the command to the records

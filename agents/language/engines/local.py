@@ -1,0 +1,177 @@
+"""Prompts of models in a local folder: chat templates, tokens, what a reply's tokens say."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from agents.errors import AnswerError, UnavailableError
+from agents.language.engines import reasoning
+from agents.language.engines.pictures import contents, load_reader
+from agents.language.engines.text_request import UNLIMITED, ChatMessage, Engine, Role, Sampling, TextRequest
+from agents.loading import load_part
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROMPT_END = 8  # tokens that may begin the reasoning
+TODAY = "26 Jul 2024"  # Llama's templates take this date by default: a prompt is the same tomorrow
+
+
+class LocalEngine(Engine):
+    """A local model. ``template`` (Jinja) is for chats; ``positions`` limits prompt and reply together."""
+
+    sees: ClassVar[bool] = False  # whether it reads pictures, where the checkpoint does
+    _size: int  # of the vocabulary that has embeddings
+
+    def __init__(self, folder: Path, *, template: str | None = None, positions: int | None = None) -> None:
+        self.folder = folder
+        self._template = template
+        self._limit = positions
+
+    def open(self, *, chat: bool = False) -> None:
+        """Load the tokenizer. Raises UnavailableError, for ``chat`` without a chat template."""
+        from transformers import AutoConfig, AutoTokenizer
+
+        self._config = load_part(AutoConfig, self.folder, "configuration")
+        self._reader = load_reader(self.folder, self._config) if chat and self.sees else None
+        if self._reader is None:
+            self._tokenizer = load_part(AutoTokenizer, self.folder, "tokenizer")
+        else:
+            self._tokenizer, self._template = self._reader.tokenizer, self._template or self._reader.template
+        self._encodes = bool(self._config.is_encoder_decoder)
+        text_config = self._config.get_text_config(decoder=True)
+        limits = (getattr(text_config, "max_position_embeddings", None), self._limit)
+        self._positions: int | None = min(filter(None, limits), default=None)
+        added = {token: piece for token, piece in self._tokenizer.added_tokens_decoder.items() if piece.special}
+        self._special = frozenset(added) | frozenset(self._tokenizer.all_special_ids)
+        marks = {piece.content for piece in added.values()} | set(self._tokenizer.all_special_tokens)
+        self._marks = sorted(marks if self._reader is None else marks | self._reader.marks())
+        if chat and not (self._template or self._tokenizer.chat_template):
+            raise UnavailableError(
+                f"the tokenizer in {self.folder} has no chat template: the model was not trained to chat; use it as a "
+                "completion model, or name a checkpoint that was"
+            )
+        self._takes_parts = self._reader is not None and self._writes("user", as_parts=True)
+        self._takes_system = chat and self._writes("system", as_parts=self._takes_parts)
+
+    @abstractmethod
+    def load(self, device: str) -> None:
+        """Load the model. Raises UnavailableError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the model."""
+
+    def half_of_positions(self) -> int:
+        return (self._positions or UNLIMITED) // 2
+
+    def excess(self, request: TextRequest) -> int:
+        return max(0, len(self.tokens(request)) - self._room(request.sampling))
+
+    def fitted_tokens(self, request: TextRequest) -> list[int]:
+        """The prompt's newest tokens that fit the model. Raises AnswerError."""
+        tokens, pictures = self.tokens(request), request.pictures()
+        if not pictures and max(tokens) >= self._size:
+            raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
+        most, room = request.sampling.limit, self._room(request.sampling)
+        if room < 1 or (self._encodes and self._positions and most > self._positions):
+            raise AnswerError("no_room", f"the model has {self._positions} positions, too few for {most} tokens")
+        if pictures and len(tokens) > room:
+            raise AnswerError(
+                "no_room", f"a prompt of {len(tokens)} tokens with its pictures: there is room for {room}"
+            )
+        return tokens[max(0, len(tokens) - room) :]
+
+    def tokens(self, request: TextRequest) -> list[int]:
+        """The prompt's tokens, without special tokens in texts. Raises AnswerError."""
+        is_chat = request.prompt is None
+        text = self._chat_text(request) if is_chat else self._plain(request.prompt or "")
+        with_special = not is_chat and not self._encodes
+        if is_chat and self._reader is not None:
+            if pictures := request.pictures():
+                ids: list[int] = self._reader.inputs(text, pictures)["input_ids"][0].tolist()
+                return ids
+            with_special = self._reader.adds_special_tokens(text)
+        tokens: list[int] = self._tokenizer(text, add_special_tokens=with_special, verbose=False)["input_ids"]
+        if not is_chat and self._encodes:
+            tokens = [*tokens, self._tokenizer.eos_token_id]
+        start = self._tokenizer.bos_token_id
+        return tokens or [self._tokenizer.eos_token_id if start is None else start]
+
+    def _end_tokens(self, model_ends: int | Sequence[int] | None) -> list[int]:
+        ends: Iterable[int | None] = model_ends if isinstance(model_ends, Sequence) else [model_ends]
+        known = {self._tokenizer.eos_token_id, *ends} - {None}
+        if not known:
+            raise UnavailableError(f"{self.folder}: neither the tokenizer nor the model names an end token")
+        return sorted(known)
+
+    def _room(self, sampling: Sampling) -> int:
+        if not self._positions:
+            return UNLIMITED
+        return self._positions if self._encodes else self._positions - sampling.limit
+
+    def _chat_text(self, request: TextRequest) -> str:
+        if request.pictures() and not self._takes_parts:
+            raise AnswerError("no_images", "this model or its engine reads no images")
+        chat = request.messages if self._takes_system else request.without_system()
+        messages = [replace(message, text=self._plain(message.text)) for message in chat]
+        return self._template_text(messages, self._takes_parts, thinks=request.sampling.reasoning_tokens > 0)
+
+    def _template_text(self, messages: Sequence[ChatMessage], as_parts: bool, *, thinks: bool = False) -> str:
+        from jinja2 import TemplateError
+
+        plain = [{"role": message.role, "content": message.text} for message in messages]
+        try:
+            text: str = self._tokenizer.apply_chat_template(
+                contents(messages) if as_parts else plain,
+                chat_template=self._template,
+                add_generation_prompt=True,
+                tokenize=False,
+                date_string=TODAY,
+                enable_thinking=thinks,
+                thinking=thinks,  # as DeepSeek's and Granite's templates call it
+            )
+        except (TemplateError, ValueError, TypeError) as error:
+            raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
+        return text
+
+    def _writes(self, role: Role, *, as_parts: bool) -> bool:
+        """Whether the template writes the words of a chat's first message."""
+        first, question = ChatMessage(role, "PROBE"), ChatMessage("user", "Hi")
+        try:
+            text = self._template_text([first, question] if role == "system" else [first], as_parts)
+        except AnswerError:
+            return False
+        return "PROBE" in text and "'PROBE'" not in text  # a list of parts that is printed as it is
+
+    def _plain(self, text: str) -> str:
+        before = None
+        while before != text:  # removing a mark may join the halves of another
+            before = text
+            for mark in self._marks:
+                text = text.replace(mark, "")
+        return text
+
+    def _begun(self, prompt: Sequence[int]) -> str:
+        return reasoning.begun(self._decode_all(prompt[-PROMPT_END:]))
+
+    def _parted(self, begun: str, tokens: Sequence[int]) -> tuple[str | None, str | None]:
+        """(reasoning or None, answer or None within the reasoning), without special tokens."""
+        raw = self._decode_all(tokens)
+        thought, answer = reasoning.parted(begun + raw)
+        if thought is not None:
+            return self._plain(thought).strip() or None, None if answer is None else self._plain(answer).lstrip()
+        if self._special.isdisjoint(tokens):
+            return None, raw
+        return None, self._decode_all([token for token in tokens if token not in self._special])
+
+    def _settled_answer(self, begun: str, tokens: Sequence[int]) -> str:
+        """The answer so far, for listeners and stops."""
+        _, answer = self._parted(begun, tokens)
+        return "" if answer is None or reasoning.may_begin(answer) else answer
+
+    def _decode_all(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))

@@ -1,0 +1,189 @@
+"""What runs an agent's model: this machine, by transformers or vLLM, or a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+from agents import checkpoints
+from agents.contract import GIB, Draw, Reply, is_installed
+from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
+from agents.language.engines.local import LocalEngine
+from agents.language.engines.openai import OpenAIEngine
+from agents.language.engines.text_request import GeneratedText, TextRequest
+from agents.language.engines.transformers import TransformersEngine
+from agents.language.engines.vllm import VLLMEngine, VLLMSettings
+from agents.language.text_agent import EngineAgent
+from agents.loading import missing_quantizer
+from agents.pretrained import BESIDE_GPU, LIBRARIES, PretrainedAgent, PretrainedSettings
+from agents.stimuli import ConversationStimulus
+
+MOST_DEVICES = 16
+UNEVEN = 1.1  # whole layers on each GPU, and the embeddings on the first or last
+
+
+class EngineSettings(PretrainedSettings):
+    """How a model is run here."""
+
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """fp32 gives the same answers for any batch; auto: fp32 on CPU, on CUDA bf16, or fp16 as weights are stored."""
+
+
+class EngineChoice(EngineSettings):
+    """What runs a model that either engine can run."""
+
+    engine: Literal["transformers", "vllm"] = "transformers"
+    """What runs the model."""
+    vllm: VLLMSettings = VLLMSettings()
+    """How vLLM runs it, where that is the engine."""
+
+
+L = TypeVar("L", bound=EngineSettings)
+
+
+class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
+    """Base of the agents whose model runs here."""
+
+    extra = "language"
+    packages = ("torch", "transformers")
+    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    memory = 36 * GIB  # 8 thousand million weights in fp32
+    device_memory = 24 * GIB
+    working_memory = 6 * GIB  # long prompts' caches
+    batch_size = 16
+    template: ClassVar[str | None] = None  # of a chat, instead of the checkpoint's
+    _engine: LocalEngine
+
+    def __init__(self, settings: L, name: str) -> None:
+        super().__init__(settings, name)
+        vllm = self._vllm()
+        if vllm is not None:
+            self.max_in_flight = vllm.sequences
+            self.memory += vllm.cache()
+        self._on_one_gpu, self._beside_one_gpu = self.device_memory, self.memory_beside_gpu
+        if isinstance(settings, EngineChoice):
+            self.most_devices = MOST_DEVICES
+            self.use_devices(1 if vllm is None else vllm.tensor_parallel)
+
+    def use_devices(self, count: int) -> None:
+        self.devices = count
+        vllm, working = self._vllm(), self.working_memory
+        if vllm is not None:
+            self.device_memory = working + vllm.cache() + max(0, self._on_one_gpu - working) // count  # of each GPU
+            if self._beside_one_gpu is not None:
+                self.memory_beside_gpu = self._beside_one_gpu + count * BESIDE_GPU  # vLLM has a process for each
+        elif count > 1:
+            self.device_memory = self.device_bytes(1)
+
+    def device_bytes(self, batch_size: int) -> int:
+        item = self.item_memory() if self.devices > 1 and not self.continuous() else None
+        if item is None:
+            return super().device_bytes(batch_size)
+        beside = LIBRARIES * self.devices + max(self.working_memory, batch_size * item)
+        return int(UNEVEN * (self.weights + beside) / self.devices)
+
+    def _vllm(self) -> VLLMSettings | None:
+        settings = self.settings
+        if not isinstance(settings, EngineChoice) or settings.engine != "vllm":
+            return None
+        return settings.vllm.model_copy(update={"load_format": "dummy"}) if self.random else settings.vllm
+
+    def continuous(self) -> bool:
+        return self._vllm() is not None
+
+    def missing(self) -> str | None:
+        if self.continuous() and not is_installed("vllm"):
+            return "the package vllm is not installed: pip install 'turinglike[vllm]'"
+        missing = super().missing()
+        if missing is None and not (self.random or self.continuous()):
+            missing = missing_quantizer(self.folder())
+        if missing is None and self.chats and not (self.random or self.template):
+            folder = self.folder()
+            if not checkpoints.has_chat_template(folder):
+                return (
+                    f"{folder} has no chat template: the model was not trained to chat; to continue texts, use "
+                    f"gpt2-completion with --set gpt2-completion.checkpoint={self.settings.checkpoint}"
+                )
+        return missing
+
+    def folder_problem(self, path: Path) -> str | None:
+        wrong = super().folder_problem(path)
+        return checkpoints.unknown_model(path) if wrong is None and not self.model_types else wrong
+
+    def reads_pictures(self) -> bool:
+        engine = VLLMEngine if self.continuous() else TransformersEngine
+        try:
+            return engine.sees and not self.random and checkpoints.has_image_processor(self.folder())
+        except UnavailableError:  # as far as is known
+            return False
+
+    def bytes_per_weight(self) -> int:
+        return 4 if self.settings.precision == "fp32" else 2
+
+    def make_engine(self) -> LocalEngine:
+        """The settings' engine."""
+        vllm, precision = self._vllm(), self.settings.precision
+        if vllm is None:
+            return TransformersEngine(self.folder(), precision=precision, template=self.template, devices=self.devices)
+        vllm = vllm.model_copy(update={"tensor_parallel": self.devices})
+        return VLLMEngine(self.folder(), vllm, device_memory=self.device_memory, precision=precision)
+
+    def open(self) -> None:
+        self._engine = self.make_engine()
+        self._engine.open(chat=self.chats)
+
+    def load(self, device: str) -> None:
+        self._engine.load(device)
+        self.drop_folder()
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        items = [*zip(batch, draws, strict=True)]
+        replies: list[Any] = [_tried(self._begun, *item) for item in items]
+        places = [place for place, begun in enumerate(replies) if isinstance(begun, TextRequest)]
+        requests, seeds = [replies[place] for place in places], [self._seed(*items[place]) for place in places]
+        for place, request, text in zip(places, requests, self._texts(requests, seeds), strict=True):
+            is_text = isinstance(text, GeneratedText)
+            replies[place] = _tried(self._reply, *items[place], request, text) if is_text else text
+        return replies
+
+    def close(self) -> None:
+        self._engine.close()
+        super().close()
+
+    def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
+        """With random weights all texts have the most tokens."""
+        if not self.random:
+            return request
+        return replace(request, sampling=replace(request.sampling, min_tokens=request.sampling.max_tokens, stops=()))
+
+
+def _tried(act: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return act(*arguments)
+    except AnswerError as error:
+        return error
+
+
+V = TypeVar("V", bound=ClientSettings)
+
+
+class ServerAgent(ServerModel[V], EngineAgent[V]):
+    """Base of the agents whose model is on a server; ``engine`` is its client."""
+
+    parallel = False
+    engine: ClassVar[type[ServerEngine[Any]]] = OpenAIEngine
+    _engine: ServerEngine[Any]
+
+    def __init__(self, settings: V, name: str) -> None:
+        super().__init__(settings, name)
+        self.max_in_flight = settings.concurrency
+
+    def _adapted(self, stimulus: Any, request: TextRequest) -> TextRequest:
+        """Between machines the stops are the papers'."""
+        sampling = replace(request.sampling, temperature=round(request.sampling.temperature, 6))
+        if isinstance(stimulus, ConversationStimulus) and stimulus.type == "MM":
+            sampling = replace(sampling, label="")
+        return replace(request, sampling=sampling)

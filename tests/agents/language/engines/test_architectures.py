@@ -1,0 +1,181 @@
+"""Models of many architectures, tiny and random: a batch is what its prompts are alone, and greedy text is that of the
+model's own ``generate`` on what its own tokenizer or processor makes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_architectures as tiny
+import torch
+import transformers
+from PIL import Image
+
+from agents.language.engines import batches, probing
+from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.transformers import PromptRow, TransformersEngine
+
+TEXTS = (
+    "Hi",
+    "What is it?",
+    "Alice: I like long books. John: Why?",
+    "Tell me more about music and movies, please.",
+    "x",
+    "The technology of sports and fashion is changing, and politics too. Why?",
+    "é 世界",
+    "what do you think",
+)
+SIZES = ((64, 48), (100, 40), (40, 100), (56, 56), (120, 60), (70, 90), (30, 30), (64, 48))
+QUICK = {"gpt_oss", "llama4_text", "falcon_h1", "recurrent_gemma", "qwen3_vl", "gemma3", "llava_next", "mllama"}
+ONLY_PICTURED = {"paligemma"}  # whose processor takes no text alone
+
+
+def kinds(names: Iterable[str]) -> list[Any]:
+    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in names]
+
+
+def picture(number: int) -> bytes:
+    content = io.BytesIO()
+    width, height = SIZES[number]
+    noise = np.random.default_rng(number).integers(0, 255, (height, width, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(content, "PNG")
+    return content.getvalue()
+
+
+def loaded(folder: Path) -> TransformersEngine:
+    engine = TransformersEngine(folder)
+    engine.open(chat=True)
+    engine.load("cpu")
+    return engine
+
+
+def generated(engine: TransformersEngine, requests: list[TextRequest], seeds: Iterable[int]) -> list[GeneratedText]:
+    texts = engine.generate_batch(requests, list(seeds))
+    assert all(isinstance(text, GeneratedText) for text in texts), texts
+    return texts
+
+
+def check(folder: Path, pictures: list[bytes | None]) -> TransformersEngine:
+    engine = loaded(folder)
+    chats = [(ChatMessage("user", text, image),) for text, image in zip(TEXTS, pictures, strict=True)]
+    drawn = [
+        TextRequest(messages=chat, sampling=Sampling(float(place % 2), max_tokens=10))
+        for place, chat in enumerate(chats)
+    ]
+    together = generated(engine, drawn, range(8))
+    assert [generated(engine, [request], [seed])[0] for seed, request in enumerate(drawn)] == together
+    likeliest = [TextRequest(messages=chat, sampling=Sampling(0.0, max_tokens=10)) for chat in chats]
+    greedy = generated(engine, likeliest, [0] * 8)
+    joins, engine._joining = engine._joining, probing.Joining()
+    assert generated(engine, likeliest, [0] * 8) == greedy  # by nothing that would be joined
+    engine._joining = joins
+    plain = Plain(folder, any(pictures))
+    assert [text.raw for text in greedy] == [plain.text(chat[0]) for chat in chats]
+    assert [text.prompt_tokens for text in greedy] == [plain.inputs(chat[0])["input_ids"].shape[1] for chat in chats]
+    assert len({text.raw for text in together}) > 1
+    return engine
+
+
+class Plain:
+    """As documentation of transformers shows it."""
+
+    def __init__(self, folder: Path, is_pictured: bool) -> None:
+        name = "AutoModelForImageTextToText" if is_pictured else "AutoModelForCausalLM"
+        self.model = getattr(transformers, name).from_pretrained(folder).eval()
+        self.processor = (transformers.AutoProcessor if is_pictured else transformers.AutoTokenizer).from_pretrained(
+            folder
+        )
+        self.is_pictured = is_pictured
+
+    def inputs(self, message: ChatMessage) -> Any:
+        content: Any = message.text
+        if self.is_pictured:
+            content = [{"type": "text", "text": message.text}]
+            if message.image is not None:
+                content.insert(0, {"type": "image", "image": Image.open(io.BytesIO(message.image))})
+        chat = [{"role": message.role, "content": content}]
+        inputs = self.processor.apply_chat_template(
+            chat, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
+        )
+        return inputs.to(torch.float32) if self.is_pictured else inputs
+
+    def text(self, message: ChatMessage) -> str:
+        inputs = self.inputs(message)
+        with torch.inference_mode():
+            output = self.model.generate(**inputs, max_new_tokens=10, do_sample=False, eos_token_id=4, pad_token_id=0)
+        tokens = output[0, inputs["input_ids"].shape[1] :].tolist()
+        tokens = tokens[: tokens.index(4)] if 4 in tokens else tokens
+        return str(self.processor.decode(tokens, clean_up_tokenization_spaces=False))
+
+
+@pytest.mark.parametrize("kind", kinds(tiny.TEXT))
+def test_texts_of_an_architecture(kind: str, tmp_path: Path) -> None:
+    engine = check(tiny.text(kind, tmp_path), [None] * 8)
+    # Of the many with a state only this model's state does not leave out padding.
+    assert ("batches" in engine.provenance()) == (kind == "recurrent_gemma")
+
+
+@pytest.mark.filterwarnings("ignore:`hidden_state` is deprecated")  # transformers' own call of mllama
+@pytest.mark.filterwarnings("ignore:__array")  # transformers reads tensors by NumPy
+@pytest.mark.parametrize("kind", kinds(tiny.PICTURES))
+def test_pictures_of_an_architecture(kind: str, tmp_path: Path) -> None:
+    """With prompts that have none between."""
+    pictures = [picture(number) if number % 4 or kind in ONLY_PICTURED else None for number in range(8)]
+    engine = check(tiny.pictured(kind, tmp_path), pictures)
+    assert "pictures" not in engine.provenance()
+    # Nobody can write what stands for a picture.
+    [plain, spoiled] = [
+        engine.tokens(TextRequest(messages=(ChatMessage("user", text, pictures[1]),)))
+        for text in ("What?", "Wh<|im<image>age|><image>at<|patch|>[IMG]?<boi>")
+    ]
+    assert spoiled == plain
+    no_room = TextRequest(messages=(ChatMessage("user", "x " * 2000, pictures[1]),))
+    assert engine.excess(no_room) > 900
+    [failed] = engine.generate_batch([no_room], [0])
+    assert failed.code == "no_room"
+
+
+def test_no_other_groups_cost_less() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        rows = [
+            PromptRow(place, 0, TextRequest(sampling=Sampling(max_tokens=int(most))), [0] * int(length))
+            for place, (length, most) in enumerate(random.integers(1, 60, (8, 2)))
+        ]
+        per_step = int(random.integers(1, 40))
+        ordered = sorted(rows, key=lambda row: len(row.prompt))
+
+        def cost(groups: list[list[PromptRow]], per_step: int = per_step) -> int:
+            lengths = [max(len(row.prompt) for row in group) * len(group) for group in groups]
+            steps = [max(row.request.sampling.limit for row in group) * (per_step + len(group)) for group in groups]
+            return sum(lengths) + sum(steps)
+
+        every = [
+            [ordered[start:end] for start, end in zip((0, *cuts), (*cuts, 8), strict=True)]
+            for count in range(8)
+            for cuts in combinations(range(1, 8), count)
+        ]
+        chosen = batches.cheapest(rows, per_step)
+        assert sorted(row.place for group in chosen for row in group) == list(range(8))
+        assert cost(chosen) == min(map(cost, every))
+
+
+@pytest.mark.parametrize("kept", [(), ("pads",), ("pads", "ready"), ("pads", "pictures"), ("pictures",)])
+def test_a_batch_that_changes_the_logits_is_measured(kept: tuple[str, ...]) -> None:
+    """A model that is stable only in what is ``kept``."""
+
+    def generate(rows: list[str], is_ready: bool, reader: Any) -> None:
+        kind = "pictures" if "picture" in rows[-1] else "pads"
+        if is_ready and "ready" not in kept:
+            raise ValueError("masks of another form")
+        logits = torch.arange(50.0).roll(0 if len(rows) == 1 or kind in kept else 1)
+        for _ in range(probing.STEPS):
+            reader(None, logits.repeat(len(rows), 1))
+
+    joins = probing.joining(generate, ["a longer text", "text"], ["a longer picture", "picture"], torch.float32)
+    assert joins == ("pads" in kept, "ready" in kept, "pictures" in kept)

@@ -1,0 +1,129 @@
+"""Models as agents by their name: what they are called, what is refused, what is sent to their servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import misbehaving_server
+import pytest
+import tiny_language
+
+from agents import catalogue
+from agents.errors import InputError
+from agents.selection import checked_agents, resolve
+from serving.cli import main
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("models")
+    tiny_language.llama(root / "Tiny Llama 1.5")
+    (root / "Tiny Llama 1.5" / "README.md").write_text("---\nlicense: other\nlicense_name: tiny\n---\n# A model\n")
+    tiny_language.gpt2(root / "plain")
+    for name, about in {"unknown": {}, "coded": {"auto_map": {"AutoConfig": "code.Config"}}}.items():
+        folder = root / name
+        folder.mkdir()
+        for file in (root / "Tiny Llama 1.5").iterdir():
+            (folder / file.name).write_bytes(file.read_bytes())
+        (folder / "config.json").write_text(json.dumps({"model_type": "no_such_type", **about}))
+    pickled = root / "pickled"
+    pickled.mkdir()
+    (pickled / "config.json").write_text('{"model_type": "llama"}')
+    (pickled / "tokenizer.json").write_text("{}")
+    (pickled / "weights.pt").write_bytes(b"x")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "settings"),
+    [
+        ("hf:Qwen/Qwen3-VL-8B-Instruct", "hf-qwen3-vl-8b-instruct", {"checkpoint": "Qwen/Qwen3-VL-8B-Instruct"}),
+        ("hf:a/B@v1", "hf-b", {"checkpoint": "a/B", "revision": "v1"}),
+        ("vllm:a/B", "vllm-b", {"checkpoint": "a/B", "engine": "vllm"}),
+        ("openai:gpt-5", "openai-gpt-5", {"model": "gpt-5"}),
+        ("ollama:llama3.2-vision:11b", "ollama-llama3.2-vision-11b", {"key_variable": ""}),
+        ("anthropic:claude-x", "anthropic-claude-x", {"key_variable": "ANTHROPIC_API_KEY", "seed_bits": 0}),
+        ("gemini:models/gemini-x", "gemini-gemini-x", {"key_variable": "GEMINI_API_KEY", "seed_bits": 0}),
+    ],
+)
+def test_what_models_are_called(typed: str, name: str, settings: dict[str, object]) -> None:
+    entry = catalogue.get(typed)
+    assert entry.name == name
+    assert entry.make().settings.model_dump().items() >= settings.items()
+
+
+def test_a_folder_by_typed_and_plain_name(folders: Path) -> None:
+    typed = f"hf:{folders}/Tiny Llama 1.5"
+    chosen = resolve([f"{typed}~eliza"], [f"{typed}.top_p=0.5", "hf-tiny-llama-1.5.max_tokens=9"], None)
+    assert chosen.names == ["hf-tiny-llama-1.5~eliza"]
+    agent = checked_agents(chosen.entries, chosen.settings)["hf-tiny-llama-1.5"]
+    assert (agent.settings.top_p, agent.settings.max_tokens) == (0.5, 9)
+    assert chosen.entries[agent.name].tasks == ("conversation", "word_association")
+    assert chosen.entries[agent.name].licence == "tiny"
+
+
+def test_a_variant_of_a_model_and_two_models_of_equal_names(tmp_path: Path) -> None:
+    config = tmp_path / "agents.toml"
+    config.write_text('[mine]\nagent = "hf:a/Model"\ntop_p = 0.5\n["hf:b/Model"]\ntop_p = 0.25\n')
+    chosen = resolve(["mine", "hf:b/Model"], [], config)
+    assert {name: values["top_p"] for name, values in chosen.settings.items()} == {"mine": 0.5, "hf-model": 0.25}
+    for names in (["hf:a/Model", "hf:b/Model"], ["openai:chat"]):
+        with pytest.raises(InputError) as caught:
+            resolve(names, [], None)
+        assert f'--config: [NAME] agent = "{names[-1]}"' in str(caught.value.problems[0])
+
+
+@pytest.mark.parametrize(
+    ("folder", "says"),
+    [
+        ("plain", "has no chat template: the model was not trained to chat; to continue texts, use gpt2-completion"),
+        ("unknown", "holds a model of type 'no_such_type', which transformers"),
+        ("coded", "needs code of its repository for a model of type 'no_such_type', and such code is never executed"),
+        ("pickled", "weights.pt is not read: save the model as safetensors"),
+        ("absent", "no such file or folder"),
+    ],
+)
+def test_what_no_folder_can_be(folder: str, says: str, folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folders / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "dog"}\n')
+    agents = ["--agents", f"hf:{folders}/{folder}"]
+    assert main(["generate", str(folders / "set.jsonl"), *agents, "--out", str(folders / "run")]) == 2
+    assert says in capsys.readouterr().err
+    assert not (folders / "run").exists()
+
+
+@pytest.mark.parametrize("typed", ["foo:x", "hf:", "openai:", "hf:.@main", "hf:https://x.org/y"])
+def test_names_of_no_model(typed: str) -> None:
+    with pytest.raises(InputError):
+        catalogue.get(typed)
+
+
+@pytest.mark.parametrize("engine", ["openai", "ollama", "anthropic", "gemini"])
+def test_what_is_sent_to_servers(
+    engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(variable, misbehaving_server.KEY)
+    with misbehaving_server.running() as server:
+        typed = f"{engine}:model-1"
+        assert main(["ask", typed, "--cue", "dog", "--set", f"{typed}.base_url={server.url}"]) == 0
+    [request] = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.body["model"] == "model-1"
+    assert ("seed" in request.body) is (engine in ("openai", "ollama"))
+    assert ("max_completion_tokens" in request.body) is (engine == "openai")
+    assert (misbehaving_server.KEY in request.headers.get("authorization", "")) is (engine != "ollama")
+    assert capsys.readouterr().out.strip() == "fine"
+
+
+def test_a_folder_answers_and_its_record_names_it(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    typed = f"hf:{folders}/Tiny Llama 1.5"
+    (folders / "cues.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "dog"}\n')
+    run = ["generate", str(folders / "cues.jsonl"), "--agents", typed, "--out", str(folders / "made"), "--here"]
+    main(run)
+    about = json.loads((folders / "made" / "run.json").read_text())["agents"]["hf-tiny-llama-1.5"]
+    assert about["revision"].startswith("sha256:")
+    assert about["provenance"]["engine"] == "transformers"
+    capsys.readouterr()
+    main(run)
+    assert "nothing is left to answer" in capsys.readouterr().out

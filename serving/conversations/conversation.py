@@ -105,7 +105,8 @@ class Conversation:
             return {"status": "ok", "error": None, "answer": opener.model_dump(), "attempts": [], "raw": None}, []
         known = self._known(conversation_attempt, transcript.number)
         if known is not None:
-            return known, transcript.judge_next(known["answer"]["text"]) if known["status"] == "ok" else []
+            is_ok = known["status"] == "ok"
+            return known, transcript.judge_next(TurnAnswer.model_validate(known["answer"])) if is_ok else []
         earlier: list[dict[str, Any]] = []
         judgements: list[Judgement] = []
         first_attempt = STRIDE * conversation_attempt
@@ -117,11 +118,11 @@ class Conversation:
             if request.status != "ok":
                 judgements = []
                 break
-            text = TurnAnswer.model_validate_json(request.answer or b"").text
-            judgements = transcript.judge_next(text)
+            answer = TurnAnswer.model_validate_json(request.answer or b"")
+            judgements = transcript.judge_next(answer)
             bad = [judgement for judgement in judgements if judgement.action == "resample_turn"]
             if not bad or attempt == self.settings.attempts:
-                if is_blank(text) and not any(judgement.rejected for judgement in judgements):
+                if is_blank(answer.text) and not any(judgement.rejected for judgement in judgements):
                     request.fail("bad_turn", "no message has any text")
                 break
             earlier = [*request.attempts, request.attempt_record(_verdicts(bad))]

@@ -310,7 +310,7 @@ class BurstDialogue(Dialogue):
         return self._say(side, typed.answer, typed.at)
 
     def _say(self, side: int, answer: TurnAnswer, at: float) -> Message:
-        judgements = self._transcript.judge_next(answer.text, side)
+        judgements = self._transcript.judge_next(answer, side)
         message = self._transcript.say(side, answer, at)
         self._flagged.append(FlaggedMessage(message, tuple(judged.verdict() for judged in judgements)))
         self._notify()
@@ -322,7 +322,7 @@ class BurstDialogue(Dialogue):
 
 
 def _add(draft: Transcript, answer: TurnAnswer, raw: Any) -> FlaggedMessage:
-    judgements = draft.judge_next(answer.text, raw=raw)
+    judgements = draft.judge_next(answer, raw=raw)
     draft.raws.append(raw)
     draft.add(answer)
     return FlaggedMessage(draft.messages[-1], tuple(judged.verdict() for judged in judgements))

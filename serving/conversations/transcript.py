@@ -15,6 +15,7 @@ import contextlib
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -202,26 +203,37 @@ class Transcript:
 
     # filters
 
-    def judge_next(self, text: str, side: int | None = None, raw: Any = None) -> list[Judgement]:
-        """The filters' findings in ``text`` by ``side`` (None: due), and in the label of ``raw``."""
+    def judge_next(self, answer: TurnAnswer, side: int | None = None, raw: Any = None) -> list[Judgement]:
+        """The filters' findings in an answer by ``side`` (None: due), and in the label of ``raw``."""
         side = self.side if side is None else side
-        speaker = self.names[side]
-        new = (speaker, self._labelled(speaker, text, raw))
-        return self._judge([*self._labelled_messages(), new], [side], last_only=True)
+        speaker, lines = self.names[side], self._labelled_messages()
+        new = (speaker, self._labelled(speaker, answer.text, raw))
+        limit = [len(lines)] if _ended_at_limit(answer) else []
+        return self._judge([*lines, new], [side], limit, last_only=True)
 
     def judge_all(self) -> list[Judgement]:
         """The filters' findings in all messages and the history."""
-        return self._judge(self._labelled_messages(), [0, 1])
+        before, messages = len(self.stimulus.history), self.messages
+        # The lines of a burst have the limit of their reply, which ends with the last line.
+        ends = [a.speaker != b.speaker for a, b in pairwise(messages)] + [True]
+        limit = [before + at for at, end in enumerate(ends[: len(messages)]) if end and _ended_at_limit(messages[at])]
+        return self._judge(self._labelled_messages(), [0, 1], limit)
 
     def _judge(
-        self, messages: Sequence[tuple[str, str]], sides: Sequence[int], *, last_only: bool = False
+        self,
+        messages: Sequence[tuple[str, str]],
+        sides: Sequence[int],
+        limit: Sequence[int],
+        *,
+        last_only: bool = False,
     ) -> list[Judgement]:
         draws = {side: Draw(0, self.sample, options={"speaker": SIDES[side]}) for side in sides}
         prompts = {self.names[side]: self.instructions[side](self.shown(), draw) for side, draw in draws.items()}
         total = len(self.stimulus.history) + self.stimulus.exchanges
         return judge_conversation(
-            messages, self.policy, self.thresholds, names=self.names, prompts=prompts, total=total, last_only=last_only
-        )
+            messages, self.policy, self.thresholds, names=self.names, prompts=prompts, total=total,
+            last_only=last_only, ended_at_limit=limit,
+        )  # fmt: skip
 
     def _labelled_messages(self) -> list[tuple[str, str]]:
         lines = [(line.speaker, line.text) for line in self.stimulus.history]
@@ -249,6 +261,10 @@ class Transcript:
         drawn = {key: getattr(self.stimulus, key) for key in ("topic", "names", "personas", "who_starts", "mode")}
         turns = {"turns": self.raws} if any(self.raws) else {}
         return orjson.dumps({**drawn, **more, **turns})
+
+
+def _ended_at_limit(message: TurnAnswer | Message) -> bool:
+    return (message.finish or "").startswith("length")
 
 
 def lines_of(text: str) -> list[str]:

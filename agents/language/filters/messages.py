@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from agents.contract import Settings
-from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentences, words
+from agents.language.filters.texts import disclosures, farewell, key, labels, quoted, sentence_ends, sentences, words
 from agents.language.sent_messages import leading_label, short_names
 
 
@@ -34,6 +34,8 @@ class FilterSettings(Settings):
     list_items: int = Field(8, ge=2)  # things in a row, one to three words each between commas
     too_short: int = Field(1, ge=0)  # fewest words
     self_disclosure: int = Field(1, ge=1)  # sentences of a message that say that the speaker is a machine
+    partner_echo: int = Field(8, ge=2)  # words in a row of the other speaker's last messages
+    cut_off: int = Field(1, ge=1)  # words after the last sentence of a text that ended at its limit of tokens
 
 
 class Finding(NamedTuple):
@@ -53,6 +55,7 @@ class JudgedMessages:
     names: Collection[str]
     prompts: Mapping[str, str | None]
     total: int
+    ended_at_limit: Collection[int]
 
     def findings(self, name: str) -> dict[int, Finding]:
         """A filter's findings by message index."""
@@ -72,6 +75,7 @@ class JudgedMessages:
 _EMPTY = frozenset(".…·•。．｡-‐‑‒–—―_~*`'\"‘’“”«»,;|/\\\u115f\u1160\u2800\u3164")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 _LONGEST_LOOP = 20
+_PARTNERS_LAST = 3  # messages that a message may echo
 _MARKED = re.compile(r"\s{0,20}(?:[-*+•‣◦▪–—·]|\(?\d{1,3}[.):]|\(?[A-Za-z][.)])\s{1,20}\S")
 _INLINE_NUMBER = re.compile(r"(?<!\S)\(?(\d{1,2})[.)](?!\S)")
 _BETWEEN_ITEMS = re.compile(r"[,;、，；]")
@@ -180,12 +184,17 @@ def _prompt_echo(judged: JudgedMessages, speaker: str, text: str) -> str | None:
         return f"the placeholder {quoted(place.group())}"
     if named := labels(text, [speaker, *_ROLES]):
         return f"the label {quoted(f'{named[0]}:')}"
-    run, spoken, prompt = judged.settings.prompt_echo, words(text), words(judged.prompts.get(speaker) or "")
-    runs = {tuple(prompt[i : i + run]) for i in range(len(prompt) - run + 1)}
-    for i in range(len(spoken) - run + 1 if runs else 0):
-        if tuple(spoken[i : i + run]) in runs:
-            return f"{quoted(' '.join(spoken[i : i + run]))} of the prompt"
+    if echo := _echo(text, [judged.prompts.get(speaker) or ""], judged.settings.prompt_echo):
+        return f"{quoted(echo)} of the prompt"
     return _short_label(judged, speaker, text, ("own",))
+
+
+def _echo(text: str, sources: Sequence[str], run: int) -> str | None:
+    """The first ``run`` words in a row of ``text`` that stand in a source, too."""
+    spelt = [words(source) for source in sources]
+    runs = {tuple(source[i : i + run]) for source in spelt for i in range(len(source) - run + 1)}
+    spoken = words(text) if runs else []
+    return next((" ".join(part) for i in range(len(spoken)) if (part := tuple(spoken[i : i + run])) in runs), None)
 
 
 def _short_label(judged: JudgedMessages, speaker: str, text: str, whose: Collection[str]) -> str | None:
@@ -273,9 +282,31 @@ def _early_exit(judged: JudgedMessages) -> dict[int, Finding]:
     }
 
 
+def _partner_echo(judged: JudgedMessages) -> dict[int, Finding]:
+    findings = {}
+    for index in range(judged.first, len(judged.messages)):
+        speaker, text = judged.messages[index]
+        others = [line for name, line in judged.messages[:index] if name != speaker][-_PARTNERS_LAST:]
+        if echo := _echo(text, others, judged.settings.partner_echo):
+            findings[index] = Finding(0, f"{quoted(echo)} of the other speaker")
+    return findings
+
+
+def _cut_off(judged: JudgedMessages) -> dict[int, Finding]:
+    findings = {}
+    for index in judged.ended_at_limit:
+        text = judged.messages[index][1].rstrip()
+        rest = text[max(sentence_ends(text), default=0) :]
+        if len(words(rest)) >= judged.settings.cut_off:
+            findings[index] = Finding(0, f"{quoted(rest.strip())} at the limit of tokens")
+    return findings
+
+
 _OF_CONVERSATIONS: Mapping[str, Callable[[JudgedMessages], dict[int, Finding]]] = {
     "repeated_sentence": _repeated_sentence,
     "repeated_block": _repeated_block,
     "same_message": _same_message,
     "early_exit": _early_exit,
+    "partner_echo": _partner_echo,
+    "cut_off": _cut_off,
 }

@@ -29,6 +29,8 @@ class Policy(Settings):
     list: Action = "flag"
     too_short: Action = "flag"
     self_disclosure: Action = "flag"
+    partner_echo: Action = "flag"
+    cut_off: Action = "flag"
 
 
 FILTERS = tuple(Policy.model_fields)
@@ -76,12 +78,14 @@ def judge_conversation(
     prompts: Mapping[str, str | None] | None = None,
     total: int | None = None,
     last_only: bool = False,
+    ended_at_limit: Collection[int] = (),
 ) -> list[Judgement]:
     """The findings in (speaker, text) messages, in the policy's order. ``names`` are further labels, ``prompts`` by
-    speaker what a model should not repeat, ``total`` the planned messages. ``last_only`` judges the last message."""
+    speaker what a model should not repeat, ``total`` the planned messages. ``last_only`` judges the last message.
+    ``ended_at_limit`` are indices of texts that had all their tokens."""
     last = max(len(messages) - 1, 0)
     planned = len(messages) if total is None else total
-    judged = JudgedMessages(messages, last if last_only else 0, settings, names, prompts or {}, planned)
+    judged = JudgedMessages(messages, last if last_only else 0, settings, names, prompts or {}, planned, ended_at_limit)
     judgements = []
     for name, action in policy:
         if action == "off":

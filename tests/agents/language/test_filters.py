@@ -205,6 +205,24 @@ I am not a person who likes rain
 """
 
 
+def test_partner_echo() -> None:
+    line = "However, I must say that I am no specialist of reefs, sorry."
+    talk = [("Ann", line), ("Bob", "Oh."), ("Ann", "Yes."), ("Bob", f"Hm, {line.upper()}")]
+    [echo] = judge_conversation(talk, Policy(**dict.fromkeys(FILTERS, "off") | {"partner_echo": "flag"}))
+    assert (echo.turns, echo.found) == ((3,), "“however i must say that i am no” of the other speaker")
+    for other in ([*talk[:3], ("Ann", line)], [*talk[:3], ("Bob", "However, I must say that I am")], talk[:1]):
+        assert "partner_echo" not in [each.filter for each in judge_conversation(other, MEASURE)]
+    far = [*talk[:3], *[("Ann", "Yes."), ("Bob", "Oh.")] * 2, talk[3]]
+    assert "partner_echo" not in [each.filter for each in judge_conversation(far, MEASURE)]
+
+
+def test_cut_off() -> None:
+    talk = [("Ann", "It is late. I'm al"), ("Bob", "Is it?!"), ("Ann", "yes"), ("Bob", "“Well, it is.”")]
+    judged = {each.filter: each for each in judge_conversation(talk, MEASURE, ended_at_limit=[0, 1, 3])}
+    assert (judged["cut_off"].turns, judged["cut_off"].found) == ((0,), "“I'm al” at the limit of tokens")
+    assert "cut_off" not in [each.filter for each in judge_conversation(talk, MEASURE)]
+
+
 def test_self_disclosure() -> None:
     for text in split(DISCLOSURES):
         assert disclosures(text), text

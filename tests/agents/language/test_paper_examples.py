@@ -23,7 +23,8 @@ DOCS = Path(__file__).parents[3] / "docs" / "filters.md"
 
 # Every finding there is to be, as the number of messages in which it comes true.
 FINDINGS: dict[str, dict[str, int]] = {
-    "S1.4": {"repeated_sentence": 13, "repeated_block": 10, "same_message": 9},
+    "S1.4": {"repeated_sentence": 13, "repeated_block": 10, "same_message": 9, "partner_echo": 17},
+    "S1.5": {"partner_echo": 5},
     "S1.7": {"repeated_sentence": 1},
     "S1.9": {"early_exit": 1},
     "S1.10": {"empty": 2, "too_short": 2},

@@ -229,7 +229,7 @@ def test_the_agent_may_not_repeat_its_prompt_but_the_person_may() -> None:
     echo = "Speak as B of tea, please, and tell nobody of it."
     script = Script({1: f"{echo} Right?", 3: "Something else."}, {1: {"tokens": 5}})
     dialogue = chat([echo, "Well, well."], script, exchanges=4, topic="tea")
-    assert flags_of(dialogue) == [set(), {"prompt_echo"}, set(), set()]
+    assert flags_of(dialogue) == [set(), {"prompt_echo", "partner_echo"}, set(), set()]
     assert record_of(dialogue)["raw"]["turns"] == [None, {"tokens": 5}, None, None]
 
 

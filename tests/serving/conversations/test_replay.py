@@ -99,7 +99,8 @@ CASES = {
 def converse(case: Case, scheduler: Any, journalled: Any = None) -> tuple[bytes, list[bytes]]:
     settings = PairSettings(attempts=4, thresholds=FilterSettings(repeated_sentence=2), **case.settings)
     more = {"writers": case.writers, "journalled": journalled or {}}
-    item, lines = hold(scheduler, settings, case.policy, row(**case.fields), **more)
+    policy = case.policy.model_copy(update={"partner_echo": "off"})  # which version 0.1 lacks
+    item, lines = hold(scheduler, settings, policy, row(**case.fields), **more)
     return record(item), lines
 
 

@@ -18,6 +18,9 @@ TOKENS_PER_TURN = 64  # more than anybody's message; in a burst a turn has sever
 MOST_TOKENS = 4096  # of a reply, as some servers allow no more; what lacks then is asked for again
 LONGEST_TOPIC = 200  # characters
 _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
+_LINE = re.compile(r"\w+:\s+[\"“]?(?:I|My|We|You)\b")  # of dialogue, by whomever
+# A time in the form of the log, or one that a model makes of it.
+_TIME = re.compile(r"^(?:\[\d[\d\s:/.-]{2,20}\]\s*|\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2})?(?:\s+|$))")
 _AROUND = " \t*_`\"'\u201c\u201d"
 
 
@@ -57,12 +60,15 @@ def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
     return second if stimulus.history[-1].speaker in (first, prompts.SIDES[0]) else first
 
 
-def read_topics(text: str) -> list[str]:
-    """The different topics in a model's lines."""
+def read_topics(text: str, names: Sequence[str] = ()) -> list[str]:
+    """The different topics in a model's lines, without lines of dialogue."""
     topics: dict[str, str] = {}
+    labels = tuple(f"{name}:".casefold() for name in names)
     for line in text.splitlines():
         topic = " ".join(_MARK.sub("", line).split()).strip(_AROUND)[:LONGEST_TOPIC].rstrip()
-        if any(map(str.isalnum, topic)) and not topic.endswith(":") and not topic.strip("().:").isdigit():
+        is_line = topic.casefold().startswith(labels) or _LINE.match(topic) is not None
+        is_empty = not any(map(str.isalnum, topic)) or topic.strip("().:").isdigit()
+        if not is_empty and not is_line and not topic.endswith(":"):
             topics.setdefault(topic.casefold(), topic)
     return list(topics.values())
 
@@ -78,7 +84,7 @@ def read_messages(
     )
     messages: list[Utterance] = []
     for line in text.splitlines():
-        line = line.strip()
+        line = _TIME.sub("", line.strip())
         if (named := line_form.match(line)) is not None:
             name, line = named[1], line[named.end() :]
             speaker = name if name in names else known.get(name.casefold(), speaker)

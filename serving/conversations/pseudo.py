@@ -9,12 +9,15 @@ from typing import Any
 
 from agents.answers import PseudoMessage
 from agents.errors import AnswerError
+from agents.language.filters.policies import FILTERS, Policy, judge_conversation
 from agents.language.pseudo_dialogue import read_messages, read_topics
 from serving.conversations.journal import Turn
 from serving.conversations.scenario import SIDES
 from serving.conversations.transcript import Transcript
 
 FIRST = -1_000_000  # the number of the first request in seeds and journals: below those of turns
+_FLAGS = dict.fromkeys(("word_loop", "prompt_echo", "same_message"), "flag")
+SPOILT = Policy.model_validate({**dict.fromkeys(FILTERS, "off"), **_FLAGS})  # with these a reply ends before a message
 Ask = Callable[[int, Mapping[str, Any]], Awaitable[Turn]]
 
 
@@ -41,7 +44,7 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
         if text is None:
             return
         known = {topic.casefold() for topic in topics}
-        fresh = [topic for topic in read_topics(text) if topic.casefold() not in known]
+        fresh = [topic for topic in read_topics(text, names) if topic.casefold() not in known]
         topics += fresh[: wanted.topics - len(topics)]
         left = tries if fresh else left
     for topic in topics:
@@ -53,6 +56,9 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
             if text is None:
                 return
             for line in read_messages(text, names, speaker, stimulus.mode):
+                spoken = [(each.speaker, each.text) for each in (*written, line)]
+                if judge_conversation(spoken, SPOILT, names=names, last_only=True):
+                    break
                 about = {"agent": transcript.speakers[side], "topic": topic}
                 message = PseudoMessage(speaker=line.speaker, text=line.text, **about)
                 if written and line.speaker == written[-1].speaker and not transcript.is_burst:

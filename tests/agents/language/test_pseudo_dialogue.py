@@ -29,10 +29,11 @@ NAMES = ("Ann", "Bob")
         ("1984 as a novel\n3.5 litres\n24/7 shops", "1984 as a novel|3.5 litres|24/7 shops"),
         (" \n\t\n...\n", ""),
         ("x" * 1000, "x" * 200),
+        ("ann: her cats\nJohn: I'll talk about phones.\nFood: what I like", "Food: what I like"),
     ],
 )
 def test_topics_are_read_without_numbers_and_bullets(text: str, topics: str) -> None:
-    assert read_topics(text) == [topic for topic in topics.split("|") if topic]
+    assert read_topics(text, NAMES) == [topic for topic in topics.split("|") if topic]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,8 @@ def test_topics_are_read_without_numbers_and_bullets(text: str, topics: str) -> 
         ("a  b\nann : c\n**Bob:** d\n- [12:03] Ann: e", "Bob:a b|Ann:c|Bob:d|Ann:e", "Bob:a b|Ann:c|Bob:d|Ann:e"),
         ("Ann:\nlate\nBob:\nAnn:", "Ann:late", "Ann:late"),
         ("note: Ann: hi\n- tea\nAnna: x", "Bob:note: Ann: hi - tea Anna: x", "Bob:note: Ann: hi|Bob:- tea|Bob:Anna: x"),
+        ("[2024-03-19 18:56] EMMA: I\n2024-12-31 08:56 Ann: b\n[2017-03 14]", "Bob:EMMA: I|Ann:b", "Bob:EMMA: I|Ann:b"),
+        ("[sic] 2024 is near", "Bob:[sic] 2024 is near", "Bob:[sic] 2024 is near"),
         (" \n\r\n\x0b", "", ""),
     ],
 )

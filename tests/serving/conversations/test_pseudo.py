@@ -70,6 +70,22 @@ def test_so_many_turns_are_written_about_each_topic_however_many_come_at_once(wr
     assert numbers == expected
 
 
+class Fills(Writer):
+    """Every other reply has a placeholder after two messages."""
+
+    def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any], turn: int, attempt: int) -> str:
+        lines = super().text(stimulus, options, turn, attempt).split("\n")
+        is_loop = "left" in options.get("pseudo", ()) and turn % 2 == 0
+        return "\n".join([*lines[:2], "Ann: [your name] is here", *lines[2:]] if is_loop else lines)
+
+
+def test_a_reply_ends_before_a_message_that_filters_flag() -> None:
+    pseudo = answer_of(hold(Fills(1, 4), {"topics": 2, "turns": 4})).pseudo
+    assert [one.speaker for one in pseudo] == NAMES * 4
+    assert all(one.text.startswith("number") for one in pseudo)
+    assert [int(one.text.split()[1]) for one in pseudo] != list(range(1, 9))
+
+
 def test_in_a_burst_a_turn_is_all_that_one_says_in_a_row() -> None:
     item = hold(Writer(2, 3, row_of=2), {"topics": 2, "turns": 2}, mode="burst")
     pseudo = answer_of(item).pseudo

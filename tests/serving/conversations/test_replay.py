@@ -60,7 +60,9 @@ def burst_looping(turn: int, attempt: int) -> str:
 def pseudo(turn: int, attempt: int) -> str:
     if turn >= 0:
         return sentence(turn, attempt)
-    return ("cats\ndogs", "Ann: I like cats.\nBob: I do not.\nAnn: Why?", "Bob: They scratch.\nAnn: I see.")[turn % 3]
+    return ("cats\ndogs", "Ann: I like cats.\nBob: I do not.\nAnn: Why?", "Bob: They scratch.\nAnn: I see.")[
+        (turn + 1) % 3
+    ]
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ PERSON = {
     "person is B": PersonCase(("One.", "Two.\nThree."), ((40, "Hello!"), (9.5, "Bye!")), "B", {"exchanges": 4}),
     "person opener": PersonCase(("One.", "Two."), ((4, "I see."),), fields={"opener": "Hi\nyou", "exchanges": 4}),
     "person pseudo": PersonCase(
-        ("Cats", "", "A: Mine", "B: Yours", "One."), ((1, "Hello!"),), fields={"pseudo": {"topics": 1, "turns": 2}}
+        ("Cats", "", "Mine", "Yours", "One."), ((1, "Hello!"),), fields={"pseudo": {"topics": 1, "turns": 2}}
     ),
     "person burst": PersonCase(
         ("One.\nTwo.\nThree.", "Four.", LATE, "Five.\nSix."),

@@ -19,7 +19,7 @@ MOST_TOKENS = 4096  # of a reply, as some servers allow no more; what lacks then
 LONGEST_TOPIC = 200  # characters
 _MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
 _LINE = re.compile(r"\w+:\s+[\"“]?(?:I|My|We|You)\b")  # of dialogue, by whomever
-# A time in the form of the log, or one that a model makes of it.
+# A time in the form of the log, or what a model makes of it.
 _TIME = re.compile(r"^(?:\[\d[\d\s:/.-]{2,20}\]\s*|\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2})?(?:\s+|$))")
 _AROUND = " \t*_`\"'\u201c\u201d"
 

@@ -56,7 +56,7 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
             if text is None:
                 return
             for line in read_messages(text, names, speaker, stimulus.mode):
-                spoken = [(each.speaker, each.text) for each in (*written, line)]
+                spoken = [*((each.speaker, each.text) for each in written), (line.speaker, line.text)]
                 if judge_conversation(spoken, SPOILT, names=names, last_only=True):
                     break
                 about = {"agent": transcript.speakers[side], "topic": topic}

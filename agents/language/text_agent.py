@@ -7,6 +7,7 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field, model_validator
@@ -57,7 +58,15 @@ class EngineAgent(Agent[S]):
         begun = self._begun(prepared, draw)
         if isinstance(begun, Reply):
             return begun
-        return self._reply(prepared, draw, begun, await self._text(begun, self._seed(prepared, draw)))
+        while True:
+            try:
+                text = await self._text(begun, self._seed(prepared, draw))
+                break
+            except AnswerError as error:
+                if error.code != "no_room" or begun.shorter is None:
+                    raise
+                begun = begun.shorter()
+        return self._reply(prepared, draw, begun, text)
 
     async def _text(self, request: TextRequest, seed: int) -> GeneratedText:
         text = await self._engine.generate(request, seed)
@@ -165,7 +174,7 @@ class TextAgent(EngineAgent[T]):
         """Without the oldest messages if there is no room. Raises AnswerError."""
         assert isinstance(stimulus, ConversationStimulus)
         history, say = self._earlier(stimulus, draw), self._listener(stimulus, draw)
-        is_dialogue = "pseudo" in draw.options
+        is_dialogue, most_left_out = "pseudo" in draw.options, max(len(history) - 1, 0)
         is_enough = None if is_dialogue or self.random else self._is_enough(stimulus, draw)
 
         def without(left_out: int) -> TextRequest:
@@ -173,16 +182,19 @@ class TextAgent(EngineAgent[T]):
             if is_dialogue:
                 most = min(request.sampling.max_tokens, self._engine.half_of_positions())
                 request = replace(request, sampling=replace(request.sampling, max_tokens=most))
-            return replace(self._adapted(stimulus, request), say=say, is_enough=is_enough, left_out=left_out)
+            half = left_out + (most_left_out - left_out + 1) // 2
+            shorter = partial(without, half) if half > left_out else None
+            request = self._adapted(stimulus, request)
+            return replace(request, say=say, is_enough=is_enough, left_out=left_out, shorter=shorter)
 
         def fits(left_out: int) -> bool:
             return self._engine.excess(without(left_out)) == 0
 
-        most, request = max(len(history) - 1, 0), without(0)
+        request = without(0)
         excess = self._engine.excess(request)
-        if excess and most:
-            request = without(bisect_left(range(most), True, lo=1, key=fits))
-            excess = self._engine.excess(request) if request.left_out == most else 0
+        if excess and most_left_out:
+            request = without(bisect_left(range(most_left_out), True, lo=1, key=fits))
+            excess = self._engine.excess(request) if request.left_out == most_left_out else 0
         return replace(request, cut=excess)
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:

@@ -63,7 +63,8 @@ class Sampling:
 @dataclass(frozen=True, slots=True)
 class TextRequest:
     """A ``prompt`` to be continued, or the ``messages`` of a chat. ``say`` gets the text so far; a text that
-    ``is_enough`` may end. The prompt lacks ``left_out`` oldest messages and ``cut`` first tokens."""
+    ``is_enough`` may end. The prompt lacks ``left_out`` oldest messages and ``cut`` first tokens; ``shorter`` makes
+    the request with half of the messages that may be left out."""
 
     prompt: str | None = None
     messages: tuple[ChatMessage, ...] = ()
@@ -71,6 +72,7 @@ class TextRequest:
     schema: Mapping[str, Any] | None = None
     say: Callable[[str], None] | None = field(default=None, compare=False)
     is_enough: Callable[[str], bool] | None = field(default=None, compare=False)
+    shorter: Callable[[], TextRequest] | None = field(default=None, compare=False)
     left_out: int = 0
     cut: int = 0
 

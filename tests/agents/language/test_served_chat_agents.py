@@ -233,3 +233,28 @@ def test_a_completion_model_continues_the_papers_prompt(server: bad.Misbehaving)
     reply, _ = answered(server, "openai-completion", word, Draw(1))
     assert server.requests[-1].body["prompt"].endswith("Cue: future; Guess: base Cue: bread; Guess:")
     assert reply.answer.word == "butter"
+
+
+@pytest.mark.parametrize(("room", "left_out"), [(999, [0]), (14, [0, 10]), (4, [0, 10, 15, 17]), (0, None)])
+def test_the_oldest_messages_are_left_out_where_a_server_has_no_room(
+    server: bad.Misbehaving, room: int, left_out: list[int] | None
+) -> None:
+    def answer(request: Any) -> Any:
+        if str(request.body["messages"]).count("line ") <= room:
+            return bad.answer("That is good to hear, my dear friend.")
+        return bad.status(400, "This model's maximum context length is 512 tokens")
+
+    server.otherwise = answer
+    lines = [Utterance(speaker="BA"[number % 2], text=f"line {number};") for number in range(20)]
+    stimulus, first = talk(0).model_copy(update={"history": lines}), len(server.requests)
+    if left_out is None:
+        with pytest.raises(AnswerError) as raised:
+            answered(server, "openai-chat", stimulus, turn(20))
+        assert raised.value.code == "no_room"
+        return
+    reply, _ = answered(server, "openai-chat", stimulus, turn(20), lower_case=0)
+    sent = [str(request.body["messages"]) for request in server.requests[first:]]
+    assert [min(n for n in range(20) if f"line {n};" in text) for text in sent] == left_out
+    assert all("line 19;" in text for text in sent)
+    assert reply.raw["messages_left_out"] == left_out[-1]
+    assert reply.answer.finish == ("stop; prompt cut" if left_out[-1] else "stop")

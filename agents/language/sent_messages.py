@@ -27,7 +27,9 @@ Fallback = Literal["empty", "whole"]
 _BEFORE = r"[\s*_>\[(#\"“'‘`-]{0,6}"
 _AFTER = r"[*_\])\"”'’`]{0,3}\s{0,2}[:：][*_]{0,3}"
 # Not "12:30", and no emoticon: ":D", ":p", "D:".
-_NOBODY = re.compile(rf"{_BEFORE}(?:([A-Za-z]|\d{{1,2}}){_AFTER}(?!\d)(?![)(/|3])|[:：]\s*(?=[^\W\d_]{{2}}))\s*")
+_NOBODY = re.compile(
+    rf"{_BEFORE}(?:([A-Za-z]|\d{{1,2}}){_AFTER}(?!\d)(?![)(/|3])|[:：]\s*(?=[^\W\d_]{{2}}|[Ii]['’ ]))\s*"
+)
 _QUOTES = {'"': '"', "“": "”", "”": "”", "«": "»", "„": "“", "‘": "’", "「": "」"}
 _MOST_LABELS = 3  # in a row
 _MOST_MARKS = 3  # before a label, as words

@@ -53,6 +53,7 @@ TALK = ConversationStimulus(id="c", task="conversation", type="MM")
         ("A:Ella is **not a word.**", "other", "Ella is **not a word.**"),
         ("1:*I am thrilled", "nobody", "I am thrilled"),
         (":Excellent, excellent.", "nobody", "Excellent, excellent."),
+        (":i'm not sure what to say.", "nobody", "i'm not sure what to say."),
         ("D:Brad, Good day", "nobody", "Brad, Good day"),
         ("“Bienvenue!”", None, "Bienvenue!"),
         ('"Yes" and "no".', None, '"Yes" and "no".'),

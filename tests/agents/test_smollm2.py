@@ -30,7 +30,7 @@ from agents.stimuli import WordStimulus, parse_row
 gguf = pytest.importorskip("gguf", reason="the reference reader of GGUF is the package gguf")
 PACKAGE = smollm2.PACKAGE
 MADE = checkpoints.packaged_folder(PACKAGE)  # in the user's own cache
-real = pytest.mark.skipif(not MADE.is_dir(), reason="`turinglike fetch smollm2-135m` has not brought its weights")
+real = pytest.mark.usefixtures("users_cache")
 TEXTS = ("Hello there, it's 12345 o'clock!", "  naïve café 你好\n\nx", "<|im_start|>user\nhi<|im_end|>")
 HEADS, KV_HEADS, HIDDEN, INNER = 4, 2, 64, 96
 
@@ -100,6 +100,14 @@ def cache(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }.items():
         monkeypatch.setenv(name, value)
     return tmp_path / "cache" / "turinglike" / "models"
+
+
+@pytest.fixture
+def users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of :data:`MADE`: another file's fixture may have set a cache for the session."""
+    if not MADE.is_dir():
+        pytest.skip("`turinglike fetch smollm2-135m` has not brought its weights")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(MADE.parents[2]))
 
 
 def left(cache: Path) -> list[str]:

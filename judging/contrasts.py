@@ -88,7 +88,7 @@ class ByColumn(Test):
 
 def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | None = None) -> dict[str, Sequence[Test]]:
     """Each agent beside people; p(H|H) and p(M|M) beside a half; every two agents by p(M|M). An agent passes whose
-    detectability is within ``bounds`` of 0.5 by two one-sided tests at 0.05 (Schuirmann 1987)."""
+    detectability is within ``bounds`` of 0.5 by two tests at 0.05, a side each (Schuirmann 1987)."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     is_machine = (judged["truth"] == "machine").to_numpy()
     whose = {agent: is_machine & (judged["agent"] == agent).to_numpy() for agent in agents}

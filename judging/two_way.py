@@ -18,7 +18,7 @@ from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of rates, whose scale is 1: a smaller deviation is rounding, and none
-LEAST_P = 1e-15  # smaller ones cannot be told from 0
+LEAST_P = 1e-15  # less counts as so much
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

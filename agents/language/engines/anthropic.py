@@ -66,6 +66,8 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             for message in request.messages
             if message.role != "system"
         ]
+        if request.schema is not None:
+            options["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
         if stops := sampling.unconditional_stops():
             options["stop_sequences"] = stops
         if sampling.reasoning_tokens:  # the older models want a budget, and then no temperature

@@ -160,11 +160,13 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
 
 
 def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Permutation]:
-    """Every two agents: the exact permutation test of the difference of p(M|M), labels exchanged within a judge (2025
-    paper, Results)."""
+    """Every two agents by several judges: the exact permutation test of the difference of p(M|M), labels exchanged
+    within a judge (2025 paper, Results)."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
     number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
+    if len(number) < 2:
+        return []
     tests = []
     for first, second in combinations([agent for agent in agents if agent in number.columns], 2):
         of_first, of_both = number[first].to_numpy(), (number[first] + number[second]).to_numpy()

@@ -64,8 +64,7 @@ class TwoWay:
             low, high = self._interval(cells, weights, tail, alike)
             is_outside = (low > null) | (high < null)
             narrow, wide = np.where(is_outside, tail, narrow), np.where(is_outside, wide, tail)
-        is_equal = np.abs(self.sum(cells, weights) - null) < ROUNDING
-        return np.where(np.isnan(low), np.nan, np.where(is_equal, 1.0, 2 * narrow))
+        return np.where(np.isnan(low), np.nan, 2 * narrow)
 
     def _rates_interval(self, cells: Codes, tail: Floats) -> tuple[Floats, Floats]:
         rate, number, freedom = self.value[cells], self.number[cells], self.freedom(cells)

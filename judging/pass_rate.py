@@ -17,11 +17,12 @@ from scipy.special import stdtrit
 
 from agents.answer_numbers import rounding
 from judging.candidates import PEOPLE_OF_PAIR
-from judging.measures import ALL, CONFIDENCE, Codes, Floats, Judged, count_missing, share
-from judging.significance import krippendorff_alpha
+from judging.measures import ALL, Judged, count_missing, share
+from judging.significance import alpha_of_people
 from judging.tables import Estimate, Table
 from judging.trial_set import VERDICTS
-from judging.verdicts import Answers, by_judge, verdicts_by_trial
+from judging.two_way import CONFIDENCE, Codes, Floats
+from judging.verdicts import Answers, by_judge
 from serving.runs.row_problems import count
 
 if TYPE_CHECKING:
@@ -79,11 +80,11 @@ class PassRates:
     rates: Table[PassRate]
     by: Table[PassRate]
     controls: Table[Control]
-    alpha: float | None
+    alpha: Estimate
     words: Table[Words]
 
 
-def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
+def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
     """The pass rates of verdicts that count; to intervals, connected pairs are a single pair."""
     import pandas as pd
 
@@ -102,22 +103,21 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
                     "turns": None if pd.isna(turns) else int(turns),
                     "mode": None if pd.isna(mode) else mode,
                 }
-                rates.append(replace(_rate(part, seed), judge=judge, agent=agent, **cell))
+                rates.append(replace(_rate(part), judge=judge, agent=agent, **cell))
         for column in by:
             for value, part in of_judge.groupby(column):
                 name = column.removeprefix("meta.")
-                by_columns.append(replace(_rate(part, seed), judge=judge, column=name, value=value))
+                by_columns.append(replace(_rate(part), judge=judge, column=name, value=value))
     for judge, of_judge in by_judge(table[~is_pair]):
         for truth, part in of_judge.groupby("truth"):
             judged = part[part["verdict"].isin(VERDICTS)]
             first = float((judged["verdict"] == "machine").mean())
             controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), first))
-    alpha = krippendorff_alpha(verdicts_by_trial(pairs)) if len(pairs) else None
     return PassRates(
         Table(rates, omit=("task", "column", "value")),
         Table(by_columns, omit=("task", "agent", "turns", "mode")),
         Table(controls),
-        alpha,
+        alpha_of_people(pairs),
         Table([]),
     )
 
@@ -157,13 +157,13 @@ def _mean_words(
     return float(np.mean(words)) if words else None
 
 
-def _rate(verdicts: pd.DataFrame, seed: int) -> PassRate:
+def _rate(verdicts: pd.DataFrame) -> PassRate:
     import pandas as pd
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = judged["verdict"] == judged["truth"]
     judges = pd.factorize(judged["judge"])[0].astype(np.int64)
-    rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _connected(judged), seed)
+    rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _connected(judged))
     return PassRate(
         pairs=int(judged["trial"].nunique()),
         judges=int(judged["judge"].nunique()),

@@ -113,12 +113,12 @@ def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
     return is_machine.pivot(index="trial", columns="judge", values="is_machine")
 
 
-def verdicts_by_trial(verdicts: pd.DataFrame) -> NDArray[np.int64]:
-    """How many judges took each trial [row] for each of :data:`VERDICTS` [column]; first samples."""
-    first = _first_verdicts(verdicts)
-    counts = first.groupby(["trial", "verdict"]).size().unstack(fill_value=0).reindex(columns=VERDICTS, fill_value=0)
-    table: NDArray[np.int64] = counts.to_numpy()
-    return table
+def verdicts_by_trial(verdicts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many judges took each trial [row] for each of :data:`VERDICTS` [column], and the number of its stimulus;
+    first samples."""
+    counts = _first_verdicts(verdicts).groupby(["stimulus", "trial", "verdict"]).size().unstack(fill_value=0)
+    table: NDArray[np.int64] = counts.reindex(columns=VERDICTS, fill_value=0).to_numpy()
+    return table, counts.index.get_level_values("stimulus").factorize()[0].astype(table.dtype)
 
 
 def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -205,10 +205,10 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
             rows.append((judge, "machine", f"t{at}", f"s{at // 2}", truth, verdict))
     table = pd.DataFrame(rows, columns=["judge", "judge_kind", "trial", "stimulus", "truth", "verdict"])
     right = (table["verdict"] == table["truth"]).groupby([table["judge"], table["truth"]]).mean()
-    result = difference(table, "good", "poor", 0)
+    result = difference(table, "good", "poor")
     assert result.value == pytest.approx(100 * (right["good"].mean() - right["poor"].mean()))
     # Two independent judges of 400 trials: the standard error is that of the difference of two proportions.
     error = np.sqrt((0.8 * 0.2 + 0.6 * 0.4) / 400)
     assert result.high - result.low == pytest.approx(100 * 2 * 1.96 * error, rel=0.15)
-    assert np.isnan(difference(table, "good", "good", 0).value)
-    assert np.isnan(difference(table[table["judge"] == "good"], "good", "poor", 0).value)
+    assert np.isnan(difference(table, "good", "good").value)
+    assert np.isnan(difference(table[table["judge"] == "good"], "good", "poor").value)

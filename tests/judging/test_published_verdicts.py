@@ -61,7 +61,7 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         key = list(csv.DictReader(file))
     assert [row["stimulus"] for row in key] == ["3", "14", "78", "3", "3", "9"]
     table = read_verdicts(open_verdicts([tmp_path / "V"]))
-    result = compute_scores(table, [], seed=0)
+    result = compute_scores(table, [])
     counts = ("human_human", "human_machine", "machine_human", "machine_machine")
     assert {row.agent: tuple(getattr(row, name) for name in counts) for row in result.scores} == {
         "all": (3, 1, 2, 1),
@@ -71,4 +71,4 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [caught] = catch_rates(table)
     assert caught == CatchRate("word_association", "catch", "machine", "people", judges=1, trials=1, right=1)
     assert read_answers(open_verdicts([tmp_path / "V"])) == []
-    assert "Trials were drawn" not in methods(table, {}, [{}], seed=0)
+    assert "Trials were drawn" not in methods(table, {}, [{}])

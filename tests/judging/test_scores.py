@@ -169,7 +169,7 @@ def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monke
     assert main(["judge", str(tmp_path / "T"), "--judges", "cue-length", "--out", str(tmp_path / "V")]) == 0
     table = read_verdicts(open_verdicts([verdicts / "V", tmp_path / "V"]))
     assert table["trial"].nunique() == 2 * 160
-    assert compute_scores(table, [], 0).agreement["word_association"].trials_of_all == 0
+    assert compute_scores(table, []).agreement["word_association"].trials_of_all == 0
     with pytest.raises(InputError, match="two verdicts of svm, svm-paper-code on the same trials"):
         read_verdicts(open_verdicts([verdicts / "V", verdicts / "V"]))
 
@@ -214,14 +214,14 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
     table = read_verdicts(open_verdicts([verdicts / "V"]))
     table["catch"] = table["trial"].isin(["t0001", "t0002"])
     table.loc[table["trial"] == "t0004", "repeat_of"] = "t0003"
-    result = compute_scores(table, [], 0)
+    result = compute_scores(table, [])
     assert {row.judge for row in catch_rates(table)} == {"svm", "svm-paper-code"}
     assert sum(row.trials for row in catch_rates(table)) == 4
     assert [row.verdicts for row in result.repeats] == [1, 1]
     refused = table.assign(verdict=table["verdict"].where(table["trial"] != "t0004", "refused"))
-    assert not compute_scores(refused, [], 0).repeats
+    assert not compute_scores(refused, []).repeats
     further = table.assign(sample=1, verdict=["human"] * len(table))
-    again = compute_scores(pd.concat([table, further], ignore_index=True), [], 0)
+    again = compute_scores(pd.concat([table, further], ignore_index=True), [])
     assert again.scores == result.scores  # no verdict counts twice
     assert again.tests == result.tests
     alike = (table["verdict"][table["judge"] == "svm"] == "human").mean()
@@ -234,12 +234,12 @@ def test_many_people_are_scored_together_and_not_two_by_two(verdicts: Path) -> N
     table = read_verdicts(open_verdicts([verdicts / "V"]))
     people = table[table["judge"] == "svm"].assign(judge_kind="human")
     people["judge"] = [f"human:{at % 50}" for at in range(len(people))]
-    result = compute_scores(pd.concat([table, people]), [], 0)
+    result = compute_scores(pd.concat([table, people]), [])
     assert set(result.scores.distinct("judge")) == {"people", "svm", "svm-paper-code"}
     [output] = result.agreement.values()
     assert output.judges == ["svm", "svm-paper-code"]
     assert len(output.pairs) == len(result.tests["word_association"]["between_judges"]) == 1
-    alone = compute_scores(people, [], 0)
+    alone = compute_scores(people, [])
     assert not alone.agreement["word_association"].pairs
     assert not alone.tests["word_association"]["between_judges"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
 import misbehaving_server
 import pytest
 import tiny_language
+from task_stimuli import picture
 
 from agents import catalogue
 from agents.errors import InputError
@@ -43,7 +45,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("vllm:a/B", "vllm-b", {"checkpoint": "a/B", "engine": "vllm"}),
         ("openai:gpt-5", "openai-gpt-5", {"model": "gpt-5"}),
         ("ollama:llama3.2-vision:11b", "ollama-llama3.2-vision-11b", {"key_variable": ""}),
-        ("anthropic:claude-x", "anthropic-claude-x", {"key_variable": "ANTHROPIC_API_KEY", "seed_bits": 0}),
+        ("anthropic:claude-x", "anthropic-claude-x", {"key_variable": "ANTHROPIC_API_KEY"}),
         ("gemini:models/gemini-x", "gemini-gemini-x", {"key_variable": "GEMINI_API_KEY", "seed_bits": 0}),
     ],
 )
@@ -100,20 +102,30 @@ def test_names_of_no_model(typed: str) -> None:
 
 @pytest.mark.parametrize("engine", ["openai", "ollama", "anthropic", "gemini"])
 def test_what_is_sent_to_servers(
-    engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    (tmp_path / "a.png").write_bytes(picture())
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(variable, misbehaving_server.KEY)
+    is_claude = engine == "anthropic"
     with misbehaving_server.running() as server:
-        typed = f"{engine}:model-1"
-        assert main(["ask", typed, "--cue", "dog", "--set", f"{typed}.base_url={server.url}"]) == 0
-    [request] = server.requests
-    assert request.path == "/v1/chat/completions"
+        server.otherwise = lambda request: (
+            misbehaving_server.anthropic("teal") if is_claude else misbehaving_server.answer("teal")
+        )
+        typed, url = f"{engine}:model-1", server.url.removesuffix("/v1" * is_claude)
+        for asked in (["--cue", "dog"], ["--image", str(tmp_path / "a.png"), "--task", "color"]):
+            assert main(["ask", typed, *asked, "--set", f"{typed}.base_url={url}"]) == 0
+    request, pictured = server.requests
+    assert request.path == ("/v1/messages" if is_claude else "/v1/chat/completions")
     assert request.body["model"] == "model-1"
     assert ("seed" in request.body) is (engine in ("openai", "ollama"))
     assert ("max_completion_tokens" in request.body) is (engine == "openai")
-    assert (misbehaving_server.KEY in request.headers.get("authorization", "")) is (engine != "ollama")
-    assert capsys.readouterr().out.strip() == "fine"
+    headers = json.dumps(request.headers)
+    assert (misbehaving_server.KEY in headers) is (engine != "ollama")
+    parts = pictured.body["messages"][-1]["content"]
+    data = parts[0]["source"]["data"] if is_claude else parts[1]["image_url"]["url"].partition(",")[2]
+    assert base64.b64decode(data) == picture()
+    assert "teal" in capsys.readouterr().out
 
 
 def test_a_folder_answers_and_its_record_names_it(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:

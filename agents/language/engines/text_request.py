@@ -112,7 +112,8 @@ class GeneratedText:
         fields = asdict(self)
         if fields["raw"] in (None, self.text):
             del fields["raw"]
-        return {name: value for name, value in fields.items() if value is not None or "reasoning" not in name}
+        rare = ("reasoning", "reasoning_tokens", "unsent")
+        return {name: value for name, value in fields.items() if value is not None or name not in rare}
 
 
 class Engine(ABC):

@@ -271,7 +271,7 @@ class OpenAIJudge(LanguageJudge, ServerAgent[Any]):
 
 class AnthropicJudge(LanguageJudge, ServerAgent[Any]):
     class Settings(AnthropicSettings, JudgeSettings):
-        """Which of Anthropic's models, and how it is asked."""
+        """A model of Anthropic's as judge."""
 
     memory = OpenAIJudge.memory
     engine = AnthropicEngine

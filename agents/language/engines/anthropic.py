@@ -98,7 +98,7 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
 
 
 def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
-    """The text, after its image if there is one. Raises AnswerError for other kinds of image."""
+    """The text, after its image if it has any. Raises AnswerError for other kinds of image."""
     if message.image is None:
         return message.text
     kind, data = encoded(message.image)

@@ -52,18 +52,19 @@ class TwoWay:
         self, cells: Codes, weights: Floats, confidence: float = CONFIDENCE, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """Low and high of sums of rates, or of these ``probits`` [cells] of rates."""
-        return self._interval(cells, weights, np.full(cells.shape[:-1], (1 - confidence) / 2), probits)
+        tail = np.full(cells.shape[:-1], (1 - confidence) / 2)
+        return self._interval(cells, weights, tail, self._correlations(cells, np.sign(weights)), probits)
 
     def p(self, cells: Codes, weights: Floats, null: float) -> Floats:
         """p of the hypothesis that sums of rates [...] are ``null``, two-sided."""
+        alike = self._correlations(cells, np.sign(weights))
         narrow, wide = (np.full(cells.shape[:-1], tail) for tail in (0.5, LEAST_P / 2))
-        for _ in range(40):
+        for _ in range(30):
             tail = np.sqrt(narrow * wide)
-            low, high = self._interval(cells, weights, tail)
+            low, high = self._interval(cells, weights, tail, alike)
             is_outside = (low > null) | (high < null)
             narrow, wide = np.where(is_outside, tail, narrow), np.where(is_outside, wide, tail)
-        is_equal = np.abs(self.sum(cells, weights) - null) < ROUNDING
-        return np.where(np.isnan(low), np.nan, np.where(is_equal, 1.0, 2 * narrow))
+        return np.where(np.isnan(low), np.nan, 2 * narrow)
 
     def _rates_interval(self, cells: Codes, tail: Floats) -> tuple[Floats, Floats]:
         rate, number, freedom = self.value[cells], self.number[cells], self.freedom(cells)
@@ -75,14 +76,13 @@ class TwoWay:
         return exact(rate, np.where(self.is_exact[cells], number, worth), tail)
 
     def _interval(
-        self, cells: Codes, weights: Floats, tail: Floats, probits: Floats | None = None
+        self, cells: Codes, weights: Floats, tail: Floats, alike: Floats, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
         low, high = self._rates_interval(cells, tail[..., None])
         value = self.value[cells]
         if probits is not None:  # the correction moves them towards 0, perhaps beyond an end
             value = probits[cells]
             low, high = np.minimum(ndtri(low), value), np.maximum(ndtri(high), value)
-        alike = self._correlations(cells, np.sign(weights))
         middle, reach = value @ weights, []
         for end, other in ((low, high), (high, low)):
             parts = np.abs(weights * np.where(weights > 0, end - value, other - value))

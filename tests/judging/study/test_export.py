@@ -122,6 +122,14 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
     [row] = [row for row in scores["scores"] if row["agent"] == "all"]
     assert (row["human_human"], row["human_machine"], row["machine_human"], row["machine_machine"]) == (60, 0, 30, 30)
     assert [(sample["verdicts"], sample["alike"]) for sample in scores["samples"]] == [(2, 1.0)] * 6
+    places = [
+        sorted(row[name] for row in csv.DictReader(path.read_text().splitlines()) if row[who].startswith(start))
+        for path, name, who, start in (
+            (out / "verdicts.csv", "trial_index", "judge", ""),
+            (tmp_path / "S" / "verdicts.csv", "place", "judge", "human"),
+        )
+    ]
+    assert places[0] == places[1]
     with (out / "verdicts.csv").open(newline="") as file:
         assert Counter(verdict["rules"] for verdict in csv.DictReader(file)) == {"": 132, "finished": 4}
     assert "Iceland" in (out / "verdicts.csv").read_text()

@@ -232,12 +232,13 @@ class Study:
                     raise BadAnswer("agree: must be true or false")
                 return {"agree": answer["agree"]}, {}
             case "questions":
-                asked = self.settings.questions
-                about = read_questions(asked.before, asked.required, answer)
-                is_out = any(value in asked.out.get(name, ()) for name, value in about.items())  # type: ignore[call-overload]
+                chosen = self.settings.questions
+                about = read_questions(chosen.before, chosen.required, answer)
+                is_out = any(value in chosen.out.get(name, ()) for name, value in about.items())  # type: ignore[call-overload]
                 return ({"screened": True}, {}) if is_out else ({}, about)
             case "after":
-                return {}, read_questions(self.settings.questions.after, self.settings.questions.required, answer)
+                chosen = self.settings.questions
+                return {}, read_questions(chosen.after, chosen.required, answer)
             case "instructions":
                 return parsed(InstructionsAnswer, answer).model_dump(exclude_none=True), {}
             case "talk" | "test":  # its end, or that of the time in the lobby where nobody came

@@ -88,7 +88,7 @@ def _write_participants(
         return [values.get(name) for name in columns]
 
     with path.open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, columns, (cells(code, judge) for code, judge in state.judges.items()))
+        write_rows(file, columns, (cells(*each) for each in state.judges.items() if each[1].ended != "left"))
 
 
 def _cells(row: VerdictRow, known: Personal, fields: Sequence[str]) -> list[Any]:

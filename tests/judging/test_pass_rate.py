@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,18 @@ def test_words_that_the_machine_wrote_itself_are_not_the_persons() -> None:
     item |= {side: {"messages": [*before, *spoken]}, "delays": {side: [None, None, *[1.5] * len(spoken)]}}
     [row] = words_per_message([item])
     assert (row.agent_words, row.person_words) == (8, 5)
+
+
+def test_two_alternatives_have_their_dprime_and_the_bias_of_place() -> None:
+    """Of 100 pairs 84 are judged rightly: with d' 1.41 (Macmillan and Creelman 2005)."""
+    rows = [verdict("llm", at, 3, at >= 84, judge_kind="machine", stimulus=str(at)) for at in range(100)]
+    for row in rows[:70]:
+        row |= {"truth": "machine", "beside_truth": "human", "verdict": "machine"}
+    [row] = pass_rates(pd.DataFrame(rows), []).rates
+    z = NormalDist().inv_cdf
+    assert row.dprime.value == pytest.approx(2**0.5 * z(84.5 / 101))
+    ends = binomtest(84, 100).proportion_ci(method="exact")
+    assert (row.dprime.low, row.dprime.high) == pytest.approx([2**0.5 * z(end) for end in ends])
+    named = sum(row["verdict"] == "machine" for row in rows)
+    assert row.first.value == named / 100
+    assert (row.first.low, row.first.high) == pytest.approx(binomtest(named, 100).proportion_ci(method="exact"))

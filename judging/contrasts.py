@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALPHA = 0.05
+UNDECIDED = "not decided"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +50,7 @@ T = TypeVar("T", bound=Test)
 @dataclass(slots=True, kw_only=True)
 class AgainstPeople(Test):
     """The share of an agent's answers that are taken for a person's less that of people's, which is 1 less twice the
-    detectability. ``bounds``: the 90 % interval of detectability is within 0.5 less and plus so much."""
+    detectability. ``bounds`` are the smallest around 0.5 that hold the 90 % interval of detectability."""
 
     agent: str
     difference: Estimate
@@ -113,7 +114,8 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
         half.result = _decided(half, half.rate.value > 0.5, *sides)
     for test in corrected(people):
         test.passes = None if bounds is None or np.isnan(test.bounds) else test.bounds <= bounds
-        test.result = _decided(test, test.difference.value > 0, "more human than people", "less human than people")
+        side = _decided(test, test.difference.value > 0, "more human than people", "less human than people")
+        test.result = "passes" if test.passes and side == UNDECIDED else side
     pairs = np.array(list(combinations(range(1, len(names)), 2)), dtype=np.int64).reshape(-1, 2)
     between = [
         Difference(first=names[first], second=names[second], difference=less, **figures)
@@ -124,7 +126,7 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
 
 
 def _decided(test: Test, is_above: bool, above: str, below: str) -> str:
-    return "not decided" if test.holm is None or test.holm >= ALPHA else above if is_above else below
+    return UNDECIDED if test.holm is None or test.holm >= ALPHA else above if is_above else below
 
 
 def _tested(

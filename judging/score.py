@@ -193,7 +193,7 @@ def _columns(names: str, table: pd.DataFrame) -> list[str]:
     unknown = [name.removeprefix("meta.") for name in columns if name not in known_columns]
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
-        known = ", ".join(["length", "agent", *there])
+        known = ", ".join(["length", "place", "agent", *there])
         raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {known}")
     return columns
 

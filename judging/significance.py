@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from judging.contrasts import Test, between_judges, by_column, corrected, of_agents
+from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
 from judging.tables import Estimate, Table
 from judging.trial_set import VERDICTS
 from judging.two_way import CONFIDENCE, Codes, Floats
@@ -25,13 +25,6 @@ LEAST_JUDGES = 6  # below that Wilcoxon's test cannot reach 0.05
 DIGITS = 12  # of shares, whose scale is 1
 
 Counts = NDArray[np.int64]
-
-
-@dataclass(slots=True, kw_only=True)
-class OverJudges(Test):
-    of: str
-    measure: str
-    rate: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,13 +42,6 @@ class BetweenValues(Test):
     statistic: float | None = None
     effect: float | None = None
     effect_is: str | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Permutation(Test):
-    first: str
-    second: str
-    difference: float
 
 
 def all_tests(
@@ -78,7 +64,7 @@ def all_tests(
     return {**tests, "between_judges": [*between_judges(named)]}
 
 
-def over_judges(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[OverJudges]:
+def over_judges(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstHalf]:
     """p(H|H) and p(M|M) of at least six judges against 0.5: Wilcoxon's signed ranks (2025 paper, Results)."""
     from scipy.stats import wilcoxon
 
@@ -93,7 +79,7 @@ def over_judges(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[OverJudge
         if of_judges.empty:
             continue
         measure = "p(H|H)" if name == "people" else "p(M|M)"
-        test = OverJudges(of=name, measure=measure, rate=float(of_judges.mean()), judges=len(of_judges))
+        test = AgainstHalf(of=name, measure=measure, rate=Estimate(float(of_judges.mean())), judges=len(of_judges))
         tests.append(test)
         above = np.round(of_judges.to_numpy() - 0.5, DIGITS)  # 0.7 - 0.5 and 0.5 - 0.3 are tied
         if len(above) < LEAST_JUDGES:
@@ -159,12 +145,14 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     return [test]
 
 
-def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Permutation]:
-    """Every two agents: the exact permutation test of the difference of p(M|M), labels exchanged within a judge (2025
-    paper, Results)."""
+def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Difference]:
+    """Every two agents by several judges: the exact permutation test of the difference of p(M|M), labels exchanged
+    within a judge (2025 paper, Results)."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
     number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
+    if len(number) < 2:
+        return []
     tests = []
     for first, second in combinations([agent for agent in agents if agent in number.columns], 2):
         of_first, of_both = number[first].to_numpy(), (number[first] + number[second]).to_numpy()
@@ -173,7 +161,7 @@ def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Permutat
         counts, trials, others = np.arange(len(chances)), of_first.sum(), (of_both - of_first).sum()
         difference = counts / trials - (machine_of_both.sum() - counts) / others
         observed = float(difference[machine[first].sum()])
-        test = Permutation(first=first, second=second, difference=observed)
+        test = Difference(first=first, second=second, difference=Estimate(observed, form="+.2f"))
         if (number[first] * number[second]).any():
             test.test = "permutation within judges, exact"
             test.p = min(float(chances[np.abs(difference) >= abs(observed) - 1e-12].sum()), 1.0)

@@ -52,18 +52,19 @@ class TwoWay:
         self, cells: Codes, weights: Floats, confidence: float = CONFIDENCE, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """Low and high of sums of rates, or of these ``probits`` [cells] of rates."""
-        return self._interval(cells, weights, np.full(cells.shape[:-1], (1 - confidence) / 2), probits)
+        tail = np.full(cells.shape[:-1], (1 - confidence) / 2)
+        return self._interval(cells, weights, tail, self._correlations(cells, np.sign(weights)), probits)
 
     def p(self, cells: Codes, weights: Floats, null: float) -> Floats:
         """p of the hypothesis that sums of rates [...] are ``null``, two-sided."""
+        alike = self._correlations(cells, np.sign(weights))
         narrow, wide = (np.full(cells.shape[:-1], tail) for tail in (0.5, LEAST_P / 2))
-        for _ in range(40):
+        for _ in range(30):
             tail = np.sqrt(narrow * wide)
-            low, high = self._interval(cells, weights, tail)
+            low, high = self._interval(cells, weights, tail, alike)
             is_outside = (low > null) | (high < null)
             narrow, wide = np.where(is_outside, tail, narrow), np.where(is_outside, wide, tail)
-        is_equal = np.abs(self.sum(cells, weights) - null) < ROUNDING
-        return np.where(np.isnan(low), np.nan, np.where(is_equal, 1.0, 2 * narrow))
+        return np.where(np.isnan(low), np.nan, 2 * narrow)
 
     def _rates_interval(self, cells: Codes, tail: Floats) -> tuple[Floats, Floats]:
         rate, number, freedom = self.value[cells], self.number[cells], self.freedom(cells)
@@ -75,14 +76,13 @@ class TwoWay:
         return exact(rate, np.where(self.is_exact[cells], number, worth), tail)
 
     def _interval(
-        self, cells: Codes, weights: Floats, tail: Floats, probits: Floats | None = None
+        self, cells: Codes, weights: Floats, tail: Floats, alike: Floats, probits: Floats | None = None
     ) -> tuple[Floats, Floats]:
         low, high = self._rates_interval(cells, tail[..., None])
         value = self.value[cells]
         if probits is not None:  # the correction moves them towards 0, perhaps beyond an end
             value = probits[cells]
             low, high = np.minimum(ndtri(low), value), np.maximum(ndtri(high), value)
-        alike = self._correlations(cells, np.sign(weights))
         middle, reach = value @ weights, []
         for end, other in ((low, high), (high, low)):
             parts = np.abs(weights * np.where(weights > 0, end - value, other - value))
@@ -114,17 +114,20 @@ def _total(variances: Floats) -> Floats:
     return np.where(total < ROUNDING**2, 0.0, total)
 
 
-def rates(right: Floats, cells: Cells, judges: Codes, stimuli: Codes) -> TwoWay:
+def rates(right: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0) -> TwoWay:
     """The rates of ``right`` verdicts [verdicts] in ``cells``, which may overlap; NaN of none."""
     number = cells.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = (cells @ right) / number
         errors = np.where(cells, (right - value[:, None]) / number[:, None], 0.0)
-    return two_way(value, errors, cells, judges, stimuli)
+    return two_way(value, errors, cells, judges, stimuli, wider)
 
 
-def two_way(value: Floats, errors: Floats, cells: Cells, judges: Codes, stimuli: Codes) -> TwoWay:
-    """Estimates ``value`` [cells], to whose errors each verdict adds ``errors`` [cells, verdicts]."""
+def two_way(
+    value: Floats, errors: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0
+) -> TwoWay:
+    """Estimates ``value`` [cells], to whose errors each verdict adds ``errors`` [cells, verdicts], times ``wider``
+    [verdicts], 1 of independent verdicts."""
     both = np.unique(judges * (stimuli.max(initial=0) + 1) + stimuli, return_inverse=True)[1]
     sizes = [int(codes.max(initial=-1)) + 1 for codes in (judges, stimuli, both)]
     groups = list(zip((judges, stimuli, both), sizes, strict=True))
@@ -135,10 +138,10 @@ def two_way(value: Floats, errors: Floats, cells: Cells, judges: Codes, stimuli:
     for (codes, size), drawn in zip(groups, clusters, strict=True):
         with np.errstate(divide="ignore"):
             correction = np.where(drawn > 1, np.sqrt(drawn / (drawn - 1)), 0.0)
-        sums = np.array([np.bincount(codes, row, size) for row in errors]) * correction[:, None]
+        sums = np.array([np.bincount(codes, row, size) for row in errors * wider]) * correction[:, None]
         products.append(sums @ sums.T)
     number = cells.sum(axis=1).astype(np.float64)
-    is_exact = (clusters[1] == number) & ((clusters[0] == 1) | (clusters[0] == number))
+    is_exact = (clusters[1] == number) & ((clusters[0] == 1) | (clusters[0] == number)) & bool(np.all(wider == 1))
     return TwoWay(value, number, clusters[:2], np.array(products), is_exact)
 
 

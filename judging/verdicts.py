@@ -170,17 +170,21 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
                     continue
             judge = {"judge": record["agent"], "judge_kind": record["kind"], "sample": record["sample"]}
             verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
-            yield {**judge, **verdict, "excluded": _excluded(record), **keys[trial]}
+            raw = record["raw"] if isinstance(record["raw"], dict) else {}
+            trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
+            yield {**judge, **verdict, **trained, **_of_study(record), **keys[trial]}
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):
             yield {"judge": name, "judge_kind": "machine", "sample": 0, "verdict": UNJUDGED, **keys[trial]}
 
 
-def _excluded(record: Mapping[str, Any]) -> str | None:
-    raw = record["raw"]
-    rules = raw.get("rules") if record["kind"] == "human" and isinstance(raw, dict) else None
-    return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
+def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules that exclude a person's verdict, and its place among the judge's."""
+    raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
+    rules, place = raw.get("rules"), raw.get("trial_index")
+    excluded = " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
+    return {"excluded": excluded, "place": place if isinstance(place, int) else None}
 
 
 def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:

@@ -36,7 +36,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "word.json").write_text(json.dumps(truth))
     assert main(["import", str(folder / "word.json"), "--out", str(folder / "published")]) == 0
     assert main(["trials", str(folder / "published"), "--out", str(folder / "T")]) == 0
-    judges = ["--judges", "svm,svm-paper-code", "--set", "svm-paper-code.pictures=none"]
+    judges = ["--judges", "svm,svm-paper-code"]
     with pytest.MonkeyPatch.context() as patch:
         in_process.without_ray(patch)
         assert main(["judge", str(folder / "T"), *judges, "--out", str(folder / "V")]) == 0
@@ -45,7 +45,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> None:
     out = tmp_path / "S"
-    assert main(["score", str(verdicts / "V"), "--out", str(out)]) == 0
+    assert main(["score", str(verdicts / "V"), "--out", str(out), "--bounds", "0.2"]) == 0
     with (out / "scores.csv").open(newline="") as file:
         rows = {(row["judge"], row["agent"]): row for row in csv.DictReader(file)}
     table = read_verdicts(open_verdicts([verdicts / "V"]))
@@ -57,6 +57,11 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
         assert float(row["detectability"]) == pytest.approx((human + machine) / 2)
         assert int(row["machine_machine"]) == (machines["verdict"] == "machine").sum()
     result = json.loads((out / "scores.json").read_bytes())
+    for test in result["tests"]["word_association"]["against_people"]:
+        row = rows[test["judge"], test["agent"]]
+        assert test["difference"] == pytest.approx(1 - 2 * float(row["detectability"]))
+        assert test["difference_low"] == pytest.approx(1 - 2 * float(row["detectability_high"]))
+        assert test["passes"] == (test["bounds"] <= 0.2)
     assert "320 verdicts of 2 judges" in result["methods"]
     assert {(row["of"], row["number"]) for row in result["statistics"]} == {
         ("people", 80), ("published:alpha", 40), ("published:beta", 40),

@@ -224,7 +224,7 @@ def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() ->
     overall = sum(text.count("1") for texts in spoken.values() for text in texts)
     differences = [sum(way) / 6 - (overall - sum(way)) / 9 for way in product(*ways)]
     observed = 5 / 6 - 2 / 9
-    assert result.difference == pytest.approx(observed)
+    assert result.difference.value == pytest.approx(observed)
     wanted = sum(abs(item) > observed - 1e-9 for item in differences) / len(differences)
     assert result.p == pytest.approx(wanted)
     assert 0.01 < wanted < 0.2

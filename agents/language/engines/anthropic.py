@@ -66,6 +66,8 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             for message in request.messages
             if message.role != "system"
         ]
+        if request.schema is not None:
+            options["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
         if stops := sampling.unconditional_stops():
             options["stop_sequences"] = stops
         if sampling.reasoning_tokens:  # the older models want a budget, and then no temperature
@@ -96,7 +98,7 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
 
 
 def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
-    """The text, after its image if there is one. Raises AnswerError for other kinds of image."""
+    """The text, after its image if it has any. Raises AnswerError for other kinds of image."""
     if message.image is None:
         return message.text
     kind, data = encoded(message.image)

@@ -139,7 +139,7 @@ def test_anthropic_is_sent_what_its_interface_has(server: bad.Misbehaving) -> No
     messages = tuple(ChatMessage(role, text) for role, text in chat)  # type: ignore[arg-type]
     sampling = Sampling(0.68, max_tokens=80, stops=("A:",))
     generate(server, TextRequest(messages=messages, sampling=sampling), kind="anthropic")
-    generate(server, kind="anthropic", send_temperature=False)
+    generate(server, replace(CHAT, schema={"type": "object"}), kind="anthropic", send_temperature=False)
     first, second = server.requests
     assert first.path == "/v1/messages"
     assert first.headers["anthropic-version"] == "2023-06-01"  # later versions have no temperature
@@ -152,7 +152,12 @@ def test_anthropic_is_sent_what_its_interface_has(server: bad.Misbehaving) -> No
         "stop_sequences": ["A:"],
         "temperature": 0.68,
     }
-    assert second.body == {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "Hi!"}]}
+    assert second.body == {
+        "model": "m",
+        "max_tokens": 60,
+        "messages": [{"role": "user", "content": "Hi!"}],
+        "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+    }
 
 
 # replies

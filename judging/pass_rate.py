@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 
 from agents.answer_numbers import rounding
 from judging.candidates import PEOPLE_OF_PAIR
+from judging.contrasts import ByColumn, by_column, corrected
 from judging.measures import ALL, Judged, count_missing, share
 from judging.significance import alpha_of_people
 from judging.tables import Estimate, Table
@@ -80,12 +81,14 @@ class PassRates:
     rates: Table[PassRate]
     by: Table[PassRate]
     controls: Table[Control]
+    tests: Table[ByColumn]
     alpha: Estimate
     words: Table[Words]
 
 
 def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
-    """The pass rates of verdicts that count; to intervals, connected pairs are a single pair."""
+    """The pass rates of verdicts that count; to intervals, connected pairs are a single pair. The tests are of
+    detectability, the mean share of right verdicts with the machine in the first and in the second conversation."""
     import pandas as pd
 
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
@@ -94,8 +97,12 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
     is_pair = table["truth"] != table["beside_truth"]
     pairs = table[is_pair]
     agents = sorted(pairs["agent"].unique())
-    rates, by_columns, controls = list[PassRate](), list[PassRate](), list[Control]()
+    rates, by_columns, controls, tests = list[PassRate](), list[PassRate](), list[Control](), list[ByColumn]()
     for judge, of_judge in by_judge(pairs):
+        clustered = of_judge.assign(stimulus=_connected(of_judge))
+        columns = dict.fromkeys(("agent", "turns", "mode", *by))
+        compared = corrected([test for column in columns for test in by_column(clustered, column)])
+        tests += [replace(test, judge=judge) for test in compared]
         for agent in [*([ALL] if len(agents) > 1 else []), *agents]:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
             for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
@@ -117,6 +124,7 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
         Table(rates, omit=("task", "column", "value")),
         Table(by_columns, omit=("task", "agent", "turns", "mode")),
         Table(controls),
+        Table(tests),
         alpha_of_people(pairs),
         Table([]),
     )

@@ -36,6 +36,10 @@ def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
                 rows.append(verdict(f"human:{at}", int(pair), turns, bool(passes)))
     result = pass_rates(pd.DataFrame(rows), [])
     assert [row.turns for row in result.rates] == [*GPT_4]
+    [slope] = result.tests  # the more turns, the more often the machine is recognized
+    assert (slope.column, slope.value, slope.judges, slope.stimuli) == ("turns", "slope", 200, 12)
+    assert slope.difference.low > 0
+    assert slope.holm < 1e-6
     for row in result.rates:
         assert (row.judge, row.agent, row.mode) == ("people", "bot", "burst")
         assert (row.pairs, row.judges, row.verdicts) == (25, 200, 1200)
@@ -103,6 +107,10 @@ def test_what_is_missing_and_what_controls_say_is_apart() -> None:
         ("bot", 3): (1, 0.0, 1),
         ("other", 10): (1, 1.0, 0),
     }
+    assert [(test.column, test.value, test.beside) for test in result.tests] == [
+        ("agent", "bot", "other"),
+        ("turns", "3", "10"),
+    ]
     assert [*result.controls] == [Control("llm", machines=2, verdicts=1, first=1.0)]
     assert [(row.column, row.value, row.verdicts) for row in result.by] == [("topic", "tea", 1)]
 

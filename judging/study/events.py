@@ -266,7 +266,7 @@ class State:
             case "blocked":
                 judge.ended = "blocked"
             case "left":
-                judge.ended, judge.answers, judge.told = "left", [], []
+                judge.ended, judge.answers = "left", []
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:
                         meeting.void = "forgotten"

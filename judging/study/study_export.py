@@ -114,7 +114,7 @@ def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
     for step, event in zip(judge.steps, judge.answers, strict=False):
         if step["kind"] != "ask":
             continue
-        tried = [(told["said"], told["flags"], True) for told in judge.told if told["step"] == event["step"]]
+        tried = [(old["said"], old["flags"], True) for old in judge.told if old["step"] == event["step"]]
         if event["flags"]:
             tried.append((", ".join(event["answer"]), event["flags"], False))
         attempts = []

@@ -28,11 +28,16 @@ Seconds = Annotated[float, Field(ge=0, le=3600)]
 Number = Annotated[int, Field(ge=1, le=1000)]
 Exchanges = Annotated[int, Field(ge=1, le=100)]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
-Name = Annotated[
-    str,
-    BeforeValidator(lambda name: plain_name(name) if isinstance(name, str) and is_model_name(name) else name),
-    Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$"),
-]
+
+
+def _plain(name: object) -> object:
+    try:
+        return plain_name(name) if isinstance(name, str) and is_model_name(name) else name
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+Name = Annotated[str, BeforeValidator(_plain), Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
 Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
 
 

@@ -251,7 +251,7 @@ class CueJudge(TrainedJudge[CueSettings]):
             case "metadata":
                 assert self.settings.trials is not None
                 folder = self.settings.trials.parent
-                rows = [features.metadata(folder, trial, at) for at, trial in enumerate(trials)]
+                rows = [features.metadata(folder, trial) for trial in trials]
             case "frequency":
                 rows = features.frequencies(trials)
             case cue:
@@ -286,7 +286,7 @@ def judge_trials(
         is_met = agents == agent if chosen.split == "other" else agents != agent
         train = may_train & (fold != number) & (is_met | (agents == ""))
         train = _drawn(train, is_machine, chosen, number)
-        rows_train, rows_test = train[inputs.trial], test[inputs.trial]
+        rows_train, rows_test = _distinct(train, inputs, trials), test[inputs.trial]
         owners = inputs.trial[rows_test]
         truth = is_machine[inputs.trial[rows_train]]
         if not rows_test.any() or len(set(truth)) < 2:
@@ -311,6 +311,16 @@ def judge_trials(
         }
         for at, of_trial in margins.items()
     }
+
+
+def _distinct(train: NDArray[np.bool_], inputs: Features, trials: Sequence[Trial]) -> NDArray[np.int64]:
+    """The rows that are trained on: a sentence once, however many excerpts of a conversation have it."""
+    rows = np.flatnonzero(train[inputs.trial])
+    if trials[0].get("asked") != "conversation":
+        return rows
+    owners = (trials[at] for at in inputs.trial[rows])
+    keys = [(of["shown"], of["speaker"], inputs.rows[row].tobytes()) for row, of in zip(rows, owners, strict=True)]
+    return rows[sorted(dict(zip(reversed(keys), reversed(range(len(keys))), strict=True)).values())]
 
 
 def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], chosen: TrainedSettings) -> NDArray[np.int64]:

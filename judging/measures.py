@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MISSING = ("refused", "unparsed", "failed", "unjudged")
 MEASURES = ("p_human", "p_machine", "detectability", "dprime", "criterion")
 ALL = "all"  # agents together
+# Two trials train each other's judge. So the variance of a sum of margins is twice that of independent ones, as of a
+# U-statistic; of a sum of verdicts, their signs, it is 1 + 2/pi times (Van Vleck and Middleton 1966, arcsine law).
+TRAINED = math.sqrt(1 + 2 / math.pi)
 DETECTABILITY = np.array([0.5, 0.5])  # of the rates of people's and of machines' answers
 FOLDING = ("split", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
 GROUPED = "grouped by stimulus"
@@ -113,10 +116,10 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Score]:
     verdict = verdicts["verdict"].to_numpy()
     is_known = np.isin(verdict, VERDICTS) & (row >= 0)
     judged = verdicts[is_known]
-    right, (judges, stimuli) = is_right(judged), clusters(judged)
+    right, (judges, stimuli, wider) = is_right(judged), clusters(judged)
     of_agents = row[is_known] == np.arange(len(agents) + 1)[:, None]
     cells = np.insert(of_agents, 1, ~of_agents[0], axis=0)  # people's, all agents', each agent's
-    result = rates(right, cells, judges, stimuli)
+    result = rates(right, cells, judges, stimuli, wider)
     correct = cells @ right
     probits = _probits(correct, result.number)
     both = np.stack([np.zeros(len(agents) + 1, dtype=np.int64), np.arange(1, len(cells))], axis=1)
@@ -151,12 +154,13 @@ def summarize(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Score]:
     return scores
 
 
-def clusters(verdicts: pd.DataFrame) -> tuple[Codes, Codes]:
-    """Numbers of judges and of stimuli."""
+def clusters(verdicts: pd.DataFrame) -> tuple[Codes, Codes, Floats]:
+    """Numbers of judges and of stimuli, and by what errors are multiplied (:data:`TRAINED`)."""
     import pandas as pd
 
     judges, stimuli = (pd.factorize(verdicts[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
-    return judges, stimuli
+    is_trained = verdicts["margin"].notna() if "margin" in verdicts.columns else np.zeros(len(verdicts), dtype=bool)
+    return judges, stimuli, np.where(is_trained, TRAINED, 1.0)
 
 
 def is_right(verdicts: pd.DataFrame) -> Floats:

@@ -141,7 +141,7 @@ def _by_agent(scores: Sequence[Score], figure: Any) -> None:
         style = {"color": color, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
         dots.errorbar(value, heights, xerr=bars, label=label, **style)
     dots.axvline(0.5, color="#888888", linestyle=":", linewidth=1)
-    dots.set(xlim=(0, 1), xlabel="share (dotted: chance; bars: 95 % intervals)")
+    dots.set(xlim=(0, 1), xlabel="share (dotted: a half; bars: 95 % intervals)")
     dots.spines[["top", "right", "left"]].set_visible(False)
     dots.tick_params(axis="y", length=0, labelleft=False)
     if known:

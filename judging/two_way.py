@@ -114,17 +114,20 @@ def _total(variances: Floats) -> Floats:
     return np.where(total < ROUNDING**2, 0.0, total)
 
 
-def rates(right: Floats, cells: Cells, judges: Codes, stimuli: Codes) -> TwoWay:
+def rates(right: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0) -> TwoWay:
     """The rates of ``right`` verdicts [verdicts] in ``cells``, which may overlap; NaN of none."""
     number = cells.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = (cells @ right) / number
         errors = np.where(cells, (right - value[:, None]) / number[:, None], 0.0)
-    return two_way(value, errors, cells, judges, stimuli)
+    return two_way(value, errors, cells, judges, stimuli, wider)
 
 
-def two_way(value: Floats, errors: Floats, cells: Cells, judges: Codes, stimuli: Codes) -> TwoWay:
-    """Estimates ``value`` [cells], to whose errors each verdict adds ``errors`` [cells, verdicts]."""
+def two_way(
+    value: Floats, errors: Floats, cells: Cells, judges: Codes, stimuli: Codes, wider: Floats | float = 1.0
+) -> TwoWay:
+    """Estimates ``value`` [cells], to whose errors each verdict adds ``errors`` [cells, verdicts], times ``wider``
+    [verdicts], 1 of independent verdicts."""
     both = np.unique(judges * (stimuli.max(initial=0) + 1) + stimuli, return_inverse=True)[1]
     sizes = [int(codes.max(initial=-1)) + 1 for codes in (judges, stimuli, both)]
     groups = list(zip((judges, stimuli, both), sizes, strict=True))
@@ -135,10 +138,10 @@ def two_way(value: Floats, errors: Floats, cells: Cells, judges: Codes, stimuli:
     for (codes, size), drawn in zip(groups, clusters, strict=True):
         with np.errstate(divide="ignore"):
             correction = np.where(drawn > 1, np.sqrt(drawn / (drawn - 1)), 0.0)
-        sums = np.array([np.bincount(codes, row, size) for row in errors]) * correction[:, None]
+        sums = np.array([np.bincount(codes, row, size) for row in errors * wider]) * correction[:, None]
         products.append(sums @ sums.T)
     number = cells.sum(axis=1).astype(np.float64)
-    is_exact = (clusters[1] == number) & ((clusters[0] == 1) | (clusters[0] == number))
+    is_exact = (clusters[1] == number) & ((clusters[0] == 1) | (clusters[0] == number)) & bool(np.all(wider == 1))
     return TwoWay(value, number, clusters[:2], np.array(products), is_exact)
 
 

@@ -170,7 +170,9 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
                     continue
             judge = {"judge": record["agent"], "judge_kind": record["kind"], "sample": record["sample"]}
             verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
-            yield {**judge, **verdict, **_of_study(record), **keys[trial]}
+            raw = record["raw"] if isinstance(record["raw"], dict) else {}
+            trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
+            yield {**judge, **verdict, **trained, **_of_study(record), **keys[trial]}
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):

@@ -265,7 +265,8 @@ def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
             judged = np.array([at for at, trial in enumerate(trials) if trial["id"] in margins])
             says_machine = np.array([margins[trials[at]["id"]]["margin"] > 0 for at in judged])
             agent = is_machine[judged].astype(int)
-            [_, row] = summarize(verdicts(np.zeros_like(agent), groups[judged], agent, says_machine), ["a0"])
+            table = verdicts(np.zeros_like(agent), groups[judged], agent, says_machine).assign(margin=0.0)
+            [_, row] = summarize(table, ["a0"])
             sides["above"].append(row.detectability.low > 0.5)
             sides["below"].append(row.detectability.high < 0.5)
         for name, values in sides.items():

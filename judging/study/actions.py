@@ -95,7 +95,7 @@ def check_study(options: argparse.Namespace) -> None:
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     problems += material.served_problems()
-    for problem in problems:
+    for problem in [*problems, *(f"warning: {warning}" for warning in material.warnings())]:
         print(printable(problem), file=sys.stderr)
     if problems:
         raise InputError(f"{options.study}: {count(len(problems), 'problem')}")

@@ -166,7 +166,8 @@ M = TypeVar("M", bound=Meeting)
 
 @dataclass(slots=True)
 class Judge:
-    """``told`` are answers that were to be replaced; ``ended``: finished, declined or blocked."""
+    """``told`` are answers that were to be replaced; ``ended``: finished, declined, screened_out or blocked;
+    ``consent``: the hash of the text in force when they joined."""
 
     code: str
     session: str
@@ -181,6 +182,7 @@ class Judge:
     told: list[dict[str, Any]] = field(default_factory=list)
     ended: str | None = None
     at: str = ""
+    consent: str | None = None
 
     @property
     def step(self) -> int:
@@ -194,6 +196,11 @@ class Judge:
         """The number of trials, practice apart."""
         return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
 
+    def of(self, kind: str) -> dict[str, Any]:
+        """The answer to the step of that kind, of which there is at most a single; empty before it."""
+        steps = zip(self.steps, self.answers, strict=False)
+        return next((answer for step, answer in steps if step["kind"] == kind), {})
+
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
         """The trials of each page from a step on, without practice and repeats."""
         for step in self.steps[begin:]:
@@ -203,13 +210,14 @@ class Judge:
 
 @dataclass(slots=True)
 class State:
-    """``present`` is the meeting that a participant is in."""
+    """``present`` is the meeting that a participant is in, ``consent`` the text in force and its ``sha256``."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
     meetings: dict[str, Meeting] = field(default_factory=dict)
     present: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
+    consent: dict[str, str] | None = None
     sha256: str | None = None
     began: str | None = None
     closed: str | None = None
@@ -219,6 +227,7 @@ class State:
         match event["event"]:
             case "settings":
                 self.settings, self.sha256 = event["settings"], event["sha256"]
+                self.consent = event.get("consent")  # earlier versions kept none
                 self.began = self.began or event["at"]
             case "closed":
                 self.closed = event["at"]
@@ -226,6 +235,7 @@ class State:
                 names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
                 about = {name: event[name] for name in names}
                 judge = Judge(event["judge"], joined=event["at"], at=event["at"], **about)
+                judge.consent = None if self.consent is None else self.consent["sha256"]
                 self.judges[judge.code] = self.by_session[judge.session] = judge
             case "paired":
                 self._begin(Talk(event["talk"], event["at"], event["speakers"], event["stimulus"]))
@@ -260,6 +270,8 @@ class State:
                     self.present.pop(judge.code, None)
                 if event.get("agree") is False:
                     judge.ended = "declined"
+                elif event.get("screened"):
+                    judge.ended = "screened_out"
                 elif judge.step == len(judge.steps):
                     judge.ended = "finished"
             case "loaded":

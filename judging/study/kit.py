@@ -33,6 +33,8 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     """Enlist ``number`` judges and write their kit. Raises InputError, Refused, StorageError."""
     if study.material.kind != "trial":
         raise InputError("a kit is for judges: participants' answers are checked by the server")
+    if study.settings.questions.out:
+        raise InputError("a kit screens nobody out: leave questions.out empty")
     kit = secrets.token_hex(8)
     judges = [await study.enlist(secrets.token_urlsafe(24), kit=kit) for _ in range(number)]
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}

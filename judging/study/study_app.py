@@ -86,7 +86,9 @@ def create_app(
         judge = study.find(request.cookies.get(study.cookie), link)
         if judge is not None:
             return _json(view(study, judge))
-        judge, token = await study.join(link, panel_id)
+        sent = body.get("parameters")
+        parameters = {name: _text(value) for name, value in sent.items()} if isinstance(sent, dict) else {}
+        judge, token = await study.join(link, panel_id, parameters)
         response = _json(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(study.cookie, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)

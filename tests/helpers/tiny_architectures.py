@@ -95,6 +95,9 @@ TEXT: dict[str, dict[str, Any]] = {
     "exaone4": {"sliding_window": 16, "num_hidden_layers": 4},
     "seed_oss": {},
 }  # fmt: skip
+# What all texts begin with is read once where layers are of attention alone.
+STATES = ("falcon_h1", "bamba", "mamba2", "lfm2", "qwen3_next", "granitemoehybrid", "recurrent_gemma", "mamba",
+          "falcon_mamba", "jamba")  # fmt: skip
 SQUARE = {"size": {"height": 28, "width": 28}}
 CROPPED = {"size": {"shortest_edge": 28}, "crop_size": {"height": 28, "width": 28}}
 CLIP = {"patch_size": 14, "num_additional_image_tokens": 1, "vision_feature_select_strategy": "default"}

@@ -212,3 +212,27 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
     assert result.high - result.low == pytest.approx(100 * 2 * 1.96 * error, rel=0.15)
     assert np.isnan(difference(table, "good", "good").value)
     assert np.isnan(difference(table[table["judge"] == "good"], "good", "poor").value)
+
+
+def test_a_sentence_is_trained_on_once() -> None:
+    """Excerpts of 3, 6 and 9 messages of ten conversations, whose early sentences they share."""
+    trials, keys, rows, owner = [], [], [], []
+    said = np.random.default_rng(0).normal(size=(10, 2, 9, 4))
+    for talk, speaker, length in [(at, one, number) for at in range(10) for one in (0, 1) for number in (3, 6, 9)]:
+        trial = {"id": f"t{len(trials)}", "asked": "conversation", "shown": f"s{talk}", "speaker": "AB"[speaker]}
+        rows += list(said[talk, speaker, :length])
+        owner += [len(trials)] * length
+        trials.append(trial)
+        truth = "machine" if speaker else "human"
+        key = {"truth": truth, "agent": "a", "catch": False, "repeat_of": None, "said": trial["id"], "asked": "x"}
+        keys.append(key)
+    judge = ClassifierJudge(ClassifierSettings(), "svm")
+    inputs, trained = Features(np.array(rows), np.array(owner)), []
+
+    class Recorded:
+        def fit(self, rows: Any, truth: Any) -> Any:
+            trained.append((len(rows), len(np.unique(rows, axis=0))))
+            return judge.new_model().fit(rows, truth)
+
+    judge_trials(trials, keys, inputs, judge.settings, Recorded)
+    assert trained == [(9 * 18, 9 * 18)] * 10

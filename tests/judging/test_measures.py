@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from judging.measures import MEASURES, summarize
+from judging.measures import MEASURES, TRAINED, summarize
 
 Z = NormalDist().inv_cdf
 COLUMNS = ["agent", "truth", "verdict", "judge", "stimulus", "trial"]
@@ -110,3 +110,15 @@ def test_judges_who_are_always_right_have_the_exact_interval_of_the_fewest_clust
     assert (row.p_machine.low, row.p_machine.high) == (pytest.approx(low), 1)
     assert row.detectability.low == pytest.approx(1 - math.sqrt(2) * (1 - low) / 2)  # MOVER of two that do not vary
     assert row.dprime.low < row.dprime.value < row.dprime.high == math.inf
+
+
+def test_a_trained_judges_interval_is_as_wide_as_its_verdicts_vary() -> None:
+    """Sums of the signs of margins to which each two items add the same, beside those of independent signs."""
+    chance, number, draws = np.random.default_rng(0), 60, 4000
+    alike = chance.normal(size=(draws, number, number))
+    right = np.sign((alike + alike.swapaxes(1, 2)).sum(axis=2))
+    assert right.sum(axis=1).var() / number == pytest.approx(TRAINED**2, rel=0.08)
+    verdicts = table({("h", "human"): (70, 130), ("a", "machine"): (90, 110)}).assign(stimulus=range(400))
+    widths = [rate.high - rate.low for rate in (summarize(verdicts.assign(margin=margin), ["a"])[1].detectability
+                                                for margin in (0.5, None))]  # fmt: skip
+    assert widths[0] / widths[1] == pytest.approx(TRAINED, rel=0.02)

@@ -36,7 +36,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "word.json").write_text(json.dumps(truth))
     assert main(["import", str(folder / "word.json"), "--out", str(folder / "published")]) == 0
     assert main(["trials", str(folder / "published"), "--out", str(folder / "T")]) == 0
-    judges = ["--judges", "svm,svm-paper-code", "--set", "svm-paper-code.pictures=none"]
+    judges = ["--judges", "svm,svm-paper-code"]
     with pytest.MonkeyPatch.context() as patch:
         in_process.without_ray(patch)
         assert main(["judge", str(folder / "T"), *judges, "--out", str(folder / "V")]) == 0

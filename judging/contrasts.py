@@ -164,8 +164,10 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
     """Detectability at each value less that at the others, or, of more than two numbers, its slope: the mean of the
     least-squares slopes of p(H|H) and of p(M|M)."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
-    values, name = sorted(judged[column].unique(), key=str), column.removeprefix("meta.")
-    if len(values) > 2 and all(isinstance(value, Real) and not isinstance(value, bool) for value in values):
+    values, name = list(judged[column].unique()), column.removeprefix("meta.")
+    are_numbers = all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
+    values.sort(key=None if are_numbers else str)
+    if len(values) > 2 and are_numbers:
         return [_slope(judged, judged[column].to_numpy(dtype=np.float64), name)]
     tests = []
     for value in values[: len(values) if len(values) > 2 else len(values) - 1]:

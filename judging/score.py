@@ -19,6 +19,7 @@ from judging.contrasts import AgainstPeople, Test
 from judging.measures import ALL, Score, SettingsByJudge, Worth, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
+from judging.ranking import Ranking, rankings
 from judging.score_page import figures, methods, page
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Table, as_json
@@ -74,6 +75,7 @@ class Scores:
     agreement: dict[str, Agreement]
     tests: dict[str, dict[str, Table[Test]]]
     pairs: PassRates | None
+    rankings: Table[Ranking] = EMPTY
     catch: Table[CatchRate] = EMPTY
     statistics: Table[Statistic] = EMPTY
     captions: CaptionMeasures | None = None
@@ -140,6 +142,7 @@ def compute_scores(
     pairs = pass_rates(main[is_pair], by) if is_pair.any() else None
     main = main[~is_pair]
     rows, by_columns, worth = list[Score](), list[Score](), list[Worth]()
+    ranked = list[Ranking]()
     agreements, tests = dict[str, Agreement](), dict[str, dict[str, Table[Test]]]()
     for task in TASKS:
         of_task = main[main["asked"] == task]
@@ -149,6 +152,7 @@ def compute_scores(
         of_judges = []
         for judge, verdicts in by_judge(of_task):
             of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents)]
+            ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
             for column in by:
                 place: dict[str, Any] = {"task": task, "judge": judge, "column": column.removeprefix("meta.")}
                 for value, part in verdicts.groupby(column):
@@ -171,6 +175,7 @@ def compute_scores(
         agreements,
         tests,
         pairs,
+        Table(ranked),
     )
 
 
@@ -216,7 +221,7 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
         write_rows(file, table.columns, table.itertuples(index=False, name=None))
     tables: dict[str, Table[Any]] = {
         name: getattr(scores, name)
-        for name in ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
+        for name in ("scores", "ledger", "by", "rankings", "catch", "repeats", "samples", "statistics", "published")
     }
     if scores.captions is not None:
         tables["captions"] = scores.captions.agents

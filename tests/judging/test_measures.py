@@ -118,7 +118,7 @@ def test_a_trained_judges_interval_is_as_wide_as_its_verdicts_vary() -> None:
     alike = chance.normal(size=(draws, number, number))
     right = np.sign((alike + alike.swapaxes(1, 2)).sum(axis=2))
     assert right.sum(axis=1).var() / number == pytest.approx(TRAINED**2, rel=0.08)
-    verdicts = table({("h", "human"): (70, 130), ("a", "machine"): (90, 110)})
+    verdicts = table({("h", "human"): (70, 130), ("a", "machine"): (90, 110)}).assign(stimulus=range(400))
     widths = [rate.high - rate.low for rate in (summarize(verdicts.assign(margin=margin), ["a"])[1].detectability
                                                 for margin in (0.5, None))]  # fmt: skip
     assert widths[0] / widths[1] == pytest.approx(TRAINED, rel=0.02)

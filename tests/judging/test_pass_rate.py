@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
                 rows.append(verdict(f"human:{at}", int(pair), turns, bool(passes)))
     result = pass_rates(pd.DataFrame(rows), [])
     assert [row.turns for row in result.rates] == [*GPT_4]
+    [slope] = result.tests  # the more turns, the more often the machine is recognized
+    assert (slope.column, slope.value, slope.judges, slope.stimuli) == ("turns", "slope", 200, 12)
+    assert slope.difference.low > 0
+    assert slope.holm < 1e-6
     for row in result.rates:
         assert (row.judge, row.agent, row.mode) == ("people", "bot", "burst")
         assert (row.pairs, row.judges, row.verdicts) == (25, 200, 1200)
@@ -103,6 +108,10 @@ def test_what_is_missing_and_what_controls_say_is_apart() -> None:
         ("bot", 3): (1, 0.0, 1),
         ("other", 10): (1, 1.0, 0),
     }
+    assert [(test.column, test.value, test.beside) for test in result.tests] == [
+        ("agent", "bot", "other"),
+        ("turns", "3", "10"),
+    ]
     assert [*result.controls] == [Control("llm", machines=2, verdicts=1, first=1.0)]
     assert [(row.column, row.value, row.verdicts) for row in result.by] == [("topic", "tea", 1)]
 
@@ -140,3 +149,18 @@ def test_words_that_the_machine_wrote_itself_are_not_the_persons() -> None:
     item |= {side: {"messages": [*before, *spoken]}, "delays": {side: [None, None, *[1.5] * len(spoken)]}}
     [row] = words_per_message([item])
     assert (row.agent_words, row.person_words) == (8, 5)
+
+
+def test_two_alternatives_have_their_dprime_and_the_bias_of_place() -> None:
+    """Of 100 pairs 84 are judged rightly: with d' 1.41 (Macmillan and Creelman 2005)."""
+    rows = [verdict("llm", at, 3, at >= 84, judge_kind="machine", stimulus=str(at)) for at in range(100)]
+    for row in rows[:70]:
+        row |= {"truth": "machine", "beside_truth": "human", "verdict": "machine"}
+    [row] = pass_rates(pd.DataFrame(rows), []).rates
+    z = NormalDist().inv_cdf
+    assert row.dprime.value == pytest.approx(2**0.5 * z(84.5 / 101))
+    ends = binomtest(84, 100).proportion_ci(method="exact")
+    assert (row.dprime.low, row.dprime.high) == pytest.approx([2**0.5 * z(end) for end in ends])
+    named = sum(row["verdict"] == "machine" for row in rows)
+    assert row.first.value == named / 100
+    assert (row.first.low, row.first.high) == pytest.approx(binomtest(named, 100).proportion_ci(method="exact"))

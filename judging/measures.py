@@ -32,12 +32,13 @@ ALL = "all"  # agents together
 # U-statistic; of a sum of verdicts, their signs, it is 1 + 2/pi times (Van Vleck and Middleton 1966, arcsine law).
 TRAINED = math.sqrt(1 + 2 / math.pi)
 DETECTABILITY = np.array([0.5, 0.5])  # of the rates of people's and of machines' answers
-FOLDING = ("split", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
+FOLDING = ("split", "partitions", "unique", "train", "seed", "trials", "key")  # settings that change the folds alone
 GROUPED = "grouped by stimulus"
 SPLITS = {
     "stimulus": GROUPED,
     "row": "single rows",
     "agent": "grouped, agent held out",
+    "speaker": "grouped, person held out",
     "other": "grouped, one other agent alone",
 }
 SettingsByJudge = Mapping[str, Mapping[str, Any]]  # of judges

@@ -90,7 +90,7 @@ def _fails_controls(judge: Judge, exclude: Exclude) -> bool:
 
 
 def outcome_of(judge: Judge, settings: StudySettings) -> str | None:
-    """finished, failed_checks (too few control questions right), screened_out, no_consent or blocked; None before."""
+    """finished, failed_checks (too few controls right), screened_out, no_consent, blocked or left; None before."""
     if judge.ended == "finished" and isinstance(settings, JudgesSettings) and _fails_controls(judge, settings.exclude):
         return "failed_checks"
     return "no_consent" if judge.ended == "declined" else judge.ended
@@ -99,7 +99,8 @@ def outcome_of(judge: Judge, settings: StudySettings) -> str | None:
 def completion_code(judge: Judge, settings: StudySettings) -> str:
     """The code that a panel gets for the outcome; empty for none."""
     end, outcome = settings.end, outcome_of(judge, settings)
-    codes = {"screened_out": end.screened_out, "no_consent": end.no_consent, "finished": judge.end_code}
+    codes = {"screened_out": end.screened_out, "finished": judge.end_code}
+    codes |= dict.fromkeys(("no_consent", "left"), end.no_consent)
     return codes.get(outcome or "", "") if outcome != "failed_checks" else end.failed_checks or judge.end_code
 
 

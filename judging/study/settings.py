@@ -30,11 +30,16 @@ Exchanges = Annotated[int, Field(ge=1, le=100)]
 Code = Annotated[str, Field(max_length=100)]
 Parameter = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
-Name = Annotated[
-    str,
-    BeforeValidator(lambda name: plain_name(name) if isinstance(name, str) and is_model_name(name) else name),
-    Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$"),
-]
+
+
+def _plain(name: object) -> object:
+    try:
+        return plain_name(name) if isinstance(name, str) and is_model_name(name) else name
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+Name = Annotated[str, BeforeValidator(_plain), Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
 Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
 
 

@@ -26,6 +26,7 @@ from judging.study.events import (
     State,
     Step,
     count_pages,
+    forget,
     read_links,
     read_personal,
     read_state,
@@ -98,6 +99,7 @@ class Study:
         self.folder = folder
         self.settings = material.settings
         self.material = material
+        self._forget(read_state(folder))  # who has left a server that was killed
         self.state: State = read_state(folder)
         self.store = Store(check, interval=0.01)
         self._writer: asyncio.Task[None] | None = None
@@ -136,6 +138,10 @@ class Study:
             await self.lobby.close()
         if self._writer is not None:
             await self.store.finish(self._writer)
+            self._forget(self.state)
+
+    def _forget(self, state: State) -> None:
+        forget(self.folder, [code for code, judge in state.judges.items() if judge.ended == "left"])
 
     # judges
 
@@ -199,6 +205,11 @@ class Study:
         if self.settings.judges.reload == "block" and judge.current is not None and judge.counted(judge.step):
             events.append("blocked")
         await self.note(*({"event": event, "judge": judge.code} for event in events))
+
+    async def leave(self, judge: Judge) -> None:
+        """Nothing of the judge counts any more; the files are without them once this process ends."""
+        self.personal.pop(judge.code, None)
+        await self.note({"event": "left", "judge": judge.code})
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> Receipt:
         """Keep the answer to a step, on disk on return. Raises Refused out of turn, and BadAnswer."""
@@ -322,7 +333,7 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
     """The next step, or step ``at``, as JSON."""
     step = judge.current if at is None else judge.steps[at]
     if step is None or study.state.closed:
-        return {"step": judge.step, **_end(study, judge)}
+        return {"step": judge.step, "list": judge.code, **_end(study, judge)}
     at = judge.step if at is None else at
     page: dict[str, Any] = {"step": at, "list": judge.code, "kind": step["kind"]}
     settings = study.settings

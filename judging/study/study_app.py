@@ -106,6 +106,13 @@ def create_app(
         about = {"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth}
         return _json({**about, "next": view(study, judge)})
 
+    @app.post("/leave")
+    async def leave(request: Request) -> Response:
+        judge = _judge(study, request)
+        if (await _body(request)).get("list") == judge.code:
+            await study.leave(judge)
+        return _json(view(study, judge))
+
     @app.post("/talk")
     @app.post("/test")
     async def news(request: Request) -> Response:

@@ -88,7 +88,7 @@ def _write_participants(
         return [values.get(name) for name in columns]
 
     with path.open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, columns, (cells(code, judge) for code, judge in state.judges.items()))
+        write_rows(file, columns, (cells(*each) for each in state.judges.items() if each[1].ended != "left"))
 
 
 def _cells(row: VerdictRow, known: Personal, fields: Sequence[str]) -> list[Any]:
@@ -114,7 +114,7 @@ def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
     for step, event in zip(judge.steps, judge.answers, strict=False):
         if step["kind"] != "ask":
             continue
-        tried = [(told["said"], told["flags"], True) for told in judge.told if told["step"] == event["step"]]
+        tried = [(old["said"], old["flags"], True) for old in judge.told if old["step"] == event["step"]]
         if event["flags"]:
             tried.append((", ".join(event["answer"]), event["flags"], False))
         attempts = []

@@ -9,11 +9,13 @@ from pathlib import Path
 import misbehaving_server
 import pytest
 import tiny_language
+from pydantic import ValidationError
 from task_stimuli import picture
 
 from agents import catalogue
 from agents.errors import InputError
 from agents.selection import checked_agents, resolve
+from judging.study.settings import MachineAgents
 from serving.cli import main
 
 
@@ -128,14 +130,56 @@ def test_what_is_sent_to_servers(
     assert "teal" in capsys.readouterr().out
 
 
-def test_a_folder_answers_and_its_record_names_it(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    typed = f"hf:{folders}/Tiny Llama 1.5"
+def test_a_study_calls_a_model_as_the_server_does() -> None:
+    assert MachineAgents(machine_argues="hf:./my models/Tiny Llama 1.5").machine_argues == "hf-tiny-llama-1.5"
+    with pytest.raises(ValidationError, match=r"machine_argues\n.*there is no engine 'foo'"):
+        MachineAgents(machine_argues="foo:x")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("generate cues.jsonl --out new --agents", 2), ("serve --agents", 2), ("ask --cue dog", 2), ("fetch", 1),
+     ("bench --bare", 3)],
+)  # fmt: skip
+def test_every_command_names_the_model_that_is_not_here(
+    command: str, code: int, folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Paths are of the present folder; of the hub's models there are none here, nor a network."""
     (folders / "cues.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "dog"}\n')
-    run = ["generate", str(folders / "cues.jsonl"), "--agents", typed, "--out", str(folders / "made"), "--here"]
-    main(run)
-    about = json.loads((folders / "made" / "run.json").read_text())["agents"]["hf-tiny-llama-1.5"]
+    monkeypatch.chdir(folders)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main([*command.split(), "hf:./absent"]) == 2
+    assert "./absent: no such file or folder" in capsys.readouterr().err
+    assert main([*command.split(), "hf:no-such/Model"]) == code
+    assert "no-such/Model" in capsys.readouterr().err
+    assert not (folders / "new").exists()
+
+
+def test_a_folder_answers_and_its_record_names_it(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a system role, as its template says; a changed folder of the same name is another model."""
+    monkeypatch.chdir(folders)
+    template = folders / "Tiny Llama 1.5" / "chat_template.jinja"
+    template.write_text(
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('none') }}{% endif %}" + template.read_text()
+    )
+    (folders / "cues.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "dog"}\n')
+    run = ["generate", "cues.jsonl", "--agents", "hf:./Tiny Llama 1.5", "--out", "made", "--here"]
+    assert main(run) == 0
+    printed = capsys.readouterr().err
+    about = json.loads(Path("made", "run.json").read_text())["agents"]["hf-tiny-llama-1.5"]
     assert about["revision"].startswith("sha256:")
     assert about["provenance"]["engine"] == "transformers"
-    capsys.readouterr()
-    main(run)
+    limits = about["provenance"]["limits"]
+    assert [limit.partition(":")[0] for limit in limits] == ["knows no system role", "reads no pictures"]
+    assert main(["agents", "hf:./Tiny Llama 1.5"]) == 0
+    listed = capsys.readouterr().out
+    for limit in limits:
+        assert f"hf-tiny-llama-1.5 {limit}\n" in printed
+        assert limit in listed
+    assert main(run) == 0
     assert "nothing is left to answer" in capsys.readouterr().out
+    template.write_text(template.read_text() + " ")
+    assert main(run) == 2
+    assert f"agents.hf-tiny-llama-1.5: revision was '{about['revision']}', is 'sha256:" in capsys.readouterr().err

@@ -236,3 +236,32 @@ def test_a_sentence_is_trained_on_once() -> None:
 
     judge_trials(trials, keys, inputs, judge.settings, Recorded)
     assert trained == [(9 * 18, 9 * 18)] * 10
+
+
+def test_a_person_is_judged_by_who_has_not_met_the_person() -> None:
+    """Each of ten people looks where nobody else does: a radial machine knows only whom it has met."""
+    trials, keys = path_trials(400, 0)
+    for at, (trial, key) in enumerate(zip(trials, keys, strict=True)):
+        key["record"] = f"human:{at // 2 % 10}"
+        if key["truth"] == "human":
+            angle = 2 * np.pi * (at // 2 % 10) / 10
+            step = 250 * np.array([np.cos(angle), np.sin(angle)])
+            trial["answer"]["fixations"] = (np.array(trial["answer"]["fixations"]) + step).tolist()
+    people = [trial["id"] for trial, key in zip(trials, keys, strict=True) if key["truth"] == "human"]
+    for split, parts in (("stimulus", {None}), ("speaker", {f"people {at}" for at in range(1, 6)})):
+        result = judged(trials, keys, kernel="rbf", split=split)
+        assert {result[name]["agent"] for name in people} == parts
+    seen, unseen = (
+        np.mean([judged(trials, keys, kernel="rbf", split=split)[name]["margin"] for name in people])
+        for split in ("stimulus", "speaker")
+    )
+    assert seen < unseen - 0.1
+
+
+def test_margins_of_several_partitions_are_their_mean() -> None:
+    trials, keys = path_trials(80, 20)
+    each = [judged(trials, keys, seed=seed) for seed in (3, 4)]
+    both = judged(trials, keys, seed=3, partitions=2)
+    for name, entry in both.items():
+        assert entry["margin"] == pytest.approx(np.mean([part[name]["margin"] for part in each]))
+        assert entry["fold"] == each[0][name]["fold"]

@@ -132,6 +132,10 @@ class ServerEngine(Engine, Generic[S]):
             return f"the environment variable {name} holds something that cannot be a key: spaces or odd characters"
         return None
 
+    def limits(self) -> list[str]:
+        takes_seed = getattr(self._settings, "seed_bits", 0)
+        return [] if takes_seed else ["takes no seed: its answers cannot be repeated"]
+
     def provenance(self) -> dict[str, Any]:
         return {"engine": self.package, self.package: version(self.package)}
 

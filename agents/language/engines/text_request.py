@@ -133,6 +133,10 @@ class Engine(ABC):
     def provenance(self) -> dict[str, Any]:
         """What ran."""
 
+    def limits(self) -> list[str]:
+        """What the model cannot do, each in a clause; of a local model after it is opened."""
+        return []
+
     def excess(self, request: TextRequest) -> int:
         """Tokens of the prompt beyond the model's positions."""
         return 0

@@ -72,7 +72,19 @@
 
   /** Show a step; by default that there is none: declined, blocked or closed. */
   function show(view) {
+    foot(view);
     return (PAGES[view.kind] ?? over)(view);
+  }
+
+  /** Below every page: the judge's code, and the way out. */
+  function foot({ kind, list }) {
+    const leave = button(
+      "leave_delete",
+      () => confirm(phrase("leave_delete_sure")) && post("leave", { list }).then(show, failed),
+      true,
+    );
+    const parts = list && kind !== "left" ? [phrase("your_code", { code: list }), leave] : [];
+    byId("foot").replaceChildren(...parts);
   }
 
   function over(view) {

@@ -198,6 +198,28 @@ def test_a_slider_has_no_value_until_it_is_touched(browser: Browser, study: Path
     assert page.faults == []  # type: ignore[attr-defined]
 
 
+def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server: Server, study: Path) -> None:
+    page = opened(context, server)
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_text("Will you?").wait_for()
+    code = judge_of(context, study).code
+    page.get_by_text(f"Your code: {code}").wait_for()
+    page.get_by_role("button", name="I agree").click()
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Leave and delete").click()
+    page.get_by_role("button", name="Continue").click()  # they have thought better of it
+    page.get_by_role("heading", name="What to do").wait_for()
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Leave and delete").press("Enter")
+    page.get_by_text("You have left.").wait_for()
+    assert page.get_by_text(code).count() == 0
+    page.reload()
+    page.get_by_text("You have left.").wait_for()
+    judge = judge_of(context, study)
+    assert (judge.ended, judge.answers) == ("left", [])
+    assert page.faults == []  # type: ignore[attr-defined]
+
+
 def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(13))
     assert main(["study", "new", str(trials), "-o", str(tmp_path / "study")]) == 0

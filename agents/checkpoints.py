@@ -151,8 +151,9 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
         raise UnavailableError(f"{checkpoint} cannot be read: {short_text(error)}") from None
 
 
-def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -> str | None:
-    """What the folder lacks, or None. ``needs``: names, alternatives parted by "|"; ``model_types``: of config.json."""
+def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] | None = ()) -> str | None:
+    """What the folder lacks, or None. ``needs``: names, alternatives parted by "|"; ``model_types``: of config.json,
+    () for any, None for those that transformers has a class for."""
     try:
         if not path.is_dir():
             return "is not a folder"
@@ -167,26 +168,20 @@ def problem(path: Path, needs: Sequence[str], model_types: Sequence[str] = ()) -
                 shards = {str(name) for name in dict(_json(path / first).get("weight_map") or {}).values()}
                 if absent := sorted(shards - files):
                     return f"lacks {_some(absent)}, which {first} lists"
-        kind = _json(path / "config.json").get("model_type") if model_types else None
+        if model_types == ():
+            return None
+        config = _json(path / "config.json")
     except (ValueError, TypeError) as error:
         return f"has a damaged {error}"
     except OSError as error:
         return f"cannot be read: {short_text(error)}"
-    if not model_types or kind in model_types:
-        return None
-    return f"holds a model of type {kind!r}, not {' or '.join(map(repr, model_types))}"
-
-
-def unknown_model(path: Path) -> str | None:
-    """Why transformers has no class for the folder's model, or None."""
+    kind = config.get("model_type")
+    if model_types:
+        types = " or ".join(map(repr, model_types))
+        return None if kind in model_types else f"holds a model of type {kind!r}, not {types}"
     from transformers import __version__
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-    try:
-        config = _json(path / "config.json")
-    except (ValueError, OSError) as error:
-        return f"has a damaged {error}"
-    kind = config.get("model_type")
     if kind in CONFIG_MAPPING_NAMES:
         return None
     if "auto_map" in config:

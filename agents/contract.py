@@ -202,6 +202,10 @@ class Agent(ABC, Generic[S]):
         """The reply to a prepared stimulus."""
         raise TypeError(f"{type(self).__name__} answers in batches; call respond")
 
+    def limits(self) -> Sequence[str]:
+        """What the model cannot do, each in a clause; after ``open``."""
+        return ()
+
     def provenance(self) -> dict[str, Any]:
         """What else a reader needs to repeat the answers; after ``load``."""
         return {name: importlib.import_module(name).__version__ for name in self.reports}

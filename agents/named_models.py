@@ -16,18 +16,19 @@ from agents.stimuli import TASKS, Task
 TEXT_MODEL = "agents.language.chat:LocalChatAgent"
 PICTURE_MODEL = "agents.universal.universal:LocalUniversalAgent"
 SERVER_MODEL = "agents.universal.universal:ServerUniversalAgent"
+ANTHROPIC_MODEL = "agents.universal.universal:AnthropicUniversalAgent"
 TALK: tuple[Task, ...] = ("conversation", "word_association")
 HERE: Mapping[str, str] = {"hf": "transformers", "vllm": "vLLM"}
-# Anthropic's interface in OpenAI's form ignores seeds and penalties, Google's refuses both.
-PLAIN: Mapping[str, Any] = {"seed_bits": 0, "frequency_penalty": 0.0, "presence_penalty": 0.0}
 SERVERS: Mapping[str, Mapping[str, Any]] = {
     "openai": {"length_field": "max_completion_tokens"},  # max_tokens is refused by newer models
     "ollama": {"base_url": "http://127.0.0.1:11434/v1", "key_variable": ""},
-    "anthropic": {"base_url": "https://api.anthropic.com/v1", "key_variable": "ANTHROPIC_API_KEY", **PLAIN},
+    "anthropic": {},
     "gemini": {
         "base_url": "https://generativelanguage.googleapis.com/v1beta/openai",
         "key_variable": "GEMINI_API_KEY",
-        **PLAIN,
+        "seed_bits": 0,  # which Google's server refuses, as the others
+        "frequency_penalty": 0.0,
+        "presence_penalty": 0.0,
     },
 }
 
@@ -50,7 +51,7 @@ def model_entry(typed: str) -> Entry:
     about: dict[str, Any] = {"name": plain_name(typed), "typed": typed, "ran": False}
     if engine in SERVERS:
         return Entry(
-            agent=SERVER_MODEL,
+            agent=ANTHROPIC_MODEL if engine == "anthropic" else SERVER_MODEL,
             tasks=TASKS,
             summary=f"{model} on the server of {engine}, which knows whether it reads pictures",
             source="its provider",

@@ -28,6 +28,16 @@ def padded(
     return tokens, mask, len({len(row) for row in rows}) > 1
 
 
+def continued(model: Any, beginning: Sequence[int], rest: Tensor, mask: Tensor) -> dict[str, Any]:
+    """The inputs of a model that reads the ``beginning`` of all rows once, before the padded ``rest``."""
+    start = torch.tensor([beginning], dtype=torch.long).to(rest.device)
+    cache = model.base_model(input_ids=start, use_cache=True).past_key_values
+    cache.batch_repeat_interleave(len(rest))
+    start = start.expand(len(rest), -1)
+    tokens, mask = torch.cat([start, rest], dim=1), torch.cat([torch.ones_like(start), mask], dim=1)
+    return {"input_ids": tokens, "attention_mask": mask, "past_key_values": cache}
+
+
 def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
     """bool [1, 1, queries, keys], for the last ``queries`` of ``keys`` tokens."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)[None, None]

@@ -58,8 +58,8 @@ P = TypeVar("P", bound=PretrainedSettings)
 
 
 class PretrainedAgent(CheckpointAgent[P]):
-    """A folder with the files ``needs`` (alternatives parted by "|") and a type of ``model_types``. Memory follows from
-    the weights that are here and ``working_memory``, else from the class."""
+    """A folder with the files ``needs`` (alternatives parted by "|") and a type of ``model_types`` (none: any). Memory
+    follows from the weights that are here and ``working_memory``, else from the class."""
 
     working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
     weights = 0  # bytes on a device, where it is known
@@ -153,7 +153,7 @@ class PretrainedAgent(CheckpointAgent[P]):
 
     def folder_problem(self, path: Path) -> str | None:
         """What is wrong with the folder, or None."""
-        return checkpoints.problem(path, self.needs, self.model_types)
+        return checkpoints.problem(path, self.needs, self.model_types or None)
 
     def _unknown_architecture(self) -> str | None:
         try:

@@ -21,7 +21,6 @@ Trial = Mapping[str, Any]
 def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int) -> list[dict[str, Any]]:
     """Detectability by task, None of too few trials; ``rows`` are trials with their rows of the key."""
     entries = []
-    order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
     for task in dict.fromkeys(trial["asked"] for trial, _ in rows):
         of_task = [
             (trial, key)
@@ -33,7 +32,7 @@ def measure_blindness(folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any
         entry: dict[str, Any] = {"asked": task, "trials": len(of_task), "hidden": None, "shown": None}
         groups = [trial["shown"] for trial, _ in of_task]
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
-            hidden = [metadata(folder, trial, order[trial["id"]]) for trial, _ in of_task]
+            hidden = [metadata(folder, trial) for trial, _ in of_task]
             visible = [_numbers(folder, trial) for trial, _ in of_task]
             entry["hidden"] = detected(np.array(hidden, dtype=np.float64), is_machine, groups, seed)
             entry["shown"] = detected(np.array(visible, dtype=np.float64), is_machine, groups, seed)

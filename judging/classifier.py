@@ -1,6 +1,6 @@
 """Judges that are classifiers, trained by cross-validation on the trials that they judge: of features like the papers'
 (:mod:`judging.features`), or of a single cue. ``split`` "row" deals single rows (papers' public judge), "agent" leaves
-the judged agent out, "other" trains on another agent alone (2025 paper, Fig. S8)."""
+the judged agent out, "speaker" the person, "other" trains on another agent alone (2025 paper, Fig. S8)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDS = 10
+PARTS_OF_PEOPLE = 5
 Cue = Literal["constant", "length", "punctuation", "frequency", "path-length", "center", "metadata"]
 PATHS: tuple[Asked, ...] = ("attention_prediction",)
 TEXTS: tuple[Asked, ...] = tuple(task for task in TASKS if task not in PATHS)
@@ -59,8 +60,11 @@ class TrainedSettings(BaseSettings):
     """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
     key: Path | None = None
     """Their key, TRIALS.key.csv: `turinglike judge` fills it in."""
-    split: Literal["stimulus", "row", "agent", "other"] = "stimulus"
-    """Folds without a common stimulus; of single rows; the first, without the agent judged, or with one other alone."""
+    split: Literal["stimulus", "row", "agent", "speaker", "other"] = "stimulus"
+    """Folds without a common stimulus; of single rows; the first, without the agent judged, or without the person, or
+    with one other agent alone."""
+    partitions: int = Field(1, ge=1)
+    """So many partitions into folds, by seeds that follow ``seed``; a margin is their mean (the papers: 3 or 5)."""
     unique: bool = False
     """Whether answers of which another speaker said the same about the same stimulus are left out of training."""
     train: int | None = Field(None, ge=2)
@@ -251,7 +255,7 @@ class CueJudge(TrainedJudge[CueSettings]):
             case "metadata":
                 assert self.settings.trials is not None
                 folder = self.settings.trials.parent
-                rows = [features.metadata(folder, trial, at) for at, trial in enumerate(trials)]
+                rows = [features.metadata(folder, trial) for trial in trials]
             case "frequency":
                 rows = features.frequencies(trials)
             case cue:
@@ -273,12 +277,29 @@ def judge_trials(
     chosen: TrainedSettings,
     new_model: Callable[[], Any],
 ) -> dict[str, dict[str, Any]]:
-    """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and fold."""
+    """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and, of the first partition, fold."""
+    settings = [chosen.model_copy(update={"seed": chosen.seed + at}) for at in range(chosen.partitions)]
+    parts = [_judged_once(trials, keys, inputs, of_part, new_model) for of_part in settings]
+    return {
+        trial: {**entry, "margin": float(np.mean([part[trial]["margin"] for part in parts if trial in part]))}
+        for trial, entry in parts[0].items()
+    }
+
+
+def _judged_once(
+    trials: Sequence[Trial],
+    keys: Sequence[KeyRow],
+    inputs: Features,
+    chosen: TrainedSettings,
+    new_model: Callable[[], Any],
+) -> dict[str, dict[str, Any]]:
     is_machine = np.array([key["truth"] == "machine" for key in keys])
     may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
     if chosen.unique:
         may_train &= ~_repeated(keys)
     agents = np.array([key["agent"] if key["truth"] == "machine" else "" for key in keys])
+    if chosen.split == "speaker":
+        agents = _people(keys, chosen.seed)
     fold, met = _folds(trials, keys, chosen), _met(agents, chosen)
     margins: dict[int, list[float]] = defaultdict(list)
     for number, agent in sorted(set(zip(fold.tolist(), met.tolist(), strict=True))):
@@ -286,7 +307,7 @@ def judge_trials(
         is_met = agents == agent if chosen.split == "other" else agents != agent
         train = may_train & (fold != number) & (is_met | (agents == ""))
         train = _drawn(train, is_machine, chosen, number)
-        rows_train, rows_test = train[inputs.trial], test[inputs.trial]
+        rows_train, rows_test = _distinct(train, inputs, trials), test[inputs.trial]
         owners = inputs.trial[rows_test]
         truth = is_machine[inputs.trial[rows_train]]
         if not rows_test.any() or len(set(truth)) < 2:
@@ -313,6 +334,24 @@ def judge_trials(
     }
 
 
+def _distinct(train: NDArray[np.bool_], inputs: Features, trials: Sequence[Trial]) -> NDArray[np.int64]:
+    """The rows that are trained on: a sentence once, however many excerpts of a conversation have it."""
+    rows = np.flatnonzero(train[inputs.trial])
+    if trials[0].get("asked") != "conversation":
+        return rows
+    owners = (trials[at] for at in inputs.trial[rows])
+    keys = [(of["shown"], of["speaker"], inputs.rows[row].tobytes()) for row, of in zip(rows, owners, strict=True)]
+    return rows[sorted(dict(zip(reversed(keys), reversed(range(len(keys))), strict=True)).values())]
+
+
+def _people(keys: Sequence[KeyRow], seed: int) -> NDArray[np.str_]:
+    """The part of people, of five, whose the answer is; nothing of a machine's."""
+    names = sorted({str(key["record"]) for key in keys if key["truth"] == "human"})
+    random.Random(seed).shuffle(names)
+    part = {name: f"people {at % PARTS_OF_PEOPLE + 1}" for at, name in enumerate(names)}
+    return np.array([part[str(key["record"])] if key["truth"] == "human" else "" for key in keys])
+
+
 def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], chosen: TrainedSettings) -> NDArray[np.int64]:
     if chosen.split == "row":
         from sklearn.model_selection import KFold
@@ -327,13 +366,13 @@ def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], chosen: TrainedSetti
 
 
 def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
-    if chosen.split not in ("agent", "other"):
+    if chosen.split not in ("agent", "speaker", "other"):
         return np.full_like(agents, "")
     names = sorted(set(agents.tolist()) - {""})
     if len(names) < 2:
-        raise UnavailableError(f"split={chosen.split} needs two agents, to train on one and judge another")
+        raise UnavailableError(f"split={chosen.split} needs two that answer, to train on one and judge another")
     chance = random.Random(chosen.seed)
-    if chosen.split == "agent":
+    if chosen.split != "other":
         met = [agent or chance.choice(names) for agent in agents.tolist()]
     else:
         met = [chance.choice([name for name in names if name != agent]) for agent in agents.tolist()]

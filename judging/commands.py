@@ -63,9 +63,9 @@ def register(commands: Commands) -> None:
     add("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
     add("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
     add("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
-    add("--by", metavar="A,B", help="also by these columns: length, topic, domain, any of meta's")
+    add("--by", metavar="A,B", help="also by these columns: length, place (in a study), topic, any of meta's")
     add("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")
-    add("--seed", type=seed, default=0, metavar="S", help="of the bootstrap (default 0)")
+    add("--bounds", type=_bounds, metavar="B", help="an agent passes whose detectability is surely within 0.5 ± B")
     add("--force", action="store_true", help="replace the scores at --out")
 
     from judging.study.commands import register as register_study
@@ -78,6 +78,12 @@ def _people(text: str) -> Path:
     if colon and name != "humans":
         raise argparse.ArgumentTypeError(f"must be RUN or RUN:humans, not {text!r}")
     return Path(folder if colon else text)
+
+
+def _bounds(text: str) -> float:
+    if not 0 < (bounds := float(text)) < 0.5:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 0.5, not {text}")
+    return bounds
 
 
 def _trials(options: argparse.Namespace) -> int:

@@ -149,13 +149,12 @@ def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
     return rows
 
 
-def metadata(folder: Path, trial: Trial, place: int) -> list[float]:
-    """Order, ids, files and sizes of the trial."""
+def metadata(folder: Path, trial: Trial) -> list[float]:
+    """The id, which is the place, files and sizes of the trial."""
     number = int("".join(filter(str.isdigit, trial["id"])))
     image = folder / trial["image"] if "image" in trial else None
     times = {(folder / trial[name]).stat().st_mtime for name in ("image", "clip") if name in trial}
     return [
-        place,
         number,
         number % 2,
         int("".join(filter(str.isdigit, trial["shown"]))),

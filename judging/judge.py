@@ -12,12 +12,15 @@ import orjson
 
 from agents.contract import Entry
 from agents.errors import InputError, Problem
+from agents.named_models import ANTHROPIC_MODEL, SERVER_MODEL
 from agents.selection import read_names, resolve
 from judging.classifier import TASKS_OF_CUES
 from judging.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
 from serving.command_line import from_options
 from serving.generate import GenerateOptions, generate
 from serving.runs.stimulus_set import read_rows
+
+JUDGES = {SERVER_MODEL: "OpenAIJudge", ANTHROPIC_MODEL: "AnthropicJudge"}
 
 
 def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
@@ -56,7 +59,7 @@ def _as_judge(entry: Entry) -> Entry:
     """A model by its name judges; others are as they are."""
     if not entry.typed or "judgement" in entry.tasks:
         return entry
-    judge = "LocalJudge" if "checkpoint" in entry.settings else "OpenAIJudge"
+    judge = JUDGES.get(entry.agent, "LocalJudge")
     entry = replace(entry, agent=f"judging.llm_judge:{judge}", tasks=("judgement",))
     fields = entry.load_class().Settings.model_fields
     return replace(entry, settings={name: value for name, value in entry.settings.items() if name in fields})

@@ -19,6 +19,7 @@ from agents.answers import VerdictAnswer
 from agents.contract import GIB, Draw, Reply, Verdict, derive_seed
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
@@ -266,6 +267,14 @@ class OpenAIJudge(LanguageJudge, ServerAgent[Any]):
         """Which server and model, and how it is asked."""
 
     memory = 1 * GIB  # photographs that are decoded
+
+
+class AnthropicJudge(LanguageJudge, ServerAgent[Any]):
+    class Settings(AnthropicSettings, JudgeSettings):
+        """A model of Anthropic's as judge."""
+
+    memory = OpenAIJudge.memory
+    engine = AnthropicEngine
 
 
 class LocalJudge(LanguageJudge, LocalAgent[Any]):

@@ -13,15 +13,17 @@ import numpy as np
 from markupsafe import Markup
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from agents.answer_numbers import rounding
 from judging.candidates import PEOPLE_OF_PAIR
-from judging.measures import ALL, CONFIDENCE, Codes, Floats, Judged, count_missing, share
-from judging.significance import krippendorff_alpha
-from judging.tables import Estimate, Table
+from judging.contrasts import ByColumn, by_column, corrected
+from judging.measures import ALL, Judged, count_missing, share
+from judging.significance import alpha_of_people
+from judging.tables import NO_FIGURE, Estimate, Table
 from judging.trial_set import VERDICTS
-from judging.verdicts import Answers, by_judge, verdicts_by_trial
+from judging.two_way import CONFIDENCE, Codes, Floats
+from judging.verdicts import Answers, by_judge
 from serving.runs.row_problems import count
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate(Judged):
-    """``interval`` is its kind, ``first`` the share of verdicts that name the first conversation."""
+    """``interval`` is its kind, ``first`` the share of verdicts that name the first conversation, ``dprime`` the square
+    root of 2 times z of the share right (two-alternative forced choice, Macmillan and Creelman 2005; log-linear)."""
 
     turns: int | None = None
     mode: str | None = None
@@ -43,13 +46,14 @@ class PassRate(Judged):
     right: int
     pass_rate: Estimate
     interval: str
-    first: float
+    first: Estimate
+    dprime: Estimate
 
     @property
     def with_notes(self) -> Markup:
         notes = [count(self.pairs, "pair"), count(self.judges, "judge"), count(self.verdicts, "verdict")]
         notes += filter(None, [self.missing, "exact" if self.interval == EXACT else ""])
-        notes += [f"the first named in {self.first:.2f}"] if self.verdicts else []
+        notes += [f"the first named in {self.first}, d' {self.dprime}"] if self.verdicts else []
         return Markup("{}<br><small>{}</small>").format(self.pass_rate, ", ".join(notes))
 
 
@@ -79,12 +83,14 @@ class PassRates:
     rates: Table[PassRate]
     by: Table[PassRate]
     controls: Table[Control]
-    alpha: float | None
+    tests: Table[ByColumn]
+    alpha: Estimate
     words: Table[Words]
 
 
-def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
-    """The pass rates of verdicts that count; to intervals, connected pairs are a single pair."""
+def pass_rates(table: pd.DataFrame, by: Sequence[str]) -> PassRates:
+    """The pass rates of verdicts that count; to intervals, connected pairs are a single pair. The tests are of
+    detectability, the mean share of right verdicts with the machine in the first and in the second conversation."""
     import pandas as pd
 
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
@@ -93,8 +99,12 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
     is_pair = table["truth"] != table["beside_truth"]
     pairs = table[is_pair]
     agents = sorted(pairs["agent"].unique())
-    rates, by_columns, controls = list[PassRate](), list[PassRate](), list[Control]()
+    rates, by_columns, controls, tests = list[PassRate](), list[PassRate](), list[Control](), list[ByColumn]()
     for judge, of_judge in by_judge(pairs):
+        clustered = of_judge.assign(stimulus=_connected(of_judge))
+        columns = dict.fromkeys(("agent", "turns", "mode", *by))
+        compared = corrected([test for column in columns for test in by_column(clustered, column)])
+        tests += [replace(test, judge=judge) for test in compared]
         for agent in [*([ALL] if len(agents) > 1 else []), *agents]:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
             for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
@@ -102,22 +112,22 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> PassRates:
                     "turns": None if pd.isna(turns) else int(turns),
                     "mode": None if pd.isna(mode) else mode,
                 }
-                rates.append(replace(_rate(part, seed), judge=judge, agent=agent, **cell))
+                rates.append(replace(_rate(part), judge=judge, agent=agent, **cell))
         for column in by:
             for value, part in of_judge.groupby(column):
                 name = column.removeprefix("meta.")
-                by_columns.append(replace(_rate(part, seed), judge=judge, column=name, value=value))
+                by_columns.append(replace(_rate(part), judge=judge, column=name, value=value))
     for judge, of_judge in by_judge(table[~is_pair]):
         for truth, part in of_judge.groupby("truth"):
             judged = part[part["verdict"].isin(VERDICTS)]
             first = float((judged["verdict"] == "machine").mean())
             controls.append(Control(judge, 2 if truth == "machine" else 0, len(judged), first))
-    alpha = krippendorff_alpha(verdicts_by_trial(pairs)) if len(pairs) else None
     return PassRates(
         Table(rates, omit=("task", "column", "value")),
         Table(by_columns, omit=("task", "agent", "turns", "mode")),
         Table(controls),
-        alpha,
+        Table(tests),
+        alpha_of_people(pairs),
         Table([]),
     )
 
@@ -157,13 +167,16 @@ def _mean_words(
     return float(np.mean(words)) if words else None
 
 
-def _rate(verdicts: pd.DataFrame, seed: int) -> PassRate:
+def _rate(verdicts: pd.DataFrame) -> PassRate:
     import pandas as pd
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = judged["verdict"] == judged["truth"]
     judges = pd.factorize(judged["judge"])[0].astype(np.int64)
-    rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _connected(judged), seed)
+    pairs, number = _connected(judged), len(judged)
+    rate, is_exact = share((~right).to_numpy(dtype=np.float64), judges, pairs)
+    names_first = (judged["verdict"] == "machine").to_numpy(dtype=np.float64)
+    dprime = math.sqrt(2) * ndtri([(right.sum() + 0.5) / (number + 1), 1 - rate.high, 1 - rate.low])
     return PassRate(
         pairs=int(judged["trial"].nunique()),
         judges=int(judged["judge"].nunique()),
@@ -172,7 +185,8 @@ def _rate(verdicts: pd.DataFrame, seed: int) -> PassRate:
         **count_missing(verdicts["verdict"].to_numpy()),
         pass_rate=rate,
         interval=EXACT if is_exact else TWO_WAY,
-        first=float((judged["verdict"] == "machine").mean()),
+        first=share(names_first, judges, pairs)[0],
+        dprime=Estimate(*dprime.tolist()) if number else NO_FIGURE,
     )
 
 

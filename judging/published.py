@@ -176,5 +176,5 @@ def differences_from_paper(paper: str, task: str, chosen: Mapping[str, Any]) -> 
         yield "the mean of a speaker's sentences where theirs judged single ones"
     if chosen.get("split", "stimulus") not in ("stimulus", "row") or chosen.get("unique") or chosen.get("train"):
         yield "trained on a part of the trials"
-    if task in PARTITIONS:
-        yield f"one partition into folds where theirs were {PARTITIONS[task]}"
+    if (number := chosen.get("partitions", 1)) != PARTITIONS.get(task, number):
+        yield f"{number} partition{'s' * (number > 1)} into folds where theirs were {PARTITIONS[task]}"

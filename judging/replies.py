@@ -19,11 +19,13 @@ _CHOICE = r"(?![-\w])(?![\"'’”*_`\s]*(?:(?i:or)\b|/|\|))"
 _WORD = rf"{_QUOTES}((?i:human|machine|AI-generated|AI)){_CHOICE}"
 _IS = r"(?i:\s+(?:most\s+)?(?:likely|probably))?(?:\s+an?\b)?"
 _STARTS = r"(?:^|[.!?]\s)[\W_]*"
-_MY = r"(?:(?:my|the|final)\s+)*"
+_MY = r"(?:(?:my|the|final|human or (?:a )?machine)\s+)*"
+_OF = r"(?i:\s+(?:of|for)\s+(?:(?:the|this)\s+(?:answer|word)|[\"'‘“][^\"'’”\n]{1,60}[\"'’”]))?"
 _COLON = rf"{_QUOTES}(?:is\b:?|[:=–—-])"
 _THAT = r"(?i:\s+that\s+(?:the\s+answer|it|this)\s+(?:is|was)(?:\s+(?:written|given|made|generated)\s+by|\s+from)?)?"
 _VERDICT = re.compile(
-    rf"(?:\"(?i:verdict)\"|{_STARTS}(?i:{_MY}(?:verdict|classification)\b)){_COLON}{_THAT}{_IS}{_WORD}", re.MULTILINE
+    rf"(?:\"(?i:verdict)\"|{_STARTS}(?i:{_MY}(?:verdict|classification)\b){_OF}){_COLON}{_THAT}{_IS}{_WORD}",
+    re.MULTILINE,
 )
 # The answer is what our prompt calls the thing that is judged ("The answer: tub"), too.
 _ENDS = r"(?=[\"'’”*_`\s]*(?:$|[.,;!\n]))"

@@ -15,11 +15,13 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
+from judging.contrasts import AgainstPeople, Test
 from judging.measures import ALL, Score, SettingsByJudge, Worth, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
+from judging.ranking import Ranking, rankings
 from judging.score_page import figures, methods, page
-from judging.significance import AgainstChance, Agreement, Test, agreement, all_tests
+from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Table, as_json
 from judging.trial_set import VERDICTS
 from judging.verdicts import by_judge, open_verdicts, read_answers, read_verdicts, settings_of
@@ -73,6 +75,7 @@ class Scores:
     agreement: dict[str, Agreement]
     tests: dict[str, dict[str, Table[Test]]]
     pairs: PassRates | None
+    rankings: Table[Ranking] = EMPTY
     catch: Table[CatchRate] = EMPTY
     statistics: Table[Statistic] = EMPTY
     captions: CaptionMeasures | None = None
@@ -97,7 +100,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if not counted["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
-    scores = compute_scores(counted, by, options.seed, settings)
+    scores = compute_scores(counted, by, settings, options.bounds)
     scores.catch = catch_rates(table)
     answers = read_answers(runs)
     if scores.pairs is not None:
@@ -112,7 +115,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     if options.against:
         scores.published = beside_published(options.against, scores.scores.data, settings)
     sets = {run.key.resolve(): run.about for run in runs}
-    scores.methods = methods(table, settings, list(sets.values()), options.seed)
+    scores.methods = methods(table, settings, list(sets.values()))
     with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
         _write(folder, table, scores)
     _print(scores)
@@ -126,18 +129,20 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 
 def compute_scores(
-    table: pd.DataFrame, by: Sequence[str], seed: int, settings: SettingsByJudge | None = None
+    table: pd.DataFrame, by: Sequence[str], settings: SettingsByJudge | None = None, bounds: float | None = None
 ) -> Scores:
-    """The figures of verdicts that count, of several of a judge on a trial the first."""
+    """The figures of verdicts that count, of several of a judge on a trial the first; ``bounds`` as in
+    :func:`judging.contrasts.of_agents`."""
     settings = settings or {}
     samples = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
     repeats = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
     main = table[~table["catch"] & table["repeat_of"].isna()]
     is_pair = main["beside_truth"].notna()
-    pairs = pass_rates(main[is_pair], by, seed) if is_pair.any() else None
+    pairs = pass_rates(main[is_pair], by) if is_pair.any() else None
     main = main[~is_pair]
     rows, by_columns, worth = list[Score](), list[Score](), list[Worth]()
+    ranked = list[Ranking]()
     agreements, tests = dict[str, Agreement](), dict[str, dict[str, Table[Test]]]()
     for task in TASKS:
         of_task = main[main["asked"] == task]
@@ -146,19 +151,20 @@ def compute_scores(
         agents = sorted(of_task["agent"][of_task["truth"] == "machine"].unique())
         of_judges = []
         for judge, verdicts in by_judge(of_task):
-            of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents, seed)]
+            of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents)]
+            ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
             for column in by:
                 place: dict[str, Any] = {"task": task, "judge": judge, "column": column.removeprefix("meta.")}
                 for value, part in verdicts.groupby(column):
-                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents, seed)]
+                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents)]
         rows += of_judges
-        worth += ledger(of_task, of_judges, settings, seed)
+        worth += ledger(of_task, of_judges, settings)
         agreements[task] = agreement(of_task)
-        kinds = all_tests(of_task, agents, by)
-        for test in kinds["against_chance"]:  # what a fold lacks is a little likelier to be judged wrongly
+        kinds = all_tests(of_task, agents, by, bounds)
+        for test in kinds["against_people"]:  # what a fold lacks is a little likelier to be judged wrongly
             is_trained = "split" in settings.get(test.judge or "", {})
-            if is_trained and isinstance(test, AgainstChance) and test.direction == "below chance":
-                test.direction = "below 0.5, which says nothing of a trained judge"
+            if is_trained and isinstance(test, AgainstPeople) and test.result.startswith("more"):
+                test.result = "below 0.5, which says nothing of a trained judge"
         tests[task] = {name: Table(of_kind) for name, of_kind in kinds.items()}
     return Scores(
         Table(rows, omit=("column", "value")),
@@ -169,6 +175,7 @@ def compute_scores(
         agreements,
         tests,
         pairs,
+        Table(ranked),
     )
 
 
@@ -191,7 +198,7 @@ def _columns(names: str, table: pd.DataFrame) -> list[str]:
     unknown = [name.removeprefix("meta.") for name in columns if name not in known_columns]
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
-        known = ", ".join(["length", "agent", *there])
+        known = ", ".join(["length", "place", "agent", *there])
         raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {known}")
     return columns
 
@@ -214,7 +221,7 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
         write_rows(file, table.columns, table.itertuples(index=False, name=None))
     tables: dict[str, Table[Any]] = {
         name: getattr(scores, name)
-        for name in ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
+        for name in ("scores", "ledger", "by", "rankings", "catch", "repeats", "samples", "statistics", "published")
     }
     if scores.captions is not None:
         tables["captions"] = scores.captions.agents

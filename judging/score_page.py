@@ -14,11 +14,12 @@ import numpy as np
 from markupsafe import Markup
 
 from agents import __version__
-from judging.measures import ALL, REPETITIONS, Floats, Score, SettingsByJudge
+from judging.measures import ALL, Score, SettingsByJudge
 from judging.pass_rate import PassRate
 from judging.published import published
 from judging.tables import Estimate, Grid, Table
 from judging.trial_set import VERDICTS
+from judging.two_way import Floats
 from serving.runs.row_problems import count
 from serving.web.report import render
 from serving.web.viewer_provenance import TASK_NAMES
@@ -65,7 +66,7 @@ def _judges_by_agents(scores: Table[Score]) -> Grid | None:
     return Grid("p(M|M) by judge and agent", ["judge", *agents], rows)
 
 
-def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]], seed: int) -> str:
+def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mapping[str, Any]]) -> str:
     """The paragraph; ``sets`` are the contents of ``TRIALS.trials.json``."""
     excluded = table["excluded"].dropna()
     is_paired = table["beside_truth"].notna()
@@ -86,8 +87,6 @@ def methods(table: pd.DataFrame, settings: SettingsByJudge, sets: Sequence[Mappi
         settings={name: settings[name] for name in sorted(set(table["judge"]) & settings.keys())},
         has_single=not is_paired.all(),
         has_pairs=is_paired.any(),
-        repetitions=f"{REPETITIONS:,}",
-        seed=seed,
     )
     return " ".join(text.split())
 
@@ -116,8 +115,10 @@ def _overview(scores: Sequence[Score], figure: Any) -> None:
         down, across = judges.index(score.judge), tasks.index(score.task)
         axis = axes[down, across]
         axis.set_axis_on()
-        halves = [(rate.high - rate.low) / 2 for rate in (score.p_human, score.p_machine)]
-        _matrix(axis, [score.shares_of_people, score.shares_of_machines], ["people's", "machines'"], halves)
+        human, machine = score.p_human, score.p_machine
+        ends = [[(human.low, human.high), (1 - human.high, 1 - human.low)],
+                [(1 - machine.high, 1 - machine.low), (machine.low, machine.high)]]  # fmt: skip
+        _matrix(axis, [score.shares_of_people, score.shares_of_machines], ["people's", "machines'"], ends)
         axis.set_title(TASK_NAMES[score.task] if down == 0 else "", fontsize=9)
         if score.judge not in named:
             axis.set_ylabel(score.judge, fontsize=9)
@@ -127,19 +128,12 @@ def _overview(scores: Sequence[Score], figure: Any) -> None:
 
 
 def _by_agent(scores: Sequence[Score], figure: Any) -> None:
-    from matplotlib.patches import Rectangle
-
     known = [score for score in scores if not math.isnan(score.detectability.value)]
     figure.set_size_inches(9, 1.3 + 0.32 * (1 + len(known)))
     matrix, dots = figure.subplots(1, 2, width_ratios=(1, 2.2), sharey=True)
     names = ["people", *(score.name for score in known)]
     _matrix(matrix, [scores[0].shares_of_people, *(score.shares_of_machines for score in known)], names)
     matrix.set_xlabel("said")
-    agents = [score for score in known if score.agent != ALL]
-    if len(agents) > 1:
-        best = min(agents, key=lambda score: score.p_machine.value)
-        corner = (-0.49, 0.53 + known.index(best))
-        matrix.add_patch(Rectangle(corner, 1.98, 0.94, fill=False, edgecolor="black", linewidth=1.5, zorder=3))
     places = np.arange(1, len(known) + 1)
     rates = {"detectability": (INK, "o", places - 0.12), "p(M|M)": (MACHINE, "s", places + 0.18)}
     for label, (color, marker, heights) in rates.items():
@@ -147,7 +141,7 @@ def _by_agent(scores: Sequence[Score], figure: Any) -> None:
         style = {"color": color, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
         dots.errorbar(value, heights, xerr=bars, label=label, **style)
     dots.axvline(0.5, color="#888888", linestyle=":", linewidth=1)
-    dots.set(xlim=(0, 1), xlabel="share (dotted: chance; bars: 95 % intervals)")
+    dots.set(xlim=(0, 1), xlabel="share (dotted: a half; bars: 95 % intervals)")
     dots.spines[["top", "right", "left"]].set_visible(False)
     dots.tick_params(axis="y", length=0, labelleft=False)
     if known:
@@ -185,14 +179,17 @@ def _bars(estimates: Sequence[Estimate]) -> tuple[Floats, Floats]:
 
 
 def _matrix(
-    axes: Any, shares: Sequence[tuple[float, float]], names: Sequence[str], halves: Sequence[float] = ()
+    axes: Any,
+    shares: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    ends: Sequence[Sequence[tuple[float, float]]] = (),
 ) -> None:
     axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     for down, row in enumerate(shares):
         for across, value in enumerate(row):
             text = "–" if value != value else f"{value:.2f}"
-            if halves and halves[down] == halves[down]:
-                text += f"\n± {halves[down]:.2f}"
+            if ends and ends[down][across][0] == ends[down][across][0]:
+                text += "\n{:.2f}–{:.2f}".format(*ends[down][across])
             axes.text(across, down, text, ha="center", va="center", color="white" if value > 0.6 else "black")
     axes.set_xticks((0, 1), ("human", "machine"))
     axes.set_yticks(range(len(names)), names)

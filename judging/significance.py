@@ -1,69 +1,34 @@
-"""Tests of verdicts, and how far judges agree. Without a test, ``test`` says why ("no test: …") and ``p`` is None."""
+"""All tests of verdicts; those of the papers, which hold for these answers only; and how far judges agree."""
 
 from __future__ import annotations
 
-import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
-from judging.tables import Table
+from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
+from judging.tables import Estimate, Table
 from judging.trial_set import VERDICTS
+from judging.two_way import CONFIDENCE, Codes, Floats
 from judging.verdicts import by_judge, verdicts_by_judge, verdicts_by_trial
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_JUDGES = 6  # below that Wilcoxon's test cannot reach 0.05
-ALPHA = 0.05
-LEAST_CLUSTERS = 10  # of fewer the equations' standard errors are too small
 DIGITS = 12  # of shares, whose scale is 1
 
 Counts = NDArray[np.int64]
 
 
 @dataclass(slots=True, kw_only=True)
-class Test:
-    judge: str | None = None
-    test: str = ""
-    p: float | None = None
-    holm: float | None = None
-
-    def fails(self, why: str) -> Self:
-        self.test = f"no test: {why}"
-        return self
-
-
-T = TypeVar("T", bound=Test)
-
-
-@dataclass(slots=True, kw_only=True)
-class AgainstChance(Test):
-    of: str
-    measure: str
-    rate: float
-    verdicts: int
-    direction: str = ""
-
-
-@dataclass(slots=True, kw_only=True)
-class Equations(Test):
-    unit: str
-    clusters: int
-    odds_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(slots=True, kw_only=True)
 class AmongAgents(Test):
-    judges: int
     agents: int
     chi2: float | None = None
     kendall_w: float | None = None
@@ -79,124 +44,51 @@ class BetweenValues(Test):
     effect_is: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class BetweenAgents(Test):
-    first: str
-    second: str
-    difference: float
-
-
-@dataclass(slots=True, kw_only=True)
-class BetweenJudges(Test):
-    first: str
-    second: str
-    trials: int
-    first_alone: int
-    second_alone: int
-    difference: float | None
-
-
-def all_tests(verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str]) -> dict[str, list[Test]]:
-    """The tests of a task by kind; people are not compared with each other."""
+def all_tests(
+    verdicts: pd.DataFrame, agents: Sequence[str], by: Sequence[str], bounds: float | None = None
+) -> dict[str, list[Test]]:
+    """The tests of a task by kind; people are not compared with each other. ``bounds`` were stated beforehand."""
     named = verdicts[verdicts["judge_kind"] != "human"]
-    tests: dict[str, list[Test]] = defaultdict(list, between_judges=list[Test](between_judges(named)))
+    tests: dict[str, list[Test]] = defaultdict(list)
     for judge, of_judge in by_judge(verdicts):
         kinds: dict[str, Sequence[Test]] = {
-            "against_chance": against_chance(of_judge, agents),
-            "by_equations": by_equations(of_judge),
-            "among_agents": among_agents(of_judge, agents),
-            "between_values": [test for name in by for test in between_values(of_judge, name)],
-            "between_agents": between_agents(of_judge, agents),
+            **of_agents(of_judge, agents, bounds),
+            "by_columns": corrected([test for name in by for test in by_column(of_judge, name)]),
+            "papers_over_judges": over_judges(of_judge, agents),
+            "papers_among_agents": among_agents(of_judge, agents),
+            "papers_between_agents": permutations(of_judge, agents),
+            "papers_between_values": corrected([test for name in by for test in between_values(of_judge, name)]),
         }
         for name, of_kind in kinds.items():
             tests[name] += [replace(test, judge=judge) for test in of_kind]
-    corrected(tests["between_values"])
-    return dict(tests)
+    return {**tests, "between_judges": [*between_judges(named)]}
 
 
-def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstChance]:
-    """p(H|H), p(M|M) and detectability against 0.5: for a judge exact binomial and Fisher's, for at least six
-    Wilcoxon's signed ranks (2025 paper, Results)."""
-    from scipy.stats import binomtest, fisher_exact
-
-    judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
-    right = (judged["verdict"] == judged["truth"]).astype(float)
-    whose = judged["agent"].where(judged["truth"] == "machine", "people")
-    of_people = right[whose == "people"]
-    tests = []
-    for agent in ["people", *agents]:
-        correct = right[whose == agent]
-        if correct.empty:
-            continue
-        rates, measure = correct.groupby(judged["judge"]).mean(), "p(H|H)" if agent == "people" else "p(M|M)"
-        test = AgainstChance(of=agent, measure=measure, rate=float(correct.mean()), verdicts=len(correct))
-        tests.append(test)
-        if len(rates) == 1:
-            test.test, test.p = "exact binomial", float(binomtest(int(correct.sum()), len(correct)).pvalue)
-        else:
-            _over_judges(test, rates)
-        if agent == "people" or of_people.empty:
-            continue
-        mean, number = float(correct.mean() + of_people.mean()) / 2, len(correct) + len(of_people)
-        test = AgainstChance(of=agent, measure="detectability", rate=mean, verdicts=number)
-        tests.append(test)
-        if len(rates) == 1:
-            cells = [[(marked == 1).sum(), (marked == 0).sum()] for marked in (correct, 1 - of_people)]
-            test.test, test.p = "Fisher's exact", float(fisher_exact(cells).pvalue)
-        else:
-            _over_judges(test, ((rates + of_people.groupby(judged["judge"]).mean()) / 2).dropna())
-    for test in corrected(tests):
-        above = round(test.rate - 0.5, DIGITS)
-        is_significant = above and test.holm is not None and test.holm < ALPHA
-        side = "above chance" if above > 0 else "below chance"
-        test.direction = side if is_significant else "not told from chance"
-    return tests
-
-
-def _over_judges(test: AgainstChance, rates: pd.Series[float]) -> None:
+def over_judges(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AgainstHalf]:
+    """p(H|H) and p(M|M) of at least six judges against 0.5: Wilcoxon's signed ranks (2025 paper, Results)."""
     from scipy.stats import wilcoxon
 
-    above = np.round(rates.to_numpy() - 0.5, DIGITS)  # 0.7 - 0.5 and 0.5 - 0.3 are tied
-    if len(above) < LEAST_JUDGES:
-        test.fails(f"Wilcoxon's needs {LEAST_JUDGES} judges")
-    elif not above.any():
-        test.fails("every judge is at 0.5")
-    else:
-        test.rate, test.test = float(rates.mean()), "Wilcoxon, judges"
-        test.p = float(wilcoxon(above).pvalue)
-
-
-def by_equations(verdicts: pd.DataFrame) -> list[Equations]:
-    """The odds ratio of "machine" for machines' answers, by generalized estimating equations (Liang and Zeger 1986)
-    with working independence and robust errors. Clusters are judges, or a single judge's stimuli; empty for too few
-    clusters."""
-    from scipy.stats import norm
-
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
-    unit = "judge" if judged["judge"].nunique() > 1 else "stimulus"
-    cells = (judged["verdict"] == "machine").groupby([judged[unit], judged["truth"]]).agg(["sum", "size"])
-    cells = cells.unstack(fill_value=0).astype(int)
-    marked, number = (  # [truth, cluster], whole numbers of any size
-        cells[name].reindex(columns=VERDICTS, fill_value=0).to_numpy().astype(object).T for name in ("sum", "size")
-    )
-    all_marked, all_number = marked.sum(axis=1), number.sum(axis=1)
-    others, clusters = all_number - all_marked, marked.shape[1]
-    if clusters < LEAST_CLUSTERS or 0 in (*all_marked, *others):
+    if judged["judge"].nunique() < LEAST_JUDGES:
         return []
-    test = Equations(unit=unit, clusters=clusters, test="GEE")
-    # A cluster's part in the log odds of each truth is (marked - number * rate) / (numbers * rate * (1 - rate)); here
-    # over the product of both truths' denominators, so that all are whole numbers.
-    scale = all_marked * others
-    human, machine = marked * all_number[:, None] - number * all_marked[:, None]
-    square = ((machine * scale[0] - human * scale[1]) ** 2).sum()
-    if square == 0:
-        return [test.fails(f"nothing varies from {unit} to {unit}")]
-    error = math.sqrt(square / (scale[0] * scale[1]) ** 2)
-    test.odds_ratio = all_marked[1] * others[0] / (others[1] * all_marked[0])
-    log, reach = math.log(test.odds_ratio), float(norm.isf(0.025)) * error
-    test.low, test.high = math.exp(log - reach), math.exp(log + reach)
-    test.p = max(2 * float(norm.sf(abs(log) / error)), sys.float_info.min)  # less than floats can tell from 0
-    return corrected([test])
+    right = (judged["verdict"] == judged["truth"]).astype(float)
+    whose = judged["agent"].where(judged["truth"] == "machine", "people")
+    tests = []
+    for name in ["people", *agents]:
+        of_judges = right[whose == name].groupby(judged["judge"]).mean()
+        if of_judges.empty:
+            continue
+        measure = "p(H|H)" if name == "people" else "p(M|M)"
+        test = AgainstHalf(of=name, measure=measure, rate=Estimate(float(of_judges.mean())), judges=len(of_judges))
+        tests.append(test)
+        above = np.round(of_judges.to_numpy() - 0.5, DIGITS)  # 0.7 - 0.5 and 0.5 - 0.3 are tied
+        if len(above) < LEAST_JUDGES:
+            test.fails(f"Wilcoxon's needs {LEAST_JUDGES} judges")
+        elif not above.any():
+            test.fails("every judge is at 0.5")
+        else:
+            test.test, test.p = "Wilcoxon", float(wilcoxon(above).pvalue)
+    return corrected(tests)
 
 
 def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAgents]:
@@ -204,12 +96,13 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
     from scipy.stats import friedmanchisquare
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["agent"].isin(agents)]
-    rates = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]]).mean().unstack().dropna()
-    judges, number = rates.shape
+    marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
+    of_judges = marked.mean().unstack().dropna()
+    judges, number = of_judges.shape
     if judges < LEAST_JUDGES or number < 3:
         return []
     test = AmongAgents(test="Friedman", judges=judges, agents=number)
-    shares = np.round(rates.to_numpy(), DIGITS)
+    shares = np.round(of_judges.to_numpy(), DIGITS)
     if not np.ptp(shares, axis=1).any():
         return [test.fails("every judge has the same rate of all agents")]
     friedman = friedmanchisquare(*shares.T)
@@ -219,13 +112,16 @@ def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[AmongAge
 
 
 def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
-    """The mean correctness at a column's values, of judges, else stimuli, else trials: two by Mann-Whitney and the
-    probability of superiority, more by analysis of variance and eta squared (2025 paper, Methods and Results)."""
+    """The mean correctness at a column's values, of judges, else stimuli: two by Mann-Whitney and the probability of
+    superiority, more by analysis of variance and eta squared (2025 paper, Methods and Results). Empty where both have
+    several values."""
     from scipy.stats import f_oneway, mannwhitneyu
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
     right = (judged["verdict"] == judged["truth"]).astype(float)
-    unit = next((name for name in ("judge", "stimulus") if judged.groupby(name)[column].nunique().max() == 1), "trial")
+    unit = next((name for name in ("judge", "stimulus") if judged.groupby(name)[column].nunique().max() == 1), None)
+    if unit is None:
+        return []
     means = right.groupby([judged[column], judged[unit]]).mean().round(DIGITS)
     groups = {str(value): part.to_numpy() for value, part in means.groupby(level=0) if len(part) > 1}
     if len(groups) < 2:
@@ -249,11 +145,14 @@ def between_values(verdicts: pd.DataFrame, column: str) -> list[BetweenValues]:
     return [test]
 
 
-def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[BetweenAgents]:
-    """Every two agents: the exact permutation test of the difference of p(M|M), labels exchanged within a judge."""
+def permutations(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Difference]:
+    """Every two agents by several judges: the exact permutation test of the difference of p(M|M), labels exchanged
+    within a judge (2025 paper, Results)."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["agent"].isin(agents)]
     marked = (judged["verdict"] == "machine").groupby([judged["judge"], judged["agent"]])
     number, machine = (counts.unstack(fill_value=0) for counts in (marked.size(), marked.sum()))
+    if len(number) < 2:
+        return []
     tests = []
     for first, second in combinations([agent for agent in agents if agent in number.columns], 2):
         of_first, of_both = number[first].to_numpy(), (number[first] + number[second]).to_numpy()
@@ -262,7 +161,7 @@ def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[Betwee
         counts, trials, others = np.arange(len(chances)), of_first.sum(), (of_both - of_first).sum()
         difference = counts / trials - (machine_of_both.sum() - counts) / others
         observed = float(difference[machine[first].sum()])
-        test = BetweenAgents(first=first, second=second, difference=observed)
+        test = Difference(first=first, second=second, difference=Estimate(observed, form="+.2f"))
         if (number[first] * number[second]).any():
             test.test = "permutation within judges, exact"
             test.p = min(float(chances[np.abs(difference) >= abs(observed) - 1e-12].sum()), 1.0)
@@ -285,44 +184,6 @@ def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDA
     return chances
 
 
-def between_judges(verdicts: pd.DataFrame) -> list[BetweenJudges]:
-    """Every two judges on the trials of both: McNemar's exact test."""
-    from scipy.stats import binomtest
-
-    table = verdicts_by_judge(verdicts)
-    truth = verdicts.drop_duplicates("trial").set_index("trial")["truth"].reindex(table.index) == "machine"
-    right = table.eq(truth.astype(float), axis=0).astype(float).where(table.notna())
-    tests = []
-    for first, second in combinations(right.columns, 2):
-        both = right[[first, second]].dropna()
-        less = both[first] - both[second]
-        alone = [int((less > 0).sum()), int((less < 0).sum())]
-        test = BetweenJudges(
-            first=str(first),
-            second=str(second),
-            trials=len(both),
-            first_alone=alone[0],
-            second_alone=alone[1],
-            difference=float(less.mean()) if len(both) else None,
-        )
-        if any(alone):
-            test.test, test.p = "McNemar, exact", float(binomtest(alone[0], sum(alone)).pvalue)
-        else:
-            test.fails("both are right on the same trials" if len(both) else "no trial in common")
-        tests.append(test)
-    return corrected(tests)
-
-
-def corrected(tests: list[T]) -> list[T]:
-    from statsmodels.stats.multitest import multipletests
-
-    known = [test for test in tests if test.p is not None]
-    values = multipletests([test.p for test in known], method="holm")[1] if known else ()
-    for test, value in zip(known, values, strict=True):
-        test.holm = float(value)
-    return tests
-
-
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
     """The share of equal verdicts of two judges, and Cohen's kappa (1960)."""
@@ -336,13 +197,13 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """``fleiss`` kappa (1971) over trials that all judges but people judged; Krippendorff's ``alpha`` of people too."""
+    """``fleiss`` kappa (1971) over trials that all judges but people judged; Krippendorff's ``alpha`` of people."""
 
     judges: list[str]
     pairs: Table[PairAgreement]
     trials_of_all: int
     fleiss: float | None
-    alpha: float | None
+    alpha: Estimate
 
 
 def agreement(verdicts: pd.DataFrame) -> Agreement:
@@ -353,8 +214,9 @@ def agreement(verdicts: pd.DataFrame) -> Agreement:
     complete = table.dropna().to_numpy(dtype=int)
     is_varied = complete.shape[1] > 1 and len(np.unique(complete)) > 1
     fleiss = float(fleiss_kappa(aggregate_raters(complete)[0])) if is_varied else None
-    alpha = krippendorff_alpha(verdicts_by_trial(verdicts))
-    return Agreement([str(name) for name in table.columns], Table(pairs), len(complete), fleiss, alpha)
+    return Agreement(
+        [str(name) for name in table.columns], Table(pairs), len(complete), fleiss, alpha_of_people(verdicts)
+    )
 
 
 def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
@@ -365,12 +227,27 @@ def _pair(first: str, second: str, judged: pd.DataFrame) -> PairAgreement:
     return PairAgreement(first, second, len(judged), alike, None if chance == 1 else (alike - chance) / (1 - chance))
 
 
-def krippendorff_alpha(counts: NDArray[np.int64]) -> float | None:
-    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] has each [column]."""
-    pairable = counts[counts.sum(axis=1) >= 2].astype(np.float64)
-    number, totals = pairable.sum(axis=1), pairable.sum(axis=0)
-    if (totals > 0).sum() < 2:
-        return None
-    observed = float(((number**2 - (pairable**2).sum(axis=1)) / (number - 1)).sum())  # pairs that differ, weighted
-    expected = float((number.sum() ** 2 - (totals**2).sum()) / (number.sum() - 1))
-    return 1 - observed / expected
+def alpha_of_people(verdicts: pd.DataFrame) -> Estimate:
+    """Krippendorff's alpha of people's verdicts, with an interval by the jackknife over stimuli; NaN without."""
+    counts, stimuli = verdicts_by_trial(verdicts[verdicts["judge_kind"] == "human"])
+    return krippendorff_alpha(counts, stimuli)
+
+
+def krippendorff_alpha(counts: NDArray[np.int64], clusters: Codes) -> Estimate:
+    """Krippendorff's alpha (2011) of nominal values: how often a unit [row] of a cluster has each [column]."""
+    is_pairable = counts.sum(axis=1) >= 2
+    pairable, codes = counts[is_pairable].astype(np.float64), np.unique(clusters[is_pairable], return_inverse=True)[1]
+    number = pairable.sum(axis=1)
+    differ = (number**2 - (pairable**2).sum(axis=1)) / (number - 1)  # pairs that differ, weighted
+    sums = np.array([np.bincount(codes, column) for column in (differ, *pairable.T)])
+    total, size = sums.sum(axis=1), sums.shape[1]
+    left = _alpha(total[:, None] - sums)
+    error = np.sqrt((size - 1) / max(size, 1) * ((left - left.mean()) ** 2).sum()) if size > 1 else np.nan
+    value, half = float(_alpha(total)), float(stdtrit(max(size - 1, 1), (1 + CONFIDENCE) / 2) * error)
+    return Estimate(value, value - half, min(value + half, 1.0))
+
+
+def _alpha(sums: Floats) -> Floats:
+    number = sums[1:].sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(1 - sums[0] * (number - 1) / (number**2 - (sums[1:] ** 2).sum(axis=0)))

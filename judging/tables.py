@@ -38,7 +38,7 @@ class Estimate:
             return "–"
         digits = int(self.form[-2])
         texts = [f"{round(end, digits) + 0.0:{self.form}}" for end in (self.value, self.low, self.high)]  # no -0.00
-        return texts[0] if math.isnan(self.low) else with_interval.format(*texts)
+        return texts[0] if math.isnan(self.low) else with_interval.format(*texts).replace("inf", "∞")
 
 
 NO_FIGURE = Estimate()

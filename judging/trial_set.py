@@ -31,7 +31,7 @@ COLUMNS = (
     *("trial", "sha256", "asked", "truth", "agent", "catch", "repeat_of", "stimulus", "benchmark_id", "run", "record"),
     *("sample", "speaker", "length", "said", "columns", *BESIDE, "turns", "delays", "objects"),
 )
-TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
+TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "record", "said", *BESIDE)
 SWAPPED = "swapped"  # in `catch`: a scanpath on another picture
 STIMULUS_COLUMNS = ("topic", "domain", "word_class", "version", "mode")  # that scores may be told by, beside meta's
 QUESTIONS: Mapping[Asked, str] = {  # those of colours and scanpaths are the papers'; the others follow them

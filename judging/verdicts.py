@@ -113,12 +113,12 @@ def verdicts_by_judge(verdicts: pd.DataFrame) -> pd.DataFrame:
     return is_machine.pivot(index="trial", columns="judge", values="is_machine")
 
 
-def verdicts_by_trial(verdicts: pd.DataFrame) -> NDArray[np.int64]:
-    """How many judges took each trial [row] for each of :data:`VERDICTS` [column]; first samples."""
-    first = _first_verdicts(verdicts)
-    counts = first.groupby(["trial", "verdict"]).size().unstack(fill_value=0).reindex(columns=VERDICTS, fill_value=0)
-    table: NDArray[np.int64] = counts.to_numpy()
-    return table
+def verdicts_by_trial(verdicts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many judges took each trial [row] for each of :data:`VERDICTS` [column], and the number of its stimulus;
+    first samples."""
+    counts = _first_verdicts(verdicts).groupby(["stimulus", "trial", "verdict"]).size().unstack(fill_value=0)
+    table: NDArray[np.int64] = counts.reindex(columns=VERDICTS, fill_value=0).to_numpy()
+    return table, counts.index.get_level_values("stimulus").factorize()[0].astype(table.dtype)
 
 
 def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -170,17 +170,21 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
                     continue
             judge = {"judge": record["agent"], "judge_kind": record["kind"], "sample": record["sample"]}
             verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
-            yield {**judge, **verdict, "excluded": _excluded(record), **keys[trial]}
+            raw = record["raw"] if isinstance(record["raw"], dict) else {}
+            trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
+            yield {**judge, **verdict, **trained, **_of_study(record), **keys[trial]}
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):
             yield {"judge": name, "judge_kind": "machine", "sample": 0, "verdict": UNJUDGED, **keys[trial]}
 
 
-def _excluded(record: Mapping[str, Any]) -> str | None:
-    raw = record["raw"]
-    rules = raw.get("rules") if record["kind"] == "human" and isinstance(raw, dict) else None
-    return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
+def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules that exclude a person's verdict, and its place among the judge's."""
+    raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
+    rules, place = raw.get("rules"), raw.get("trial_index")
+    excluded = " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
+    return {"excluded": excluded, "place": place if isinstance(place, int) else None}
 
 
 def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:

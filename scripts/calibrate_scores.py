@@ -1,8 +1,12 @@
-"""Whether the intervals of scores are true: shares of drawn studies, with 95 % intervals.
+"""Whether intervals and tests of scores hold what they promise: shares of drawn studies, with 95 % intervals.
 
-- Coverage of p(H|H), p(M|M), detectability and pass rates in a probit model: 0.95 wanted.
-- Null judges: intervals above and below 0.5, together at most 0.05 wanted.
-- With --trials half the people count as a machine, judged by `svm`: the same two shares.
+Studies are drawn from a probit model in which judges differ by bias and by sensitivity, stimuli and answers by how hard
+they are.
+
+- Intervals that hold the truth: 0.93 at least is wanted. With a single judge it is the truth of this judge.
+- False alarms of differences where there are none: 0.02 to 0.07 wanted, with few judges less.
+- Agents that pass though their detectability is at the bound: 0.05 at most.
+- With --trials half the people count as a machine, judged by `svm`: how often its interval is above and below 0.5.
 """
 
 from __future__ import annotations
@@ -11,8 +15,9 @@ import argparse
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +30,16 @@ from scipy.special import ndtr, ndtri
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
 from judging.classifier import judge_trials
-from judging.measures import share, summarize
+from judging.contrasts import between_judges, by_column, of_agents
+from judging.measures import MEASURES, difference, share, summarize
 from judging.tables import Table
 from judging.trial_set import key_path, read_trial_key
 from serving.command_line import positive
 
-AGENTS = 9
-OF_JUDGES, OF_STIMULI = 0.5, 0.4  # standard deviations of judges and stimuli, in units of the verdicts' noise
-REPETITIONS = 400  # of the bootstrap; scores have more, which moves an interval's ends by a hundredth of its width
+HOLDS, ALARMS, PASSES = "0.93 at least", "0.02 to 0.07", "0.05 at most"
 PASS_RATES = (0.519, 0.389, 0.133, 0.011)  # GPT-4's after 3, 10 and 110 turns in X-Turing, and Qwen-110B's after 110
-PAIRS, PAIRS_OF_A_JUDGE = 25, 6
-NULL = ("coin", "always human", "hurries", "by length")
-Sides = list[tuple[bool, bool]]  # of each study, whether an interval is above 0.5, and below
+NAMES = np.array(["human", "machine"], dtype=object)
+Outcomes = dict[str, bool]
 
 
 @dataclass(slots=True)
@@ -52,16 +55,53 @@ class Share:
     studies: int
 
 
+@dataclass(frozen=True)
+class Design:
+    """Each judge judges ``per_judge`` answers of people and as many of each machine; ``rates`` are p(H|H) and each
+    p(M|M). The standard deviations are in units of the verdicts' noise."""
+
+    judges: int
+    stimuli: int
+    per_judge: int
+    rates: tuple[float, ...]
+    of_bias: float = 0.5
+    of_sensitivity: float = 0.3
+    of_stimuli: float = 0.4
+    of_answers: float = 0.3
+
+    def __str__(self) -> str:
+        seen = f" ({self.per_judge} each)" if self.per_judge < self.stimuli else ""
+        rates = " and ".join(f"{rate:.2f}" for rate in self.rates[:2])
+        return f"{self.judges} judges, {self.stimuli} stimuli{seen}, {rates}, answers' sd {self.of_answers}"
+
+
+INTERVALS = [
+    Design(judges, stimuli, per_judge, rates)
+    for judges, stimuli, per_judge, rates in (
+        *((judges, stimuli, stimuli, (0.6, 0.6)) for judges, stimuli in ((1, 10), (1, 50), (2, 10), (3, 10), (5, 20))),
+        *((judges, stimuli, stimuli, (0.94, 0.94)) for judges, stimuli in ((2, 10), (3, 10), (5, 20))),
+        *((10, stimuli, per_judge, (0.6, 0.6)) for stimuli, per_judge in ((10, 10), (40, 20))),
+        (10, 40, 20, (0.94, 0.94)),
+        (30, 40, 12, (0.6, 0.6)),
+        (30, 40, 12, (0.98, 0.5)),
+        (300, 400, 18, (0.6, 0.7)),
+    )
+]
+NULL = (0.5, 0.5, 0.5, 0.5)
+NOBODY_DIFFERS = [
+    *(Design(judges, stimuli, per_judge, NULL, of_stimuli=0, of_answers=0.5)
+      for judges, stimuli, per_judge in ((20, 10, 10), (40, 25, 25), (50, 100, 10), (12, 20, 20), (60, 50, 10))),
+    *(Design(40, 25, 25, NULL, of_stimuli=0, of_answers=spread) for spread in (0, 0.1, 0.2, 0.3)),
+]  # fmt: skip
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Whether the intervals of scores are true.", allow_abbrev=False)
-    parser.add_argument("--studies", type=positive, default=500, metavar="N", help="of each part (500)")
-    parser.add_argument("--judges", type=positive, default=300, metavar="N", help="in a study (300)")
-    parser.add_argument("--stimuli", type=positive, default=400, metavar="N", help="in a study (400)")
-    parser.add_argument("--per-judge", type=positive, default=36, metavar="N", help="trials of a judge (36)")
+    parser = argparse.ArgumentParser(description="Whether intervals and tests hold.", allow_abbrev=False)
+    parser.add_argument("--studies", type=positive, default=100, metavar="N", help="of each design (100)")
     parser.add_argument("--trials", type=Path, metavar="TRIALS", help="a trial set with several people's answers")
     options = parser.parse_args()
     try:
-        shares = [*coverage(options), *pass_rates(options), *null_judges(options)]
+        shares = calibration(options.studies)
         if options.trials is not None:
             shares += people_against_people(options.trials, options.studies)
     except TuringlikeError as error:
@@ -73,71 +113,130 @@ def main() -> int:
     return 0
 
 
-def coverage(options: argparse.Namespace) -> Iterator[Share]:
-    held: dict[str, list[float]] = defaultdict(list)
-    machines = np.linspace(-0.2, 0.6, AGENTS)  # from an agent that passes for a person to one that is recognized
-    people = 0.3
-    spread = math.sqrt(1 + OF_JUDGES**2 + OF_STIMULI**2)
-    for study in range(options.studies):
-        verdicts = drawn(options, study, people, machines)
-        holds: dict[str, list[bool]] = defaultdict(list)
-        for row in summarize(verdicts, [f"a{at}" for at in range(AGENTS)], study, REPETITIONS)[1:]:  # "all" is first
-            of_machine = float(ndtr(machines[int(row.agent[1:])] / spread))
-            truth = {"p_human": float(ndtr(people / spread)), "p_machine": of_machine}
-            truth["detectability"] = (truth["p_human"] + truth["p_machine"]) / 2
-            for name, value in truth.items():
-                holds[name].append(getattr(row, name).low <= value <= getattr(row, name).high)
-        for name, values in holds.items():
-            held[name].append(float(np.mean(values)))
-    for name, values in held.items():
-        yield _share("coverage", name, "0.95", values)
+def calibration(studies: int) -> list[Share]:
+    parts: list[tuple[str, str, str, Callable[[int], Outcomes]]] = [
+        *(("intervals", HOLDS, str(design), partial(holds, design)) for design in INTERVALS),
+        *(("pass rates", HOLDS, f"{judges} judges, {pairs} pairs, {rate}", partial(pass_rate, judges, pairs, rate))
+          for judges, pairs, rate in [*((300, 25, rate) for rate in PASS_RATES), *((n, 10, 0.6) for n in (2, 3, 6))]),
+        ("differences", HOLDS, "12 judges, sensitivity's sd 0.6, less a cue", above_a_cue),
+        *(("false alarms", ALARMS, str(design), partial(alarms, design)) for design in NOBODY_DIFFERS),
+        ("false alarms", ALARMS, "columns", columns),
+        ("false alarms", ALARMS, "two classifiers on the same 200 trials", two_classifiers),
+        *(("a single judge", ALARMS, f"{stimuli} stimuli, {answers} answers each, stimuli's sd {spread}",
+           partial(single_judge, stimuli, answers, spread))
+          for stimuli, answers, spread in ((150, 5, 0.5), (40, 8, 1.5))),
+        ("passing", PASSES, "200 judges, 100 stimuli (20 each), detectability 0.55, bounds 0.05", passing),
+    ]  # fmt: skip
+    shares = []
+    for part, wanted, of, study in parts:
+        outcomes: dict[str, list[bool]] = defaultdict(list)
+        for number in range(studies):
+            for name, value in study(number).items():
+                outcomes[name].append(value)
+        shares += [_share(part, f"{of}: {name}", wanted, values) for name, values in outcomes.items()]
+    return shares
 
 
-def pass_rates(options: argparse.Namespace) -> Iterator[Share]:
-    spread = math.sqrt(1 + OF_JUDGES**2 + OF_STIMULI**2)
-    for rate in PASS_RATES:
-        held = []
-        for study in range(options.studies):
-            chance = np.random.default_rng([study, 4])
-            judge = np.repeat(np.arange(options.judges), PAIRS_OF_A_JUDGE)
-            pair = np.argsort(chance.random((options.judges, PAIRS)), axis=1)[:, :PAIRS_OF_A_JUDGE].ravel()
-            noise = chance.normal(0, OF_JUDGES, options.judges)[judge] + chance.normal(0, OF_STIMULI, PAIRS)[pair]
-            passes = spread * ndtri(rate) + noise + chance.normal(size=len(judge)) > 0
-            estimate, _ = share(passes.astype(np.float64), judge, pair, study, REPETITIONS)
-            held.append((estimate.low or 0.0) <= rate <= (estimate.high or 0.0))
-        yield _share("pass rates", f"{100 * rate:g} %", "0.95", held)
+def drawn(design: Design, study: int) -> tuple[pd.DataFrame, list[float]]:
+    """Verdicts, and the true rates: of all judges, or of the single judge who is drawn."""
+    chance, number = np.random.default_rng([study, 1]), len(design.rates)
+    bias, sensitivity = (chance.normal(0, sd, design.judges) for sd in (design.of_bias, design.of_sensitivity))
+    judge, agent, _ = (part.ravel() for part in np.indices((design.judges, number, design.per_judge)))
+    order = np.argsort(chance.random((design.judges, number, design.stimuli)), axis=-1)
+    stimulus = order[..., : design.per_judge].ravel()
+    of_answers = [design.of_stimuli, design.of_answers, 1.0]
+    scale = math.hypot(design.of_bias, design.of_sensitivity, *of_answers)
+    side = np.where(np.arange(number) > 0, -1, 1)[:, None]
+    middle = scale * ndtri(design.rates)[:, None] + sensitivity + side * bias
+    difficulty = chance.normal(0, design.of_stimuli, design.stimuli)
+    difficulty = difficulty + chance.normal(0, design.of_answers, (number, design.stimuli))
+    right = middle[agent, judge] + difficulty[agent, stimulus] + chance.normal(size=len(judge)) > 0
+    truth = ndtr(middle[:, 0] / math.hypot(*of_answers)) if design.judges == 1 else np.array(design.rates)
+    return verdicts(judge, stimulus, agent, right == (agent > 0)), truth.tolist()
 
 
-def drawn(options: argparse.Namespace, seed: int, people: float, machines: NDArray[np.float64]) -> pd.DataFrame:
-    """Verdicts of a study: right when the noise exceeds minus the mean of who answered."""
-    chance = np.random.default_rng([seed, 1])
-    judge = np.repeat(np.arange(options.judges), options.per_judge)
-    stimulus = chance.integers(options.stimuli, size=len(judge))
-    is_machine = chance.permuted(np.tile(np.arange(options.per_judge) % 2 == 1, (options.judges, 1)), axis=1).ravel()
-    agent = chance.integers(len(machines), size=len(judge))
-    noise = chance.normal(0, OF_JUDGES, options.judges)[judge] + chance.normal(0, OF_STIMULI, options.stimuli)[stimulus]
-    right = np.where(is_machine, machines[agent], people) + noise + chance.normal(size=len(judge)) > 0
-    return _verdicts(judge, stimulus, is_machine, agent, right == is_machine)
+def verdicts(
+    judge: NDArray[Any], stimulus: NDArray[Any], agent: NDArray[Any], says_machine: NDArray[Any], **columns: Any
+) -> pd.DataFrame:
+    """Verdicts on an answer to each stimulus by each agent; 0 are people."""
+    names = np.array(["human:1", *(f"a{at}" for at in range(int(agent.max(initial=0))))], dtype=object)
+    table = {"judge": judge, "stimulus": stimulus, "trial": stimulus * len(names) + agent, "agent": names[agent]}
+    words = {"truth": NAMES[(agent > 0).astype(int)], "verdict": NAMES[says_machine.astype(int)]}
+    return pd.DataFrame(table | words | {"judge_kind": "human"} | columns)
 
 
-def null_judges(options: argparse.Namespace) -> Iterator[Share]:
-    for name in NULL:
-        sides: Sides = []
-        for study in range(options.studies):
-            chance = np.random.default_rng([study, 2])
-            number = options.judges * options.per_judge
-            judge = np.repeat(np.arange(options.judges), options.per_judge)
-            stimulus = chance.integers(options.stimuli, size=number)
-            is_machine, length = chance.random(number) < 0.5, chance.gamma(2, 5, number)
-            says_machine = {
-                "coin": chance.random(number) < 0.5,
-                "always human": np.zeros(number, dtype=bool),
-                "hurries": chance.random(number) < chance.beta(1, 4, options.judges)[judge],
-                "by length": length > chance.normal(10, 3, options.judges)[judge],
-            }[name]
-            agent = np.zeros(number, dtype=int)
-            sides.append(_side(_verdicts(judge, stimulus, is_machine, agent, says_machine), study))
-        yield from _false_alarms("null judges", name, sides)
+def holds(design: Design, study: int) -> Outcomes:
+    table, (human, machine) = drawn(design, study)
+    row, z_human, z_machine = summarize(table, ["a0"])[1], float(ndtri(human)), float(ndtri(machine))
+    truths = [human, machine, (human + machine) / 2, z_human + z_machine, (z_human - z_machine) / 2]
+    ends = {name: getattr(row, name) for name in MEASURES}
+    return {
+        name: bool(ends[name].low <= truth <= ends[name].high) for name, truth in zip(MEASURES, truths, strict=True)
+    }
+
+
+def pass_rate(judges: int, pairs: int, rate: float, study: int) -> Outcomes:
+    chance = np.random.default_rng([study, 2])
+    judge = np.repeat(np.arange(judges), min(pairs, 6 if judges > pairs else pairs))
+    pair = np.argsort(chance.random((judges, pairs)), axis=1)[:, : len(judge) // judges].ravel()
+    noise = chance.normal(0, 0.5, judges)[judge] + chance.normal(0, 0.4, pairs)[pair] + chance.normal(size=len(judge))
+    passes = math.hypot(1, 0.5, 0.4) * ndtri(rate) + noise > 0
+    estimate, _ = share(passes.astype(np.float64), judge, pair)
+    return {"pass rate": estimate.low <= rate <= estimate.high}
+
+
+def above_a_cue(study: int) -> Outcomes:
+    chance, design = np.random.default_rng([study, 3]), Design(12, 60, 60, (0.64, 0.64), 0, 0.6, 0, 0.3)
+    people, _ = drawn(design, study)
+    cue = people[people["judge"] == 0].assign(judge="cue", judge_kind="machine")
+    cue["verdict"] = NAMES[chance.integers(2, size=len(cue))]
+    result = difference(pd.concat([people.assign(judge=people["judge"].astype(str)), cue]), "people", "cue")
+    return {"detectability": result.low <= 14 <= result.high}
+
+
+def alarms(design: Design, study: int) -> Outcomes:
+    tests = of_agents(drawn(design, study)[0], ["a0", "a1"])
+    return {"agents": _is_alarm(tests["between_agents"]), "agent less people": _is_alarm(tests["against_people"])}
+
+
+def columns(study: int) -> Outcomes:
+    """Two topics of other mixes of people and machines, judged by who says human of 70 %; and lengths of conversations
+    that differ, and two groups of judges who differ, of which none matters."""
+    chance = np.random.default_rng([study, 4])
+    judge, stimulus = (part.ravel() for part in np.indices((30, 24)))
+    agent = (chance.random(len(judge)) > np.where(stimulus < 12, 0.7, 0.3)).astype(int)
+    leaning = verdicts(judge, stimulus, agent, chance.random(len(judge)) > 0.7, topic=stimulus < 12)
+    conversation, length, _ = (part.ravel() for part in np.indices((40, 3, 5)))
+    judge, agent = chance.integers(20, size=len(length)), conversation % 2
+    right = chance.normal(0, 1.2, 40)[conversation] + chance.normal(size=len(length)) > 0
+    excerpts = verdicts(judge, conversation, agent, right == (agent > 0), length=3 + 3 * length)
+    groups, _ = drawn(Design(24, 30, 15, (0.6, 0.6)), study)
+    groups["young"] = groups["judge"] % 2 == 0
+    tables = {"topic": leaning, "length": excerpts, "young": groups}
+    return {column: _is_alarm(by_column(table, column)) for column, table in tables.items()}
+
+
+def two_classifiers(study: int) -> Outcomes:
+    table, _ = drawn(Design(2, 100, 100, (0.6, 0.6), 0, 0, 0, 0.5), study)
+    return {"detectability": _is_alarm(between_judges(table.assign(judge_kind="machine")))}
+
+
+def single_judge(stimuli: int, answers: int, spread: float, study: int) -> Outcomes:
+    chance = np.random.default_rng([study, 5])
+    agent, stimulus, _ = (part.ravel() for part in np.indices((2, stimuli, answers)))
+    says_machine = chance.normal(0, spread, (2, stimuli))[agent, stimulus] + chance.normal(size=len(agent)) > 0
+    tests = of_agents(verdicts(np.zeros_like(agent), agent * stimuli + stimulus, agent, says_machine), ["a0"])
+    return {"p(H|H)": _is_alarm(tests["against_half"]), "agent less people": _is_alarm(tests["against_people"])}
+
+
+def passing(study: int) -> Outcomes:
+    table, _ = drawn(Design(200, 100, 20, (0.55, 0.55)), study)
+    [test] = of_agents(table, ["a0"], 0.05)["against_people"]
+    return {"passes": bool(getattr(test, "passes", None))}
+
+
+def _is_alarm(tests: Sequence[Any]) -> bool:
+    return tests[0].p is not None and tests[0].p < 0.05
 
 
 def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
@@ -153,7 +252,7 @@ def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
         if np.bincount(groups).mean() < 2:
             raise InputError(f"{folder}: not two people's answers to a stimulus of {task}")
         inputs = judge.extract(task, trials, "cpu")
-        sides: Sides = []
+        sides: dict[str, list[bool]] = defaultdict(list)
         for study in range(studies):
             # Half of each stimulus's answers, drawn; of an odd number the last falls to either side.
             order = np.lexsort((np.random.default_rng([study, 3]).random(len(trials)), groups))
@@ -165,38 +264,16 @@ def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
             margins = judge_trials(trials, truth, inputs, chosen, judge.new_model)
             judged = np.array([at for at, trial in enumerate(trials) if trial["id"] in margins])
             says_machine = np.array([margins[trials[at]["id"]]["margin"] > 0 for at in judged])
-            nobody = np.zeros(len(judged), dtype=int)
-            sides.append(_side(_verdicts(nobody, groups[judged], is_machine[judged], nobody, says_machine), study))
-        yield from _false_alarms("people against people", f"svm, {task}", sides)
+            agent = is_machine[judged].astype(int)
+            table = verdicts(np.zeros_like(agent), groups[judged], agent, says_machine).assign(margin=0.0)
+            [_, row] = summarize(table, ["a0"])
+            sides["above"].append(row.detectability.low > 0.5)
+            sides["below"].append(row.detectability.high < 0.5)
+        for name, values in sides.items():
+            yield _share("people against people", f"svm, {task}: {name}", "at most 0.025", values)
 
 
-def _verdicts(
-    judge: NDArray[Any], stimulus: NDArray[Any], is_machine: NDArray[Any], agent: NDArray[Any], says: NDArray[Any]
-) -> pd.DataFrame:
-    names = np.array([f"a{at}" for at in range(int(agent.max(initial=0)) + 1)])
-    return pd.DataFrame(
-        {
-            "judge": judge,
-            "stimulus": stimulus,
-            "trial": np.arange(len(judge)),
-            "truth": np.where(is_machine, "machine", "human"),
-            "agent": np.where(is_machine, names[agent], "human:1"),
-            "verdict": np.where(says, "machine", "human"),
-        }
-    )
-
-
-def _side(verdicts: pd.DataFrame, seed: int) -> tuple[bool, bool]:
-    [_, row] = summarize(verdicts, ["a0"], seed, REPETITIONS)
-    return (row.detectability.low or 0.0) > 0.5, (row.detectability.high or 0.0) < 0.5
-
-
-def _false_alarms(part: str, of: str, sides: Sides) -> Iterator[Share]:
-    for name, values in zip(("above", "below"), zip(*sides, strict=True), strict=True):
-        yield _share(part, f"{of}: {name}", "at most 0.025", values)
-
-
-def _share(part: str, of: str, wanted: str, studies: Sequence[float]) -> Share:
+def _share(part: str, of: str, wanted: str, studies: Sequence[bool]) -> Share:
     mean, number = float(np.mean(studies)), len(studies)
     half = 1.96 * float(np.std(studies, ddof=1)) / math.sqrt(number) or 3 / number
     return Share(part, of, wanted, mean, max(0.0, mean - half), min(1.0, mean + half), number)

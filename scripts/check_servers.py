@@ -71,7 +71,7 @@ def statuses(base_url: str, model: str, patience: float) -> dict[tuple[str, str]
                 [record] = answer(who, [row], settings={name: settings})
                 cells[name, row["task"]] = record.error.code if record.error else record.status
             except TuringlikeError as error:  # it cannot be loaded
-                cells[name, row["task"]] = str(error)[-60:]
+                cells[name, row["task"]] = str(error).rpartition(f"{name}: ")[2][:70]
             print(f"{name} {row['task']}: {cells[name, row['task']]}", file=sys.stderr, flush=True)
     return cells
 

@@ -1,7 +1,8 @@
 """The published test's verdicts, people's or an AI judge's, as a run folder and a key for ``turinglike score``.
 
 Files are those of kreimanlab/TuringTest's Plot/Data_all, not conversations. Workers become numbers; verdicts without a
-worker are ``--judge``'s, those without ``page_name`` or ``imageID`` have a stimulus each.
+worker are ``--judge``'s, those without ``page_name`` or ``imageID`` have a stimulus each; of a file that repeats a
+block of these several times the block counts once.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from serving.runs.run_json import new_run_json
 
 # As the benchmark's files have them; other names are as they are, in small letters and digits.
 NAMES = {"deepgazeiii": "deepgaze3", "gpt3prcurie": "gpt3promptcurie", "gpt3prdavinci": "gpt3promptdav"}
+LEAST_BLOCK = 20  # verdicts; fewer may be alike by chance
 STIMULUS = re.compile(r"(\d+)_[a-z]_\d|.*_img(\d+)_")  # 78_e_0.html is of cue 78, ..._img35_nfix14.gif of picture 35
 
 
@@ -98,6 +100,11 @@ def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int
         except ValidationError as error:
             problems += [Problem(str(path), None, ".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
             continue
+        block = len(entries) if any(entry.trial.page for entry in entries.values()) else _block([*entries.values()])
+        if block < len(entries):
+            times = len(entries) // block
+            print(f"{path}: the same {block:,} verdicts stand there {times} times; they count once", file=sys.stderr)
+            entries = dict(list(entries.items())[:block])
         for name, entry in entries.items():
             trial = entry.trial
             if not entry.worker and judge is None:
@@ -117,6 +124,13 @@ def write(files: Sequence[Path], task: str, out: Path, judge: str | None) -> int
     if unnamed:
         print(f"{unnamed:,} do not say what was shown; each counts as on a stimulus of its own")
     return 0
+
+
+def _block(entries: Sequence[Entry]) -> int:
+    """The length of the block of verdicts, of 20 or more, that repeated makes the file; that of the file without."""
+    rows, number = [(entry.worker, entry.trial.response_speaker, entry.trial.agent) for entry in entries], len(entries)
+    period = next((at for at in range(1, number) if number % at == 0 and rows[at:] == rows[:-at]), number)
+    return period if period >= LEAST_BLOCK else number
 
 
 def _key_row(number: int, task: str, trial: Trial) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import orjson
 from rich.text import Text
 
 from agents import __version__, catalogue
-from agents.contract import GIB, Entry
+from agents.contract import GIB, Agent, Entry
 from agents.errors import TuringlikeError, printable
 from agents.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
@@ -115,9 +115,18 @@ def about(entry: Entry) -> dict[str, Any]:
         "batch_size": agent.batch_size,
         "continuous": agent.continuous(),
         "settings": _settings(entry),
+        "limits": _limits(agent),
         "runs_here": agent.missing() is None,
         **_needs(entry, _room()),
     }
+
+
+def _limits(agent: Agent[Any]) -> list[str] | None:
+    if agent.missing() is None:
+        agent.open()
+    elif not agent.is_elsewhere():
+        return None
+    return [*agent.limits()] or None
 
 
 def _settings(entry: Entry) -> list[dict[str, Any]]:
@@ -140,6 +149,7 @@ def _print_agent(name: str, *, json: bool) -> int:
         return _print_json(agent)
     settings, missing = agent.pop("settings"), agent.pop("missing")
     agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
+    agent["limits"] = agent["limits"] and "; ".join(agent["limits"])
     agent |= {key: _gib(agent[key]) for key in ("memory", "device_memory")}
     table = plain_table()
     for key, value in agent.items():

@@ -232,6 +232,8 @@ class Generation:
             loaded = dict(self.scheduler.dispatchers[name].provenance or {})
             members[name]["versions"] = loaded.pop("versions", {})
             members[name]["provenance"] = loaded
+            for limit in loaded.get("limits", ()):
+                self.progress.tell(f"{name} {limit}")
         self.run.save()
 
     def _todo(self, assignment: Assignment) -> Iterator[AgentRequest]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from agents import checkpoints
@@ -109,16 +108,16 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
                 )
         return missing
 
-    def folder_problem(self, path: Path) -> str | None:
-        wrong = super().folder_problem(path)
-        return checkpoints.unknown_model(path) if wrong is None and not self.model_types else wrong
-
     def reads_pictures(self) -> bool:
         engine = VLLMEngine if self.continuous() else TransformersEngine
         try:
             return engine.sees and not self.random and checkpoints.has_image_processor(self.folder())
         except UnavailableError:  # as far as is known
             return False
+
+    def limits(self) -> Sequence[str]:
+        is_blind = self.typed and not self.reads_pictures()
+        return [*super().limits(), *["reads no pictures: tasks about them are for other agents"] * bool(is_blind)]
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2

@@ -77,8 +77,12 @@ class EngineAgent(Agent[S]):
     def _texts(self, requests: Sequence[TextRequest], seeds: Sequence[int]) -> Sequence[GeneratedText | Exception]:
         return self._engine.generate_batch(requests, seeds)
 
+    def limits(self) -> Sequence[str]:
+        return self._engine.limits()
+
     def provenance(self) -> dict[str, Any]:
-        return {**super().provenance(), **self._engine.provenance()}
+        limits = [*self.limits()]
+        return super().provenance() | self._engine.provenance() | ({"limits": limits} if limits else {})
 
 
 # agents that converse

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.language.chat import ChatAgent, ChatPromptSettings, OpenAIChatAgent
+from agents.language.chat import AnthropicChatAgent, ChatAgent, ChatPromptSettings, OpenAIChatAgent
 from agents.language.engines.text_request import ChatMessage, Detail, GeneratedText, Sampling, TextRequest
 from agents.language.hosts import EngineChoice, LocalAgent, ServerAgent
 from agents.stimuli import TASKS, ConversationStimulus, Stimulus, Task, WordStimulus
@@ -140,6 +140,14 @@ class ServerUniversalAgent(UniversalAgent, ServerAgent[Any]):
         """A model on a server with OpenAI's interface."""
 
     memory = 1 * GIB  # photographs that are decoded
+
+
+class AnthropicUniversalAgent(UniversalAgent, ServerAgent[Any]):
+    class Settings(UniversalSettings, AnthropicChatAgent.Settings):
+        """A model on Anthropic's server."""
+
+    memory = ServerUniversalAgent.memory
+    engine = AnthropicChatAgent.engine
 
 
 def _wanted(stimulus: Stimulus) -> int:

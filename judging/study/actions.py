@@ -9,23 +9,33 @@ import secrets
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
 
-from agents.errors import InputError, StorageError, UnavailableError, printable
+from agents.errors import InputError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import presets, study_status
-from judging.study.events import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
+from judging.study.events import (
+    EVENTS,
+    EXPORTS,
+    LINKS,
+    append,
+    forget,
+    read_exports,
+    read_person,
+    read_personal,
+    read_state,
+)
 from judging.study.materials import Material, only_task
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study, hashed, material_of, read_phrases
 from judging.trial_set import TRIALS_FILE
-from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
+from serving.runs.atomic_files import lock, replacing
 from serving.runs.output_paths import new_folder, refuse_existing
 from serving.runs.row_problems import count
 from serving.runs.stimulus_set import read_rows
@@ -95,7 +105,7 @@ def check_study(options: argparse.Namespace) -> None:
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     problems += material.served_problems()
-    for problem in problems:
+    for problem in [*problems, *(f"warning: {warning}" for warning in material.warnings())]:
         print(printable(problem), file=sys.stderr)
     if problems:
         raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
@@ -108,21 +118,9 @@ def make_links(options: argparse.Namespace) -> None:
     if settings.judges.entry != "links":
         raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
     tokens = [secrets.token_urlsafe(16) for _ in range(options.number)]
-    _append(options.study / LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
+    append(options.study / LINKS, [{"link": hashed(token), "at": now()} for token in tokens])
     for token in tokens:
         print(f"{options.address.rstrip('/')}/?link={token}")
-
-
-def _append(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    repair_tail(path)
-    try:
-        with path.open("ab") as file:
-            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from None
 
 
 def serve_study(options: argparse.Namespace) -> None:
@@ -161,6 +159,7 @@ def serve_study(options: argparse.Namespace) -> None:
 def show_status(options: argparse.Namespace) -> None:
     material = material_of(options.study)
     study = study_status.status_of(read_state(options.study), material, read_personal(options.study))
+    study["exports"] = [export for export in read_exports(options.study) if export["deleted"]]
     if options.json:
         print(orjson.dumps(study, option=orjson.OPT_INDENT_2).decode())
     else:
@@ -181,8 +180,16 @@ def plan_judges(options: argparse.Namespace) -> None:
 def export_study(options: argparse.Namespace) -> None:
     from judging.study.study_export import export as write
 
+    if options.judge:
+        refuse_existing([options.out], force=options.force)
+        person = read_person(options.study, options.judge)
+        with replacing(options.out) as file:
+            file.write(orjson.dumps(person, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        _say(f"{options.out}: all that is kept of {options.judge}")
+        return
     material, out = material_of(options.study), options.out
     number = write(options.study, material, out, personal=options.personal, force=options.force)
+    append(options.study / EXPORTS, [{"at": now(), "out": str(out.resolve())}])
     following = {
         "trial": f"score {out} -o {out}-scores",
         "test": f"score {out / 'verdicts'} -o scores",
@@ -231,7 +238,7 @@ def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutin
 def close_study(options: argparse.Namespace) -> None:
     read_settings(options.study)
     with lock(options.study):
-        _append(options.study / EVENTS, [{"event": "closed", "at": now()}])
+        append(options.study / EVENTS, [{"event": "closed", "at": now()}])
     _say(f"{options.study} is closed; next: turinglike study export {options.study} -o verdicts")
 
 
@@ -241,15 +248,10 @@ def forget_judge(options: argparse.Namespace) -> None:
         is_known = options.judge in read_personal(options.study) or options.judge in read_state(options.study).judges
         if not is_known:
             raise InputError(f"{options.study} has no judge {options.judge}")
-        # Personal lines go first: after a kill the same command finds the judge among the events.
-        for name in (PERSONAL, EVENTS):
-            source = options.study / name
-            repair_tail(source)
-            lines = source.read_bytes().splitlines() if source.is_file() else []
-            with replacing(source) as file:
-                for event in without(options.judge, map(orjson.loads, lines)):
-                    file.write(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
-    _say(f"nothing is known of {options.judge} any more; exports that were made before still have them")
+        forget(options.study, [options.judge])
+    _say(f"nothing is known of {options.judge} any more")
+    for export in read_exports(options.study):
+        _say(f"  it may be in the export of {export['at'][:10]}, which still has it: {export['out']}")
 
 
 def _say(text: str) -> None:

@@ -70,6 +70,7 @@ def register(commands: Commands) -> None:
     export.add_argument("study", type=path, metavar="STUDY")
     export.add_argument("-o", "--out", required=True, type=path, metavar="RUN")
     export.add_argument("--personal", action="store_true", help="with panels' ids, and what people said of themselves")
+    export.add_argument("--judge", metavar="CODE", help="all that is kept of this person alone, as a JSON file")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
 
     kit = add("kit", "an HTML file with the trials of N judges, for a machine without a network")

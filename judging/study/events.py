@@ -5,6 +5,7 @@ seconds from when the test began; both answers appear at the later."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -15,10 +16,12 @@ from typing import Any, Literal, TypeVar
 
 import orjson
 
-from agents.errors import InputError
+from agents.errors import InputError, StorageError
+from serving.runs.atomic_files import repair_tail, replacing, sync_folder
+from serving.timestamps import now
 
 ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
-EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
+EVENTS, PERSONAL, LINKS, EXPORTS = "events.jsonl", "personal.jsonl", "links.jsonl", "exports.jsonl"
 Step = dict[str, Any]
 Condition = Literal["person_deceives", "machine_deceives"]
 Pair = Literal["person machine", "two machines", "two people"]
@@ -166,7 +169,8 @@ M = TypeVar("M", bound=Meeting)
 
 @dataclass(slots=True)
 class Judge:
-    """``told`` are answers that were to be replaced; ``ended``: finished, declined or blocked."""
+    """``told`` are answers that were to be replaced; ``ended``: finished, declined, screened_out, blocked or left;
+    ``consent``: the hash of the text in force when they joined."""
 
     code: str
     session: str
@@ -181,6 +185,7 @@ class Judge:
     told: list[dict[str, Any]] = field(default_factory=list)
     ended: str | None = None
     at: str = ""
+    consent: str | None = None
 
     @property
     def step(self) -> int:
@@ -194,6 +199,11 @@ class Judge:
         """The number of trials, practice apart."""
         return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
 
+    def of(self, kind: str) -> dict[str, Any]:
+        """The answer to the step of that kind, of which there is at most a single; empty before it."""
+        steps = zip(self.steps, self.answers, strict=False)
+        return next((answer for step, answer in steps if step["kind"] == kind), {})
+
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
         """The trials of each page from a step on, without practice and repeats."""
         for step in self.steps[begin:]:
@@ -203,13 +213,14 @@ class Judge:
 
 @dataclass(slots=True)
 class State:
-    """``present`` is the meeting that a participant is in."""
+    """``present`` is the meeting that a participant is in, ``consent`` the text in force and its ``sha256``."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
     meetings: dict[str, Meeting] = field(default_factory=dict)
     present: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
+    consent: dict[str, str] | None = None
     sha256: str | None = None
     began: str | None = None
     closed: str | None = None
@@ -219,6 +230,7 @@ class State:
         match event["event"]:
             case "settings":
                 self.settings, self.sha256 = event["settings"], event["sha256"]
+                self.consent = event.get("consent")  # earlier versions kept none
                 self.began = self.began or event["at"]
             case "closed":
                 self.closed = event["at"]
@@ -226,6 +238,7 @@ class State:
                 names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
                 about = {name: event[name] for name in names}
                 judge = Judge(event["judge"], joined=event["at"], at=event["at"], **about)
+                judge.consent = None if self.consent is None else self.consent["sha256"]
                 self.judges[judge.code] = self.by_session[judge.session] = judge
             case "paired":
                 self._begin(Talk(event["talk"], event["at"], event["speakers"], event["stimulus"]))
@@ -252,6 +265,11 @@ class State:
                 judge.told.append(event)
             case "blocked":
                 judge.ended = "blocked"
+            case "left":
+                judge.ended, judge.answers = "left", []
+                for meeting in self.meetings.values():
+                    if judge.code in meeting.people:
+                        meeting.void = "forgotten"
             case "restarted":  # of earlier versions
                 judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
             case "step" if event["step"] == judge.step:
@@ -260,6 +278,8 @@ class State:
                     self.present.pop(judge.code, None)
                 if event.get("agree") is False:
                     judge.ended = "declined"
+                elif event.get("screened"):
+                    judge.ended = "screened_out"
                 elif judge.step == len(judge.steps):
                     judge.ended = "finished"
             case "loaded":
@@ -297,6 +317,62 @@ def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
                 yield event
         elif event.get("judge") != code:
             yield event
+
+
+def forget(folder: Path, codes: Collection[str]) -> None:
+    """Remove all that is known of these people. Raises StorageError."""
+    # Personal lines go first: after a kill the same call finds the people among the events.
+    for name in (PERSONAL, EVENTS) if codes else ():
+        repair_tail(folder / name)
+        events: Iterable[dict[str, Any]] = [event for _, event in _lines(folder / name)]
+        for code in codes:
+            events = without(code, events)
+        with replacing(folder / name) as file:
+            file.writelines(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE) for event in events)
+    if codes:
+        append(folder / EXPORTS, [{"at": now(), "deleted": len(codes)}])
+
+
+def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raises StorageError."""
+    repair_tail(path)
+    try:
+        with path.open("ab") as file:
+            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def read_exports(folder: Path) -> list[dict[str, Any]]:
+    """Each export, with ``at``, ``out`` and how many people were ``deleted`` since."""
+    exports: list[dict[str, Any]] = []
+    for _, line in _lines(folder / EXPORTS):
+        if "out" in line:
+            exports.append({**line, "deleted": 0})
+        else:
+            exports = [export | {"deleted": export["deleted"] + line["deleted"]} for export in exports]
+    return exports
+
+
+def read_person(folder: Path, code: str) -> dict[str, Any]:
+    """All that is kept of a person (GDPR, Art. 15 and 20), without others' words. Raises InputError."""
+    of_talks: dict[str, str] = {}
+    consents, events = dict[str, str](), list[dict[str, Any]]()
+    for _, event in _lines(folder / EVENTS):
+        if "consent" in event and event["event"] == "settings":
+            consents[event["consent"]["sha256"]] = event["consent"]["text"]
+        if code in event.get("speakers", ()):
+            of_talks[event["talk"]] = "AB"[event["speakers"].index(code)]
+        is_speech = "speaker" in event and of_talks.get(event["talk"]) == event["speaker"]
+        if is_speech or code in (event.get("judge"), event.get("who")):
+            events.append({name: value for name, value in event.items() if name != "agents"})
+    if not events:
+        raise InputError(f"{folder} has no judge {code}")
+    agreed = [consents[event["consent"]] for event in events if event.get("consent") in consents]
+    return {"judge": code, "personal": read_personal(folder).get(code, {}), "consent": agreed, "events": events}
 
 
 def read_state(folder: Path) -> State:

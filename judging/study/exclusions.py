@@ -9,7 +9,7 @@ from typing import Any
 from judging.study.events import Judge, State
 from judging.study.page_answers import fastest_of
 from judging.study.pool import TrialPool
-from judging.study.settings import Exclude, JudgesSettings
+from judging.study.settings import Exclude, JudgesSettings, StudySettings
 
 VerdictRow = dict[str, Any]
 ENOUGH = 4  # verdicts of a judge that are all alike before that is a rule's matter
@@ -27,7 +27,7 @@ def verdict_rows(
 
 def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRow]:
     began = before = datetime.fromisoformat(judge.joined)
-    index = 0
+    index, device = 0, judge.of("instructions").get("device", {})
     for step, answer in zip(judge.steps, judge.answers, strict=False):
         at = datetime.fromisoformat(answer["at"])
         since, before = 1000 * (at - before).total_seconds(), at
@@ -62,6 +62,8 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRo
                 "away": answer["away"],
                 "by_key": answer["key"],
                 "key_for_human": judge.keys[0],
+                "touch": device.get("touch"),
+                "screen": "x".join(map(str, device["screen"])) if device else None,
                 "rules": [rule for rule, is_broken in rules.items() if is_broken],
             }
         index += 1
@@ -69,18 +71,37 @@ def _rows(judge: Judge, exclude: Exclude, pool: TrialPool) -> Iterator[VerdictRo
 
 def _rules_of_judge(judge: Judge, rows: list[VerdictRow], exclude: Exclude, personal: Mapping[str, Any]) -> list[str]:
     counted = [row for row in rows if row["phase"] != "practice"]
-    pages = {row["trial_index"]: row for row in counted}.values()  # both speakers share a control question
-    controls = [row["control_right"] for row in pages if row["control_right"] is not None]
     caught = [row["correct"] for row in counted if row["catch"] and not row["swapped"]]
     plain = [row["verdict"] for row in counted if not row["catch"] and not row["again"]]
     rules = {
         "finished": exclude.finished and judge.ended != "finished",
-        "controls": _below(controls, exclude.controls),
+        "controls": _fails_controls(judge, exclude),
         "catch": _below(caught, exclude.catch),
         "one_sided": exclude.one_sided and len(plain) >= ENOUGH and len(set(plain)) == 1,
         "native": exclude.native and personal.get("native_language") != "yes",
     }
     return [rule for rule, is_broken in rules.items() if is_broken]
+
+
+def _fails_controls(judge: Judge, exclude: Exclude) -> bool:
+    steps = zip(judge.steps, judge.answers, strict=False)
+    sent = [answer.get("right") for step, answer in steps if step.get("phase") != "practice"]
+    return _below([is_right for is_right in sent if is_right is not None], exclude.controls)
+
+
+def outcome_of(judge: Judge, settings: StudySettings) -> str | None:
+    """finished, failed_checks (too few controls right), screened_out, no_consent, blocked or left; None before."""
+    if judge.ended == "finished" and isinstance(settings, JudgesSettings) and _fails_controls(judge, settings.exclude):
+        return "failed_checks"
+    return "no_consent" if judge.ended == "declined" else judge.ended
+
+
+def completion_code(judge: Judge, settings: StudySettings) -> str:
+    """The code that a panel gets for the outcome; empty for none."""
+    end, outcome = settings.end, outcome_of(judge, settings)
+    codes = {"screened_out": end.screened_out, "finished": judge.end_code}
+    codes |= dict.fromkeys(("no_consent", "left"), end.no_consent)
+    return codes.get(outcome or "", "") if outcome != "failed_checks" else end.failed_checks or judge.end_code
 
 
 def _below(right: list[bool], share: float) -> bool:

@@ -33,6 +33,8 @@ async def write_kit(study: Study, phrases: Mapping[str, str], number: int, out: 
     """Enlist ``number`` judges and write their kit. Raises InputError, Refused, StorageError."""
     if study.material.kind != "trial":
         raise InputError("a kit is for judges: participants' answers are checked by the server")
+    if study.settings.questions.out:
+        raise InputError("a kit screens nobody out: leave questions.out empty")
     kit = secrets.token_hex(8)
     judges = [await study.enlist(secrets.token_urlsafe(24), kit=kit) for _ in range(number)]
     files = {name: path for judge in judges for name, path in media_of(study, judge).items()}
@@ -56,7 +58,13 @@ def _judge(study: Study, judge: Judge) -> dict[str, Any]:
     for at, step in enumerate(judge.steps):
         steps.append({"view": view(study, judge, at), "truth": study.material.truth(step)})
     # The judge's code, which proves nothing: a file can be read without a single answer.
-    end = {"kind": "end", "step": len(steps), "text": study.settings.texts.thanks, "code": judge.code}
+    end = {
+        "kind": "end",
+        "step": len(steps),
+        "list": judge.code,
+        "text": study.settings.texts.thanks,
+        "code": judge.code,
+    }
     return {"judge": judge.code, "steps": steps, "end": end}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -59,6 +60,9 @@ class Material:
         self.settings = settings
 
     def problems(self) -> list[str]:
+        return []
+
+    def warnings(self) -> list[str]:
         return []
 
     def served_problems(self) -> list[str]:
@@ -124,6 +128,17 @@ class TrialMaterial(Material):
         except InputError as error:
             problems += [*map(str, error.problems), str(error)]
         return problems
+
+    def warnings(self) -> list[str]:
+        trials, least = self.settings.trials, self.settings.exclude.catch
+        number = round(trials.catch * trials.number)
+        if not least or not number:
+            return []
+        out = sum(math.comb(number, caught) for caught in range(number + 1) if caught < least * number) / 2**number
+        return [
+            "exclude.catch: selects judges by their bias to say human, which changes all scores. Of judges who guess, "
+            f"{count(number, 'catch trial')} of each would exclude {out:.0%}. Control questions measure attention"
+        ]
 
     def about(self) -> str:
         cells = ", ".join(f"{len(pages):,} of {name}" for name, pages in sorted(self.pool.cells.items()))

@@ -15,7 +15,7 @@ HumanOrMachine = Literal["human", "machine"]
 LONGEST_REASON = 2000
 LONGEST_RT = 86_400_000.0  # milliseconds
 OPTIONS: Mapping[str, Sequence[str]] = {
-    "age": ("18-20", "21-25", "26-30", "31-35", "36-40", "41-45", "46-50", ">50"),
+    "age": ("<18", "18-20", "21-25", "26-30", "31-35", "36-40", "41-45", "46-50", ">50"),
     "gender": ("female", "male", "non_binary"),
     "education": ("middle school", "high school", "bachelor", "master", "pg"),
     "native_language": ("yes", "no"),
@@ -23,9 +23,11 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "engaging": tuple(map(str, range(11))),
     "difficult": tuple(map(str, range(11))),
 }
-"""As on the 2022 and 2025 papers' forms, with an age above 50; ``country`` and ``comments`` are free text."""
+"""As on the 2022 and 2025 papers' forms, and ages below 18 and above 50; ``country`` and ``comments`` are text."""
 LONGEST_FIELD = {"country": 60, "comments": 4000}
-UNFILLED = re.compile(r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|", re.IGNORECASE | re.DOTALL)
+UNFILLED = re.compile(
+    r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|assignment_id_not_available|", re.IGNORECASE | re.DOTALL
+)
 
 
 class BadAnswer(Exception):
@@ -49,6 +51,21 @@ class _Timed(BaseModel):
     away: bool = False
 
 
+class Device(BaseModel):
+    """``screen`` is its width and height in CSS pixels; ``touch``: its main pointer is a finger."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    touch: bool
+    screen: Annotated[list[Annotated[int, Field(ge=1, le=20_000)]], Field(min_length=2, max_length=2)]
+
+
+class InstructionsAnswer(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    device: Device | None = None
+
+
 class TrialAnswer(_Timed):
     """``key``: by the keyboard."""
 
@@ -63,7 +80,7 @@ class StimulusAnswer(_Timed):
     answer: Written | list[Written]
 
 
-A = TypeVar("A", bound=_Timed)
+A = TypeVar("A", bound=BaseModel)
 
 
 def parsed(kind: type[A], answer: Mapping[str, Any]) -> A:
@@ -79,7 +96,7 @@ def fastest_of(rt: float | None, since: float) -> float:
     return min((ms for ms in (rt, since) if ms is not None and ms >= 0), default=inf)
 
 
-def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str, str]:
+def read_questions(fields: Sequence[str], required: Sequence[str], answer: Mapping[str, Any]) -> dict[str, str]:
     """The answers to ``fields`` that are not empty. Raises BadAnswer."""
     kept = {}
     for name, value in answer.items():
@@ -90,6 +107,8 @@ def read_questions(fields: Sequence[str], answer: Mapping[str, Any]) -> dict[str
         if len(value) > LONGEST_FIELD.get(name, 100):
             raise BadAnswer(f"{name}: too long")
         kept[name] = writable(value)
+    if lacking := [name for name in fields if name in required and name not in kept]:
+        raise BadAnswer(f"{lacking[0]}: must be answered")
     return kept
 
 

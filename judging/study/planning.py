@@ -11,7 +11,7 @@ from typing import Literal
 from scipy.special import stdtrit
 
 from agents.errors import InputError
-from judging.measures import CONFIDENCE
+from judging.two_way import CONFIDENCE
 
 Measure = Literal["p_machine", "detectability"]
 MOST_JUDGES = 1_000_000  # a width that so many do not reach is out of reach

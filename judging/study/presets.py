@@ -24,8 +24,8 @@ def preset(name: str, task: Asked) -> Tables:
     if task == "conversation":
         trials["choices"] = "both"
     if name == "plain":
-        return trials, {"catch": 0.5}
-    trials |= {"number": PRESETS[name][task], "practice": 0, "catch": 0.0}
+        return trials, {}
+    trials |= {"number": PRESETS[name][task], "practice": 0, "catch": 0.0, "sample": False}
     exclude: dict[str, Any] = {}
     match task:
         case "image_captioning":  # 2022: "response time < 3 s prevented"; 2025: "only response times over 3 s"
@@ -48,8 +48,6 @@ def study_of_judges(
     """Where people judge trials; ``changed`` choices replace the preset's."""
     trials, exclude = ({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
     trials |= changed or {}
-    if trials.get("catch") == 0:
-        exclude.pop("catch", None)
     return _render(
         "judges.toml",
         preset=name,
@@ -59,6 +57,7 @@ def study_of_judges(
         people="judges",
         wanted=50,
         most=60,
+        screen=600 if task == "attention_prediction" else 0,
         trials={key: _toml(value) for key, value in {**Trials(number=1).model_dump(), **trials}.items()},
         exclude={key: _toml(value) for key, value in {**Exclude().model_dump(), **exclude}.items()},
     )
@@ -66,14 +65,15 @@ def study_of_judges(
 
 def study_of_participants(stimulus_set: str, task: Asked, most: int) -> str:
     """Where people answer a stimulus set, each at ``most`` so many stimuli."""
-    values = {"people": "participants", "wanted": 50, "most": 60}
+    values = {"people": "participants", "wanted": 50, "most": 60, "screen": 0}
     return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=most, **values)
 
 
 def study_of_online_tests() -> str:
     """With the 2025 paper's conditions, numbers of exchanges and lengths."""
     # With the tests' ids, which judges are sent, a seed that is known tells whose place is whose.
-    return _render("online.toml", seed=secrets.randbelow(1 << 53), people="participants", wanted=100, most=120)
+    values = {"people": "participants", "wanted": 100, "most": 120, "screen": 0}
+    return _render("online.toml", seed=secrets.randbelow(1 << 53), **values)
 
 
 def _toml(value: Any) -> str:

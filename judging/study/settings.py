@@ -27,12 +27,19 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=3600)]
 Number = Annotated[int, Field(ge=1, le=1000)]
 Exchanges = Annotated[int, Field(ge=1, le=100)]
+Code = Annotated[str, Field(max_length=100)]
+Parameter = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
-Name = Annotated[
-    str,
-    BeforeValidator(lambda name: plain_name(name) if isinstance(name, str) and is_model_name(name) else name),
-    Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$"),
-]
+
+
+def _plain(name: object) -> object:
+    try:
+        return plain_name(name) if isinstance(name, str) and is_model_name(name) else name
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+Name = Annotated[str, BeforeValidator(_plain), Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
 Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
 
 
@@ -61,11 +68,29 @@ class People(_Table):
     reload: Literal["resume", "block"] = "resume"
     hours: Annotated[float, Field(gt=0, le=10_000)] = 2.0
     worker: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,40}$")] = ""
+    parameters: Annotated[list[Parameter], Field(max_length=10)] = Field(default_factory=list)
+    screen: Count = 0
+
+    @model_validator(mode="after")
+    def _can_be_kept(self) -> People:
+        is_taken = not {"worker", "code", *FIELDS, *CLOSING}.isdisjoint(self.parameters)
+        _refuse(is_taken, "parameters: has the name of a column of participants.csv")
+        return self
 
 
 class Questions(_Table):
+    """Those ``required`` must be answered; who gives an answer of ``out`` is screened out."""
+
     before: list[Before] = Field(default_factory=list)
     after: list[After] = Field(default_factory=list)
+    required: list[Before | After] = Field(default_factory=list)
+    out: dict[Before, list[str]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _are_there(self) -> Questions:
+        _refuse(not {*self.required} <= {*self.before, *self.after}, "required: has a question that is in no list")
+        _refuse(not self.out.keys() <= {*self.before}, "out: has a question that is not in before")
+        return self
 
 
 class Trials(_Table):
@@ -92,9 +117,13 @@ class Trials(_Table):
 
 
 class End(_Table):
-    """A ``code`` (empty: a random code for each) and an address with ``{code}`` and ``{worker}``."""
+    """A code for each outcome (``code``: of who finished; empty: a random code for each) and an address, with
+    ``{code}``, ``{worker}`` and the names of ``parameters``."""
 
-    code: Annotated[str, Field(max_length=100)] = ""
+    code: Code = ""
+    failed_checks: Code = ""
+    screened_out: Code = ""
+    no_consent: Code = ""
     redirect: Annotated[str, Field(pattern=r"^(https?://\S+)?$", max_length=2000)] = ""
 
 

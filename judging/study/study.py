@@ -26,10 +26,12 @@ from judging.study.events import (
     State,
     Step,
     count_pages,
+    forget,
     read_links,
     read_personal,
     read_state,
 )
+from judging.study.exclusions import completion_code
 from judging.study.lobby import Lobby, TalkLobby
 from judging.study.lobby_of_tests import OnlineLobby
 from judging.study.materials import (
@@ -41,7 +43,14 @@ from judging.study.materials import (
     TrialMaterial,
     read_stimuli,
 )
-from judging.study.page_answers import OPTIONS, BadAnswer, read_panel_id, read_questions
+from judging.study.page_answers import (
+    OPTIONS,
+    BadAnswer,
+    InstructionsAnswer,
+    parsed,
+    read_panel_id,
+    read_questions,
+)
 from judging.study.pool import TrialPool
 from judging.study.settings import JudgesSettings, OnlineSettings, StudySettings, read_settings
 from serving.runs.run import Store
@@ -90,6 +99,7 @@ class Study:
         self.folder = folder
         self.settings = material.settings
         self.material = material
+        self._forget(read_state(folder))  # who has left a server that was killed
         self.state: State = read_state(folder)
         self.store = Store(check, interval=0.01)
         self._writer: asyncio.Task[None] | None = None
@@ -101,7 +111,9 @@ class Study:
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
         self.lobby = self._lobby()
         kept = self.settings.model_dump(mode="json", by_alias=True, exclude={"texts"})
-        self._begin = {"event": "settings", "at": now(), "settings": kept, "sha256": material.sha256}
+        consent = self.settings.texts.consent
+        about = {"settings": kept, "consent": {"sha256": hashed(consent), "text": consent}}
+        self._begin: dict[str, Any] = {"event": "settings", "at": now(), **about, "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
 
@@ -116,7 +128,7 @@ class Study:
         """Begin to write; the task ends with StorageError where nothing can be written."""
         for name in (EVENTS, PERSONAL):
             self.store.open(self.folder / name)
-        if self._begin["settings"] != self.state.settings:
+        if (self._begin["settings"], self._begin["consent"]) != (self.state.settings, self.state.consent):
             self._put(self._begin)
         self._writer = asyncio.create_task(self.store.run())
         return self._writer
@@ -126,6 +138,10 @@ class Study:
             await self.lobby.close()
         if self._writer is not None:
             await self.store.finish(self._writer)
+            self._forget(self.state)
+
+    def _forget(self, state: State) -> None:
+        forget(self.folder, [code for code, judge in state.judges.items() if judge.ended == "left"])
 
     # judges
 
@@ -139,7 +155,9 @@ class Study:
         is_other = link and judge is not None and judge.link not in (None, hashed(link))
         return None if is_other else judge
 
-    async def join(self, link: str | None, panel_id: str | None) -> tuple[Judge, str]:
+    async def join(
+        self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None
+    ) -> tuple[Judge, str]:
         """A judge, the same for the same ``link`` or ``panel_id``, and their session's token. Raises Refused."""
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
         panel_id = read_panel_id(panel_id, settings.worker)
@@ -159,13 +177,17 @@ class Study:
         at_it = sum(judge.ended is None and code not in away for code, judge in self.state.judges.items())
         if finished + at_it >= settings.most:
             raise Refused("full")
-        return await self.enlist(token, link=personal, panel_id=panel_id), token
+        sent = {name: read_panel_id((parameters or {}).get(name), name) for name in settings.parameters}
+        about = {name: value for name, value in {"worker": panel_id, **sent}.items() if value}
+        return await self.enlist(token, link=personal, about=about), token
 
-    async def enlist(self, token: str, *, link: str | None = None, kit: str | None = None, panel_id: str = "") -> Judge:
+    async def enlist(
+        self, token: str, *, link: str | None = None, kit: str | None = None, about: Mapping[str, str] | None = None
+    ) -> Judge:
         number, code = len(self.state.judges) + 1, "".join(secrets.choice(ALPHABET) for _ in range(8))
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
-        self._keep(code, {"worker": panel_id} if panel_id else {})
+        self._keep(code, about or {})
         await self.note(
             {
                 "event": "joined", "judge": code, "session": hashed(token), "number": number, "link": link, "kit": kit,
@@ -184,6 +206,11 @@ class Study:
             events.append("blocked")
         await self.note(*({"event": event, "judge": judge.code} for event in events))
 
+    async def leave(self, judge: Judge) -> None:
+        """Nothing of the judge counts any more; the files are without them once this process ends."""
+        self.personal.pop(judge.code, None)
+        await self.note({"event": "left", "judge": judge.code})
+
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> Receipt:
         """Keep the answer to a step, on disk on return. Raises Refused out of turn, and BadAnswer."""
         if step < judge.step:
@@ -200,6 +227,8 @@ class Study:
         except ToldError as error:
             await self.note(event | {"event": "told", "said": error.text, "flags": error.flags})
             return Receipt(is_new=False, flags=error.flags)
+        if event["kind"] == "consent":
+            event["consent"] = judge.consent if judge.kit else self._begin["consent"]["sha256"]
         self._keep(judge.code, personal)
         await self.note(event | kept)
         return Receipt(is_new=True, truth=self.material.truth(current))
@@ -214,11 +243,15 @@ class Study:
                     raise BadAnswer("agree: must be true or false")
                 return {"agree": answer["agree"]}, {}
             case "questions":
-                return {}, read_questions(self.settings.questions.before, answer)
+                chosen = self.settings.questions
+                about = read_questions(chosen.before, chosen.required, answer)
+                is_out = any(value in chosen.out.get(name, ()) for name, value in about.items())  # type: ignore[call-overload]
+                return ({"screened": True}, {}) if is_out else ({}, about)
             case "after":
-                return {}, read_questions(self.settings.questions.after, answer)
+                chosen = self.settings.questions
+                return {}, read_questions(chosen.after, chosen.required, answer)
             case "instructions":
-                return {}, {}
+                return parsed(InstructionsAnswer, answer).model_dump(exclude_none=True), {}
             case "talk" | "test":  # its end, or that of the time in the lobby where nobody came
                 assert self.lobby is not None
                 result, is_alone = self.lobby.result(judge), self.lobby.meeting_of(judge.code) is None
@@ -244,7 +277,7 @@ class Study:
         self.state.apply(event)
         self.store.put(self.folder / EVENTS, line)
 
-    def _keep(self, code: str, about: dict[str, str]) -> None:
+    def _keep(self, code: str, about: Mapping[str, str]) -> None:
         if about:
             self.personal.setdefault(code, {}).update(about)
             line = {"judge": code, "at": now(), "said": about}
@@ -291,7 +324,8 @@ def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
 
 
 def phrases_sent(settings: StudySettings, phrases: Mapping[str, str]) -> dict[str, Any]:
-    about = {"language": settings.language, "title": settings.texts.title, "worker": settings.judges.worker}
+    about = {"language": settings.language, "title": settings.texts.title}
+    about |= settings.judges.model_dump(include={"worker", "parameters", "screen"})
     return {**about, "phrases": dict(phrases), "options": OPTIONS}
 
 
@@ -299,7 +333,7 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
     """The next step, or step ``at``, as JSON."""
     step = judge.current if at is None else judge.steps[at]
     if step is None or study.state.closed:
-        return {"step": judge.step, **_end(study, judge)}
+        return {"step": judge.step, "list": judge.code, **_end(study, judge)}
     at = judge.step if at is None else at
     page: dict[str, Any] = {"step": at, "list": judge.code, "kind": step["kind"]}
     settings = study.settings
@@ -307,9 +341,9 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
         case "consent":
             return page | {"text": settings.texts.consent}
         case "questions":
-            return page | {"fields": list(settings.questions.before)}
+            return page | {"fields": settings.questions.before, "required": settings.questions.required}
         case "after":
-            return page | {"fields": list(settings.questions.after)}
+            return page | {"fields": settings.questions.after, "required": settings.questions.required}
         case "instructions":
             page |= {"text": settings.texts.instructions, **study.material.instructions(judge)}
         case _:
@@ -327,9 +361,12 @@ def media_of(study: Study, judge: Judge) -> dict[str, Path]:
 
 
 def _end(study: Study, judge: Judge) -> dict[str, Any]:
-    if judge.ended != "finished":
-        return {"kind": judge.ended or "closed"}
-    code, panel_id = quote(judge.end_code, safe=""), quote(study.panel_id(judge.code), safe="")
-    address = study.settings.end.redirect.replace("{code}", code).replace("{worker}", panel_id)
-    about = {"text": study.settings.texts.thanks, "code": judge.end_code, "redirect": address or None}
-    return {"kind": "end", **about}
+    settings, kept = study.settings, study.personal.get(judge.code, {})
+    code = completion_code(judge, settings)
+    address = settings.end.redirect if code else ""
+    values = {name: kept.get(name, "") for name in ("worker", *settings.judges.parameters)}
+    for name, value in {**values, "code": code}.items():
+        address = address.replace(f"{{{name}}}", quote(value, safe=""))
+    kind = "end" if judge.ended == "finished" else judge.ended or "closed"
+    text = settings.texts.thanks if kind == "end" else ""
+    return {"kind": kind, "text": text, "code": code, "redirect": address or None}

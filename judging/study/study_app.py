@@ -86,7 +86,9 @@ def create_app(
         judge = study.find(request.cookies.get(study.cookie), link)
         if judge is not None:
             return _json(view(study, judge))
-        judge, token = await study.join(link, panel_id)
+        sent = body.get("parameters")
+        parameters = {name: _text(value) for name, value in sent.items()} if isinstance(sent, dict) else {}
+        judge, token = await study.join(link, panel_id, parameters)
         response = _json(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(study.cookie, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
@@ -103,6 +105,13 @@ def create_app(
         receipt = await study.answer(judge, number, body.get("answer"))
         about = {"new": receipt.is_new, "told": receipt.flags, "truth": receipt.truth}
         return _json({**about, "next": view(study, judge)})
+
+    @app.post("/leave")
+    async def leave(request: Request) -> Response:
+        judge = _judge(study, request)
+        if (await _body(request)).get("list") == judge.code:
+            await study.leave(judge)
+        return _json(view(study, judge))
 
     @app.post("/talk")
     @app.post("/test")

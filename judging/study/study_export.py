@@ -17,9 +17,9 @@ from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
 from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth
 from judging.study.events import SIDES, Judge, OnlineTest, State, Talk, VerdictOnTest, read_personal, read_state
-from judging.study.exclusions import VerdictRow
+from judging.study.exclusions import VerdictRow, completion_code, outcome_of
 from judging.study.materials import Material
-from judging.study.settings import CLOSING, FIELDS, OnlineSettings
+from judging.study.settings import CLOSING, FIELDS, OnlineSettings, StudySettings
 from judging.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing
 from serving.runs.csv_tables import write_rows
@@ -27,7 +27,7 @@ from serving.runs.output_paths import new_folder
 from serving.runs.run_opening import new_people_run
 
 TABLE, PARTICIPANTS, CONVERSATIONS = "verdicts.csv", "participants.csv", "conversations.jsonl"
-OF_PARTICIPANTS = ("participant", "worker", "ended", "code", "answers", "excluded", "rules", *FIELDS, *CLOSING)
+OF_PARTICIPANTS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent", *FIELDS, *CLOSING)
 HIDDEN = ("truth", "agent", "correct", "catch", "stimulus")  # of a verdict's row: not among what the judge did
 Record = dict[str, Any]
 Personal = Mapping[str, Mapping[str, Any]]
@@ -54,7 +54,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         else:
             new_people_run(made, material.source).write_records("humans", records)
         if personal:
-            _write_participants(made / PARTICIPANTS, state, known, rows)
+            _write_participants(made / PARTICIPANTS, state, known, rows, material.settings)
         if rows:
             fields = [*FIELDS, *CLOSING] if personal else []
             with (made / TABLE).open("w", encoding="utf-8", newline="") as file:
@@ -62,27 +62,33 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     return len(records)
 
 
-def _write_participants(path: Path, state: State, known: Personal, verdicts: Sequence[VerdictRow]) -> None:
+def _write_participants(
+    path: Path, state: State, known: Personal, verdicts: Sequence[VerdictRow], settings: StudySettings
+) -> None:
+    """Who is ``paid`` (1: who finished and failed no checks) and by which rules verdicts are excluded."""
+    columns = ("participant", "worker", *settings.judges.parameters, *OF_PARTICIPANTS)
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":
             excluded[row["judge"]].append(row["rules"])
 
     def cells(code: str, judge: Judge) -> list[Any]:
-        rules = excluded[code]
+        rules, outcome = excluded[code], outcome_of(judge, settings)
         values = {
             "participant": f"human:{code}",
-            "ended": judge.ended,
-            "code": judge.end_code,
+            "outcome": outcome,
+            "code": completion_code(judge, settings),
+            "paid": int(outcome == "finished"),
             "answers": judge.counted(judge.step),
             "excluded": len(rules),
             "rules": " ".join(dict.fromkeys(rule for each in rules for rule in each)),
+            "consent": judge.of("consent").get("consent"),
             **known.get(code, {}),
         }
-        return [values.get(name) for name in OF_PARTICIPANTS]
+        return [values.get(name) for name in columns]
 
     with path.open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, OF_PARTICIPANTS, (cells(code, judge) for code, judge in state.judges.items()))
+        write_rows(file, columns, (cells(*each) for each in state.judges.items() if each[1].ended != "left"))
 
 
 def _cells(row: VerdictRow, known: Personal, fields: Sequence[str]) -> list[Any]:
@@ -108,7 +114,7 @@ def _answers(judge: Judge, task: Asked) -> Iterator[Record]:
     for step, event in zip(judge.steps, judge.answers, strict=False):
         if step["kind"] != "ask":
             continue
-        tried = [(told["said"], told["flags"], True) for told in judge.told if told["step"] == event["step"]]
+        tried = [(old["said"], old["flags"], True) for old in judge.told if old["step"] == event["step"]]
         if event["flags"]:
             tried.append((", ".join(event["answer"]), event["flags"], False))
         attempts = []

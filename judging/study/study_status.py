@@ -77,5 +77,7 @@ def print_study(status: dict[str, Any]) -> None:
             table.add_row(name, f"{row['verdicts']:,}", f"{row['said_human']:.3f}")
         if status["agents"]:
             print_table(table)
+    for export in status["exports"]:
+        print(f"the export of {export['at'][:10]} has {export['deleted']:,} who were deleted since: {export['out']}")
     if status["closed"]:
         print(f"closed {status['closed'][:10]}")

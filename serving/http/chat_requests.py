@@ -24,8 +24,9 @@ TEXT_TASKS: tuple[Task, ...] = ("conversation", "word_association")
 MOST_CHOICES = 16
 MOST_MESSAGES = 1000
 # What would change an answer silently, and why it is refused; OFF asks for nothing.
+NO_TOOLS = "agents call no tools"
 REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(("tools", "tool_choice", "functions", "function_call"), "agents call no tools"),
+    **dict.fromkeys(("tools", "tool_choice", "functions", "function_call"), NO_TOOLS),
     **dict.fromkeys(("logprobs", "top_logprobs"), "agents have no log probabilities"),
     **dict.fromkeys(("response_format", "modalities", "audio"), "agents answer in plain text only"),
 }
@@ -130,6 +131,14 @@ class ChatRequest(Body):
     """Not in OpenAI's interface: fields of the stimulus (docs/stimuli.md) beside those that follow from the request. By
     default the id follows from the first message, the image or the cue, and the task from the agent."""
 
+    @field_validator("messages", mode="before")
+    @classmethod
+    def _call_no_tools(cls, messages: object) -> object:
+        for number, message in enumerate(messages if isinstance(messages, list) else ()):
+            if isinstance(message, dict) and (message.get("role") in ("tool", "function") or message.get("tool_calls")):
+                raise unsupported([(f"messages.{number}", NO_TOOLS)])
+        return messages
+
     @field_validator("messages")
     @classmethod
     def _can_be_answered(cls, messages: list[ChatMessage]) -> list[ChatMessage]:
@@ -143,8 +152,7 @@ class ChatRequest(Body):
         """Raises ApiError for options that would change the answer."""
         options = self.model_extra or {}
         if problems := [(name, why) for name, why in REFUSED.items() if options.get(name) not in OFF]:
-            message = "; ".join(f"{name} cannot be used here: {why}" for name, why in problems)
-            raise ApiError(400, "unsupported_parameter", message, problems=problems)
+            raise unsupported(problems)
 
     def ignored(self) -> list[str]:
         """The options without effect."""
@@ -152,6 +160,12 @@ class ChatRequest(Body):
         names = [name for name, value in options.items() if value is not None and name not in REFUSED]
         has_instructions = any(message.role in ("system", "developer") for message in self.messages)
         return names + ["messages.system"] * has_instructions
+
+
+def unsupported(problems: Sequence[tuple[str, str]]) -> ApiError:
+    """The error for pairs (field, why it cannot be honoured)."""
+    message = "; ".join(f"{name} cannot be used here: {why}" for name, why in problems)
+    return ApiError(400, "unsupported_parameter", message, problems=problems)
 
 
 def chat_stimulus(service: Service, chat: ChatRequest) -> tuple[Stimulus, Mapping[str, bytes] | None]:

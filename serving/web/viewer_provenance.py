@@ -7,6 +7,7 @@ from typing import Any
 
 from agents import catalogue
 from agents.errors import InputError
+from agents.named_models import HERE, SERVERS
 from serving.runs.row_problems import count
 from serving.runs.run import Run
 
@@ -50,15 +51,20 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
         try:
             entry = catalogue.get(part)
         except InputError:
-            badges.append((f"{part[:80]} is not in this catalogue", ""))
+            is_named = part.partition("-")[0] in (*HERE, *SERVERS)
+            badges.append(("a model by its name" if is_named else f"{part[:80]} is not in this catalogue", ""))
             continue
         badges.append((IN_PAPER[entry.in_paper], "good" if entry.in_paper == "compared" else ""))
         about.append(f"{entry.summary} ({entry.source})")
     tasks = agent["task"] if isinstance(agent.get("task"), list) else [agent.get("task")]
-    checkpoint, revision, versions = (agent.get(key) for key in ("checkpoint", "revision", "versions"))
+    versions, members = agent.get("versions"), (agent.get("members") or {name: agent}).values()
+    sources = [(member.get("checkpoint"), member.get("revision")) for member in members]
+    checkpoints = dict.fromkeys(
+        f"{path} at {revision}" if revision else str(path) for path, revision in sources if path
+    )
     rows = [
         ("task", ", ".join(TASK_NAMES.get(str(task), str(task)) for task in tasks)),
-        ("checkpoint", (str(checkpoint) + (f" at {revision}" if revision else "")) if checkpoint else "none"),
+        ("checkpoint", "; ".join(checkpoints) or "none"),
         ("digest", str(agent.get("digest"))),
     ]
     if agent.get("samples", 1) != 1:
@@ -66,7 +72,7 @@ def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
     if versions and isinstance(versions, dict):
         rows.append(("versions", ", ".join(f"{package} {version}" for package, version in versions.items())))
     more = {part: agent[part] for part in ("settings", "provenance") if agent.get(part)}
-    return {"name": name, "badges": badges, "about": about, "rows": rows, "more": more}
+    return {"name": name, "badges": [*dict.fromkeys(badges)], "about": about, "rows": rows, "more": more}
 
 
 def has_random_weights(agent: Mapping[str, Any]) -> bool:

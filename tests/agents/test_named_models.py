@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
 import misbehaving_server
 import pytest
 import tiny_language
+from pydantic import ValidationError
+from task_stimuli import picture
 
 from agents import catalogue
 from agents.errors import InputError
 from agents.selection import checked_agents, resolve
+from judging.study.settings import MachineAgents
 from serving.cli import main
 
 
@@ -43,7 +47,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("vllm:a/B", "vllm-b", {"checkpoint": "a/B", "engine": "vllm"}),
         ("openai:gpt-5", "openai-gpt-5", {"model": "gpt-5"}),
         ("ollama:llama3.2-vision:11b", "ollama-llama3.2-vision-11b", {"key_variable": ""}),
-        ("anthropic:claude-x", "anthropic-claude-x", {"key_variable": "ANTHROPIC_API_KEY", "seed_bits": 0}),
+        ("anthropic:claude-x", "anthropic-claude-x", {"key_variable": "ANTHROPIC_API_KEY"}),
         ("gemini:models/gemini-x", "gemini-gemini-x", {"key_variable": "GEMINI_API_KEY", "seed_bits": 0}),
     ],
 )
@@ -100,30 +104,82 @@ def test_names_of_no_model(typed: str) -> None:
 
 @pytest.mark.parametrize("engine", ["openai", "ollama", "anthropic", "gemini"])
 def test_what_is_sent_to_servers(
-    engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    (tmp_path / "a.png").write_bytes(picture())
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(variable, misbehaving_server.KEY)
+    is_claude = engine == "anthropic"
     with misbehaving_server.running() as server:
-        typed = f"{engine}:model-1"
-        assert main(["ask", typed, "--cue", "dog", "--set", f"{typed}.base_url={server.url}"]) == 0
-    [request] = server.requests
-    assert request.path == "/v1/chat/completions"
+        server.otherwise = lambda request: (
+            misbehaving_server.anthropic("teal") if is_claude else misbehaving_server.answer("teal")
+        )
+        typed, url = f"{engine}:model-1", server.url.removesuffix("/v1" * is_claude)
+        for asked in (["--cue", "dog"], ["--image", str(tmp_path / "a.png"), "--task", "color"]):
+            assert main(["ask", typed, *asked, "--set", f"{typed}.base_url={url}"]) == 0
+    request, pictured = server.requests
+    assert request.path == ("/v1/messages" if is_claude else "/v1/chat/completions")
     assert request.body["model"] == "model-1"
     assert ("seed" in request.body) is (engine in ("openai", "ollama"))
     assert ("max_completion_tokens" in request.body) is (engine == "openai")
-    assert (misbehaving_server.KEY in request.headers.get("authorization", "")) is (engine != "ollama")
-    assert capsys.readouterr().out.strip() == "fine"
+    headers = json.dumps(request.headers)
+    assert (misbehaving_server.KEY in headers) is (engine != "ollama")
+    parts = pictured.body["messages"][-1]["content"]
+    data = parts[0]["source"]["data"] if is_claude else parts[1]["image_url"]["url"].partition(",")[2]
+    assert base64.b64decode(data) == picture()
+    assert "teal" in capsys.readouterr().out
 
 
-def test_a_folder_answers_and_its_record_names_it(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    typed = f"hf:{folders}/Tiny Llama 1.5"
+def test_a_study_calls_a_model_as_the_server_does() -> None:
+    assert MachineAgents(machine_argues="hf:./my models/Tiny Llama 1.5").machine_argues == "hf-tiny-llama-1.5"
+    with pytest.raises(ValidationError, match=r"machine_argues\n.*there is no engine 'foo'"):
+        MachineAgents(machine_argues="foo:x")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("generate cues.jsonl --out new --agents", 2), ("serve --agents", 2), ("ask --cue dog", 2), ("fetch", 1),
+     ("bench --bare", 3)],
+)  # fmt: skip
+def test_every_command_names_the_model_that_is_not_here(
+    command: str, code: int, folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Paths are of the present folder; of the hub's models there are none here, nor a network."""
     (folders / "cues.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "dog"}\n')
-    run = ["generate", str(folders / "cues.jsonl"), "--agents", typed, "--out", str(folders / "made"), "--here"]
-    main(run)
-    about = json.loads((folders / "made" / "run.json").read_text())["agents"]["hf-tiny-llama-1.5"]
+    monkeypatch.chdir(folders)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main([*command.split(), "hf:./absent"]) == 2
+    assert "./absent: no such file or folder" in capsys.readouterr().err
+    assert main([*command.split(), "hf:no-such/Model"]) == code
+    assert "no-such/Model" in capsys.readouterr().err
+    assert not (folders / "new").exists()
+
+
+def test_a_folder_answers_and_its_record_names_it(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a system role, as its template says; a changed folder of the same name is another model."""
+    monkeypatch.chdir(folders)
+    template = folders / "Tiny Llama 1.5" / "chat_template.jinja"
+    template.write_text(
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('none') }}{% endif %}" + template.read_text()
+    )
+    (folders / "cues.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "dog"}\n')
+    run = ["generate", "cues.jsonl", "--agents", "hf:./Tiny Llama 1.5", "--out", "made", "--here"]
+    assert main(run) == 0
+    printed = capsys.readouterr().err
+    about = json.loads(Path("made", "run.json").read_text())["agents"]["hf-tiny-llama-1.5"]
     assert about["revision"].startswith("sha256:")
     assert about["provenance"]["engine"] == "transformers"
-    capsys.readouterr()
-    main(run)
+    limits = about["provenance"]["limits"]
+    assert [limit.partition(":")[0] for limit in limits] == ["knows no system role", "reads no pictures"]
+    assert main(["agents", "hf:./Tiny Llama 1.5"]) == 0
+    listed = capsys.readouterr().out
+    for limit in limits:
+        assert f"hf-tiny-llama-1.5 {limit}\n" in printed
+        assert limit in listed
+    assert main(run) == 0
     assert "nothing is left to answer" in capsys.readouterr().out
+    template.write_text(template.read_text() + " ")
+    assert main(run) == 2
+    assert f"agents.hf-tiny-llama-1.5: revision was '{about['revision']}', is 'sha256:" in capsys.readouterr().err

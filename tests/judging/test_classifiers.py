@@ -205,10 +205,63 @@ def test_the_difference_of_two_judges_is_that_of_their_detectabilities() -> None
             rows.append((judge, "machine", f"t{at}", f"s{at // 2}", truth, verdict))
     table = pd.DataFrame(rows, columns=["judge", "judge_kind", "trial", "stimulus", "truth", "verdict"])
     right = (table["verdict"] == table["truth"]).groupby([table["judge"], table["truth"]]).mean()
-    result = difference(table, "good", "poor", 0)
+    result = difference(table, "good", "poor")
     assert result.value == pytest.approx(100 * (right["good"].mean() - right["poor"].mean()))
     # Two independent judges of 400 trials: the standard error is that of the difference of two proportions.
     error = np.sqrt((0.8 * 0.2 + 0.6 * 0.4) / 400)
     assert result.high - result.low == pytest.approx(100 * 2 * 1.96 * error, rel=0.15)
-    assert np.isnan(difference(table, "good", "good", 0).value)
-    assert np.isnan(difference(table[table["judge"] == "good"], "good", "poor", 0).value)
+    assert np.isnan(difference(table, "good", "good").value)
+    assert np.isnan(difference(table[table["judge"] == "good"], "good", "poor").value)
+
+
+def test_a_sentence_is_trained_on_once() -> None:
+    """Excerpts of 3, 6 and 9 messages of ten conversations, whose early sentences they share."""
+    trials, keys, rows, owner = [], [], [], []
+    said = np.random.default_rng(0).normal(size=(10, 2, 9, 4))
+    for talk, speaker, length in [(at, one, number) for at in range(10) for one in (0, 1) for number in (3, 6, 9)]:
+        trial = {"id": f"t{len(trials)}", "asked": "conversation", "shown": f"s{talk}", "speaker": "AB"[speaker]}
+        rows += list(said[talk, speaker, :length])
+        owner += [len(trials)] * length
+        trials.append(trial)
+        truth = "machine" if speaker else "human"
+        key = {"truth": truth, "agent": "a", "catch": False, "repeat_of": None, "said": trial["id"], "asked": "x"}
+        keys.append(key)
+    judge = ClassifierJudge(ClassifierSettings(), "svm")
+    inputs, trained = Features(np.array(rows), np.array(owner)), []
+
+    class Recorded:
+        def fit(self, rows: Any, truth: Any) -> Any:
+            trained.append((len(rows), len(np.unique(rows, axis=0))))
+            return judge.new_model().fit(rows, truth)
+
+    judge_trials(trials, keys, inputs, judge.settings, Recorded)
+    assert trained == [(9 * 18, 9 * 18)] * 10
+
+
+def test_a_person_is_judged_by_who_has_not_met_the_person() -> None:
+    """Each of ten people looks where nobody else does: a radial machine knows only whom it has met."""
+    trials, keys = path_trials(400, 0)
+    for at, (trial, key) in enumerate(zip(trials, keys, strict=True)):
+        key["record"] = f"human:{at // 2 % 10}"
+        if key["truth"] == "human":
+            angle = 2 * np.pi * (at // 2 % 10) / 10
+            step = 250 * np.array([np.cos(angle), np.sin(angle)])
+            trial["answer"]["fixations"] = (np.array(trial["answer"]["fixations"]) + step).tolist()
+    people = [trial["id"] for trial, key in zip(trials, keys, strict=True) if key["truth"] == "human"]
+    for split, parts in (("stimulus", {None}), ("speaker", {f"people {at}" for at in range(1, 6)})):
+        result = judged(trials, keys, kernel="rbf", split=split)
+        assert {result[name]["agent"] for name in people} == parts
+    seen, unseen = (
+        np.mean([judged(trials, keys, kernel="rbf", split=split)[name]["margin"] for name in people])
+        for split in ("stimulus", "speaker")
+    )
+    assert seen < unseen - 0.1
+
+
+def test_margins_of_several_partitions_are_their_mean() -> None:
+    trials, keys = path_trials(80, 20)
+    each = [judged(trials, keys, seed=seed) for seed in (3, 4)]
+    both = judged(trials, keys, seed=3, partitions=2)
+    for name, entry in both.items():
+        assert entry["margin"] == pytest.approx(np.mean([part[name]["margin"] for part in each]))
+        assert entry["fold"] == each[0][name]["fold"]

@@ -258,14 +258,15 @@ def by_word(request: bad.Request) -> bad.Act:
     """A server that takes odd words for machines', in whatever form it is asked."""
     text = request.body["messages"][-1]["content"]
     if "Associated Words" not in text:
-        odd = int(re.findall(r"word(\d\d)", text)[-1]) % 2
-        return bad.answer(MACHINE if odd else HUMAN)
+        verdict = MACHINE if int(re.findall(r"word(\d\d)", text)[-1]) % 2 else HUMAN
+        return bad.anthropic(verdict) if request.path == "/v1/messages" else bad.answer(verdict)
     labels = ["AI-generated" if int(word) % 2 else "Human" for word in re.findall(r"\d+\. word(\d\d)", text)]
     return bad.answer("Summary of Classifications\n" + "\n".join(f"- {item}" for item in labels))
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6), ("ollama:model-1", 24)]
+    ("name", "count"),
+    [("llm-judge-openai", 24), ("llm-judge-openai-papers", 6), ("ollama:model-1", 24), ("anthropic:model-1", 24)],
 )
 def test_every_trial_has_its_verdicts(
     name: str, count: int, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -274,7 +275,8 @@ def test_every_trial_has_its_verdicts(
     without_ray(monkeypatch)
     with bad.running() as server:
         server.otherwise = by_word
-        arguments = ["--judges", name, "--set", f"{name}.base_url={server.url}", "--out", str(tmp_path / "V")]
+        url = server.url.removesuffix("/v1") if name.startswith("anthropic") else server.url
+        arguments = ["--judges", name, "--set", f"{name}.base_url={url}", "--out", str(tmp_path / "V")]
         assert main(["judge", str(trials / "T"), *arguments]) == 0
         assert main(["judge", str(trials / "T"), *arguments]) == 0  # which asks nothing again
     assert len(server.requests) == count

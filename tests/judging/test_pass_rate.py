@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,12 @@ def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
             for pair in chance.permutation(25)[:6]:
                 passes = chance.random() < ndtr(middle + judge + pairs[pair])
                 rows.append(verdict(f"human:{at}", int(pair), turns, bool(passes)))
-    result = pass_rates(pd.DataFrame(rows), [], 0)
+    result = pass_rates(pd.DataFrame(rows), [])
     assert [row.turns for row in result.rates] == [*GPT_4]
+    [slope] = result.tests  # the more turns, the more often the machine is recognized
+    assert (slope.column, slope.value, slope.judges, slope.stimuli) == ("turns", "slope", 200, 12)
+    assert slope.difference.low > 0
+    assert slope.holm < 1e-6
     for row in result.rates:
         assert (row.judge, row.agent, row.mode) == ("people", "bot", "burst")
         assert (row.pairs, row.judges, row.verdicts) == (25, 200, 1200)
@@ -56,7 +61,7 @@ def test_verdicts_that_vary_by_rounding_alone_count_for_as_many_as_there_are_jud
         for judge in range(number)
         for pair in range(number)
     ]
-    [row] = pass_rates(pd.DataFrame(rows), [], 0).rates
+    [row] = pass_rates(pd.DataFrame(rows), []).rates
     wanted = binomtest(passed, number).proportion_ci(method="exact")
     assert (row.pass_rate.low, row.pass_rate.high) == pytest.approx((wanted.low, wanted.high))
 
@@ -64,7 +69,7 @@ def test_verdicts_that_vary_by_rounding_alone_count_for_as_many_as_there_are_jud
 def test_pairs_with_one_conversation_of_people_are_one_to_the_interval() -> None:
     """Twenty pairs with five conversations of people, each passed or told as the conversation is."""
     rows = [verdict("judge", at, 3, at % 5 < 2, **{"meta.people": f"p{at % 5}"}) for at in range(20)]
-    [row] = pass_rates(pd.DataFrame(rows), [], 0).rates
+    [row] = pass_rates(pd.DataFrame(rows), []).rates
     alone = binomtest(8, 20).proportion_ci(method="exact")
     assert (row.interval, row.pairs, row.pass_rate.value) == ("pairs and judges", 20, 0.4)
     assert row.pass_rate.high - row.pass_rate.low > 1.5 * (alone.high - alone.low)
@@ -74,7 +79,7 @@ def test_pairs_with_one_conversation_of_people_are_one_to_the_interval() -> None
 @pytest.mark.parametrize("passed", [0, 9, 23])
 def test_one_verdict_on_each_pair_has_scipys_exact_interval(judges: int, passed: int) -> None:
     rows = [verdict(f"human:{at % judges}", at, 3, at < passed) for at in range(23)]
-    [row] = pass_rates(pd.DataFrame(rows), [], 0).rates
+    [row] = pass_rates(pd.DataFrame(rows), []).rates
     wanted = binomtest(passed, 23).proportion_ci(method="exact")
     assert (row.interval, row.pass_rate.value) == ("exact", passed / 23)
     assert row.pass_rate.low == pytest.approx(wanted.low)
@@ -83,7 +88,7 @@ def test_one_verdict_on_each_pair_has_scipys_exact_interval(judges: int, passed:
 
 def test_of_one_judge_on_one_pair_there_is_no_interval() -> None:
     rows = [verdict("human:0", 0, 3, passes) for passes in (True, False)]
-    [row] = pass_rates(pd.DataFrame(rows), [], 0).rates
+    [row] = pass_rates(pd.DataFrame(rows), []).rates
     assert str(row.pass_rate) == "0.50"
 
 
@@ -95,7 +100,7 @@ def test_what_is_missing_and_what_controls_say_is_apart() -> None:
         verdict("llm", 3, 3, False, judge_kind="machine", **control),
         verdict("llm", 4, 10, True, judge_kind="machine", agent="other", beside_agent="other", topic="tea"),
     ]
-    result = pass_rates(pd.DataFrame(rows), ["topic"], 0)
+    result = pass_rates(pd.DataFrame(rows), ["topic"])
     rates = {(row.agent, row.turns): (row.pairs, row.pass_rate.value, row.refused) for row in result.rates}
     assert rates == {
         ("all", 3): (1, 0.0, 1),
@@ -103,6 +108,10 @@ def test_what_is_missing_and_what_controls_say_is_apart() -> None:
         ("bot", 3): (1, 0.0, 1),
         ("other", 10): (1, 1.0, 0),
     }
+    assert [(test.column, test.value, test.beside) for test in result.tests] == [
+        ("agent", "bot", "other"),
+        ("turns", "3", "10"),
+    ]
     assert [*result.controls] == [Control("llm", machines=2, verdicts=1, first=1.0)]
     assert [(row.column, row.value, row.verdicts) for row in result.by] == [("topic", "tea", 1)]
 
@@ -140,3 +149,18 @@ def test_words_that_the_machine_wrote_itself_are_not_the_persons() -> None:
     item |= {side: {"messages": [*before, *spoken]}, "delays": {side: [None, None, *[1.5] * len(spoken)]}}
     [row] = words_per_message([item])
     assert (row.agent_words, row.person_words) == (8, 5)
+
+
+def test_two_alternatives_have_their_dprime_and_the_bias_of_place() -> None:
+    """Of 100 pairs 84 are judged rightly: with d' 1.41 (Macmillan and Creelman 2005)."""
+    rows = [verdict("llm", at, 3, at >= 84, judge_kind="machine", stimulus=str(at)) for at in range(100)]
+    for row in rows[:70]:
+        row |= {"truth": "machine", "beside_truth": "human", "verdict": "machine"}
+    [row] = pass_rates(pd.DataFrame(rows), []).rates
+    z = NormalDist().inv_cdf
+    assert row.dprime.value == pytest.approx(2**0.5 * z(84.5 / 101))
+    ends = binomtest(84, 100).proportion_ci(method="exact")
+    assert (row.dprime.low, row.dprime.high) == pytest.approx([2**0.5 * z(end) for end in ends])
+    named = sum(row["verdict"] == "machine" for row in rows)
+    assert row.first.value == named / 100
+    assert (row.first.low, row.first.high) == pytest.approx(binomtest(named, 100).proportion_ci(method="exact"))

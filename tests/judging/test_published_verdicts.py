@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import random
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,7 +63,7 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         key = list(csv.DictReader(file))
     assert [row["stimulus"] for row in key] == ["3", "14", "78", "3", "3", "9"]
     table = read_verdicts(open_verdicts([tmp_path / "V"]))
-    result = compute_scores(table, [], seed=0)
+    result = compute_scores(table, [])
     counts = ("human_human", "human_machine", "machine_human", "machine_machine")
     assert {row.agent: tuple(getattr(row, name) for name in counts) for row in result.scores} == {
         "all": (3, 1, 2, 1),
@@ -71,4 +73,22 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [caught] = catch_rates(table)
     assert caught == CatchRate("word_association", "catch", "machine", "people", judges=1, trials=1, right=1)
     assert read_answers(open_verdicts([tmp_path / "V"])) == []
-    assert "Trials were drawn" not in methods(table, {}, [{}], seed=0)
+    assert "Trials were drawn" not in methods(table, {}, [{}])
+
+
+def test_a_block_that_stands_five_times_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in machine_judge_r3.8_color_bertonly.json, which repeats 178 verdicts."""
+    chance = random.Random(0)
+    block = [entry(None, chance.choice(("human", "machine")), chance.choice(("", "Google"))) for _ in range(30)]
+    assert made(tmp_path, monkeypatch, block * 5, "--task", "color", "--judge", "svm") == 0
+    assert "the same 30 verdicts stand there 5 times; they count once" in capsys.readouterr().err
+    assert sum(1 for _ in Run(tmp_path / "V").records("published")) == 30
+    [other] = [dict(item) for item in block[:1]]
+    other["trialData"] = {**other["trialData"], "machine_groundtruth": "Azure", "groundtruth": "machine"}
+    shutil.rmtree(tmp_path / "V")
+    for path in tmp_path.glob("V.*"):
+        path.unlink()
+    assert made(tmp_path, monkeypatch, [*block * 4, *block[1:], other], "--task", "color", "--judge", "svm") == 0
+    assert sum(1 for _ in Run(tmp_path / "V").records("published")) == 150

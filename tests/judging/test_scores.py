@@ -36,7 +36,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "word.json").write_text(json.dumps(truth))
     assert main(["import", str(folder / "word.json"), "--out", str(folder / "published")]) == 0
     assert main(["trials", str(folder / "published"), "--out", str(folder / "T")]) == 0
-    judges = ["--judges", "svm,svm-paper-code", "--set", "svm-paper-code.pictures=none"]
+    judges = ["--judges", "svm,svm-paper-code"]
     with pytest.MonkeyPatch.context() as patch:
         in_process.without_ray(patch)
         assert main(["judge", str(folder / "T"), *judges, "--out", str(folder / "V")]) == 0
@@ -45,7 +45,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> None:
     out = tmp_path / "S"
-    assert main(["score", str(verdicts / "V"), "--out", str(out)]) == 0
+    assert main(["score", str(verdicts / "V"), "--out", str(out), "--bounds", "0.2"]) == 0
     with (out / "scores.csv").open(newline="") as file:
         rows = {(row["judge"], row["agent"]): row for row in csv.DictReader(file)}
     table = read_verdicts(open_verdicts([verdicts / "V"]))
@@ -57,6 +57,11 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
         assert float(row["detectability"]) == pytest.approx((human + machine) / 2)
         assert int(row["machine_machine"]) == (machines["verdict"] == "machine").sum()
     result = json.loads((out / "scores.json").read_bytes())
+    for test in result["tests"]["word_association"]["against_people"]:
+        row = rows[test["judge"], test["agent"]]
+        assert test["difference"] == pytest.approx(1 - 2 * float(row["detectability"]))
+        assert test["difference_low"] == pytest.approx(1 - 2 * float(row["detectability_high"]))
+        assert test["passes"] == (test["bounds"] <= 0.2)
     assert "320 verdicts of 2 judges" in result["methods"]
     assert {(row["of"], row["number"]) for row in result["statistics"]} == {
         ("people", 80), ("published:alpha", 40), ("published:beta", 40),
@@ -169,7 +174,7 @@ def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monke
     assert main(["judge", str(tmp_path / "T"), "--judges", "cue-length", "--out", str(tmp_path / "V")]) == 0
     table = read_verdicts(open_verdicts([verdicts / "V", tmp_path / "V"]))
     assert table["trial"].nunique() == 2 * 160
-    assert compute_scores(table, [], 0).agreement["word_association"].trials_of_all == 0
+    assert compute_scores(table, []).agreement["word_association"].trials_of_all == 0
     with pytest.raises(InputError, match="two verdicts of svm, svm-paper-code on the same trials"):
         read_verdicts(open_verdicts([verdicts / "V", verdicts / "V"]))
 
@@ -214,14 +219,14 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
     table = read_verdicts(open_verdicts([verdicts / "V"]))
     table["catch"] = table["trial"].isin(["t0001", "t0002"])
     table.loc[table["trial"] == "t0004", "repeat_of"] = "t0003"
-    result = compute_scores(table, [], 0)
+    result = compute_scores(table, [])
     assert {row.judge for row in catch_rates(table)} == {"svm", "svm-paper-code"}
     assert sum(row.trials for row in catch_rates(table)) == 4
     assert [row.verdicts for row in result.repeats] == [1, 1]
     refused = table.assign(verdict=table["verdict"].where(table["trial"] != "t0004", "refused"))
-    assert not compute_scores(refused, [], 0).repeats
+    assert not compute_scores(refused, []).repeats
     further = table.assign(sample=1, verdict=["human"] * len(table))
-    again = compute_scores(pd.concat([table, further], ignore_index=True), [], 0)
+    again = compute_scores(pd.concat([table, further], ignore_index=True), [])
     assert again.scores == result.scores  # no verdict counts twice
     assert again.tests == result.tests
     alike = (table["verdict"][table["judge"] == "svm"] == "human").mean()
@@ -234,12 +239,12 @@ def test_many_people_are_scored_together_and_not_two_by_two(verdicts: Path) -> N
     table = read_verdicts(open_verdicts([verdicts / "V"]))
     people = table[table["judge"] == "svm"].assign(judge_kind="human")
     people["judge"] = [f"human:{at % 50}" for at in range(len(people))]
-    result = compute_scores(pd.concat([table, people]), [], 0)
+    result = compute_scores(pd.concat([table, people]), [])
     assert set(result.scores.distinct("judge")) == {"people", "svm", "svm-paper-code"}
     [output] = result.agreement.values()
     assert output.judges == ["svm", "svm-paper-code"]
     assert len(output.pairs) == len(result.tests["word_association"]["between_judges"]) == 1
-    alone = compute_scores(people, [], 0)
+    alone = compute_scores(people, [])
     assert not alone.agreement["word_association"].pairs
     assert not alone.tests["word_association"]["between_judges"]
 

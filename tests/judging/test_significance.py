@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy import stats
+from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.inter_rater import fleiss_kappa
+from statsmodels.stats.multitest import multipletests
 
+from judging import contrasts
+from judging.contrasts import between_judges, by_column, corrected, of_agents
+from judging.measures import detectabilities
 from judging.significance import (
-    Equations,
-    against_chance,
     agreement,
     among_agents,
-    between_agents,
-    between_judges,
     between_values,
-    by_equations,
-    corrected,
     krippendorff_alpha,
+    over_judges,
+    permutations,
 )
 
 NAN = float("nan")
@@ -41,20 +41,100 @@ def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -
     return table.assign(judge_kind="human", **columns)
 
 
+def _study(seed: int, judges: int = 14, stimuli: int = 12, spread: float = 0.6) -> pd.DataFrame:
+    """Judges who all see the same answers of people, "a" and "b", who do not differ; judges and answers do."""
+    chance = np.random.default_rng(seed)
+    judge, stimulus, agent = (part.ravel() for part in np.indices((judges, stimuli, 3)))
+    middle = chance.normal(0, 0.4, judges)[judge] + chance.normal(0, spread, (stimuli, 3))[stimulus, agent]
+    right = middle + chance.normal(size=len(judge)) > 0
+    truth = np.where(agent == 0, "human", "machine")
+    verdict = np.where((agent > 0) == right, "machine", "human")
+    columns = {"judge": judge, "stimulus": stimulus, "agent": np.array(["h", "a", "b"])[agent], "truth": truth}
+    return pd.DataFrame(columns | {"verdict": verdict, "trial": stimulus * 3 + agent, "judge_kind": "human"})
+
+
+def test_the_variance_is_that_of_statsmodels() -> None:
+    """Ordinary least squares on a constant, with errors clustered by judges and by stimuli."""
+    table = _study(3).query("agent == 'a'")
+    fit = OLS((table["verdict"] == table["truth"]).to_numpy(float), np.ones(len(table))).fit()
+    wanted = fit.get_robustcov_results("cluster", groups=table[["judge", "stimulus"]].to_numpy()).bse[0]
+    result = detectabilities(table, [np.ones(len(table), dtype=bool)])
+    assert result.deviation(np.array([1]), np.ones(1)) == pytest.approx(wanted)
+    assert result.freedom(np.array([1])) == 11
+
+
+def test_p_is_the_confidence_whose_interval_ends_at_the_hypothesis() -> None:
+    result = detectabilities(_study(5), [np.ones(14 * 12 * 3, dtype=bool)])
+    cells, weights = np.array([0, 1]), np.array([1.0, -1.0])
+    for null in (-0.3, 0.2):
+        p = float(result.p(cells, weights, null))
+        assert 1e-6 < p < 0.9
+        assert null in [pytest.approx(end) for end in result.interval(cells, weights, 1 - p)]
+    assert result.p(cells, weights, float(result.sum(cells, weights))) == 1
+    easy = detectabilities(_study(5).assign(verdict=lambda rows: rows["truth"]), [np.ones(14 * 12 * 3, dtype=bool)])
+    assert easy.p(np.array([1]), np.ones(1), 0.5) == pytest.approx(stats.binomtest(12, 12).pvalue)
+
+
+def test_agents_who_do_not_differ_are_seldom_significant_though_their_answers_differ() -> None:
+    """The papers' permutation test takes the answers as fixed, and calls more than every tenth study significant."""
+    studies = [_study(seed) for seed in range(100, 200)]
+    alarms = {"two-way": 0, "permutation": 0, "people": 0}
+    for study in studies:
+        tests = of_agents(study, ["a", "b"])
+        alarms["two-way"] += tests["between_agents"][0].p < 0.05
+        alarms["people"] += tests["against_people"][0].p < 0.05
+        alarms["permutation"] += permutations(study, ["a", "b"])[0].p < 0.05
+    assert alarms["two-way"] <= 13  # 1 in 1,000 at a true 0.05
+    assert alarms["people"] <= 13
+    assert alarms["permutation"] > 13
+
+
 def test_who_says_machine_of_everything_detects_nobody() -> None:
-    leaning = _verdicts({"a": [1.0]}).assign(verdict="machine")
-    output = {(row.of, row.measure): row for row in against_chance(leaning, ["a"])}
-    assert output["a", "p(M|M)"].direction == "above chance"
-    assert output["people", "p(H|H)"].direction == "below chance"
-    leaning_test = output["a", "detectability"]
-    assert (leaning_test.rate, leaning_test.p, leaning_test.direction) == (0.5, 1.0, "not told from chance")
-    sure = {(row.of, row.measure): row for row in against_chance(_verdicts({"a": [1.0]}), ["a"])}
-    assert sure["a", "detectability"].rate == 0.75
-    assert sure["a", "detectability"].p == pytest.approx(stats.fisher_exact([[10, 0], [5, 5]]).pvalue)
+    leaning = of_agents(_verdicts({"a": [1.0]}).assign(verdict="machine"), ["a"], 0.1)
+    rates = {row.of: (row.measure, row.rate.value, row.result) for row in leaning["against_half"]}
+    assert rates == {
+        "a": ("p(M|M)", 1, "says machine of more than half"), "people": ("p(H|H)", 0, "says human of less than half")
+    }  # fmt: skip
+    [test] = leaning["against_people"]
+    assert (test.difference.value, test.p, test.result, test.test) == (0, 1, "not decided", "stimuli, of this judge")
+    assert (test.passes, test.family) == (False, 1)  # ten answers are too few to pass
+    low = stats.binomtest(10, 10).proportion_ci(0.9, method="exact").low
+    assert test.bounds == pytest.approx((1 - low) / 2)
+    [passing] = of_agents(_verdicts({"a": [1.0]}, 100).assign(verdict="machine"), ["a"], 0.1)["against_people"]
+    assert passing.passes
+
+
+def test_judges_at_half_are_not_decided_and_few_have_no_wilcoxon() -> None:
     shares = [0.6, 0.8, 0.7, 0.9, 0.4, 0.9, 1.0]
-    of_judges = {(row.of, row.measure): row for row in against_chance(_verdicts({"a": shares}), ["a"])}
+    [_, of_a] = over_judges(_verdicts({"a": shares}), ["a"])
     wanted = stats.wilcoxon([round(10 * share) - 5 for share in shares]).pvalue  # whole numbers, whose ties are ties
-    assert of_judges["a", "detectability"].p == pytest.approx(wanted)
+    assert (of_a.measure, of_a.p) == ("p(M|M)", pytest.approx(wanted))
+    assert {row.test for row in over_judges(_verdicts({"a": [0.5] * 8}), ["a"])} == {"no test: every judge is at 0.5"}
+    assert over_judges(_verdicts({"a": [0.5] * 3}), ["a"]) == []
+
+
+def test_columns_are_tested_by_detectability_and_not_by_the_mix_of_people_and_machines() -> None:
+    """Judges who say human of 70 % whatever they see; 70 % of the answers on music are people's, 30 % of the others."""
+    chance = np.random.default_rng(0)
+    judge, stimulus = (part.ravel() for part in np.indices((30, 24)))
+    is_human = chance.random(len(judge)) < np.where(stimulus < 12, 0.7, 0.3)
+    spoken = np.where(chance.random(len(judge)) < 0.7, "human", "machine")
+    columns = {"judge": judge, "stimulus": stimulus, "trial": stimulus * 2 + is_human, "verdict": spoken}
+    table = pd.DataFrame(columns | {"truth": np.where(is_human, "human", "machine"), "agent": "x"})
+    table = table.assign(topic=np.where(stimulus < 12, "music", "tech"), length=stimulus % 3)
+    [test] = by_column(table, "topic")
+    assert test.p > 0.05
+    assert between_values(table, "topic")[0].p < 1e-3  # as the papers compare
+    assert (test.value, test.beside, test.stimuli) == ("music", "tech", 12)
+    assert [row.beside for row in by_column(table.assign(topic=np.take(list("xyz"), stimulus % 3)), "topic")] == [
+        "the others"
+    ] * 3
+    [slope] = by_column(table, "length")
+    right = (table["verdict"] == table["truth"]).to_numpy(float)
+    each = [np.polyfit(stimulus[part] % 3, right[part], 1)[0] for part in (is_human, ~is_human)]
+    assert slope.difference.value == pytest.approx(np.mean(each))
+    assert slope.difference.low < slope.difference.value < slope.difference.high
+    assert (slope.value, slope.p > 0.001) == ("slope", True)
 
 
 def test_friedmans_test_is_scipys() -> None:
@@ -64,7 +144,7 @@ def test_friedmans_test_is_scipys() -> None:
     [result] = among_agents(_verdicts(rates), ["a", "b", "c"])
     wanted = stats.friedmanchisquare(*rates.values())
     assert result.chi2 == pytest.approx(wanted.statistic)
-    assert result.p == result.holm == pytest.approx(wanted.pvalue)
+    assert result.p == pytest.approx(wanted.pvalue)
     assert result.kendall_w == pytest.approx(wanted.statistic / (12 * 2))
     assert among_agents(_verdicts({name: values[:5] for name, values in rates.items()}), ["a", "b", "c"]) == []
     [constant] = among_agents(_verdicts({name: [0.3] * 8 for name in "abc"}), ["a", "b", "c"])
@@ -99,38 +179,6 @@ def test_several_values_are_compared_by_analysis_of_variance_over_stimuli() -> N
     assert between_values(table.assign(same="x"), "same") == []
 
 
-def test_equations_are_those_of_statsmodels() -> None:
-    chance = np.random.default_rng(4)
-    table = _verdicts({"a": [0.5] * 20}, 7).sort_values("judge")
-    table["verdict"] = chance.choice(["human", "machine"], len(table))
-    [result] = by_equations(table.sample(frac=1, random_state=0))
-    spoken, truth = table["verdict"] == "machine", table["truth"] == "machine"
-    fit = sm.GEE(
-        spoken.to_numpy(float), sm.add_constant(truth.to_numpy(float)), groups=table["judge"].to_numpy(),
-        family=sm.families.Binomial(),
-    ).fit()  # fmt: skip
-    wanted = [*np.exp([fit.params[1], *fit.conf_int()[1]]), fit.pvalues[1]]
-    assert [result.odds_ratio, result.low, result.high, result.p] == pytest.approx(wanted, rel=1e-6)
-    assert (result.unit, result.clusters) == ("judge", 20)
-    assert by_equations(table[table["judge"].isin(["j0", "j1"])]) == by_equations(table.assign(verdict="human")) == []
-
-
-@pytest.mark.parametrize(("number", "shares"), [(6, (1 / 3, 1 / 2)), (10, (0.7, 0.3)), (7, (1 / 7, 3 / 7))])
-def test_clusters_that_do_not_differ_have_no_equations(number: int, shares: tuple[float, float]) -> None:
-    """Every judge has the same 2 x 2 table: the robust variance is 0, whatever a processor rounds it to."""
-    table = _verdicts({"a": [shares[0]] * 12}, number)
-    people = (table["truth"] == "human") & (table["stimulus"].str[1:].astype(int) < round(shares[1] * number))
-    table.loc[table["truth"] == "human", "verdict"] = "human"
-    table.loc[people, "verdict"] = "machine"
-    [result] = by_equations(table)
-    assert result.test == "no test: nothing varies from judge to judge"
-    assert result.p is result.odds_ratio is result.low is result.high is None
-    table.loc[0, "verdict"] = "human" if table.loc[0, "verdict"] == "machine" else "machine"
-    [result] = by_equations(table)
-    assert result.low < result.odds_ratio < result.high
-    assert 0 < result.p < 1
-
-
 @pytest.mark.parametrize("right", ["aabbcc", "aaabbbbbc"])
 def test_values_that_do_not_vary_within_have_no_analysis_of_variance(right: str) -> None:
     """Topics a and c are always told, b never: by all orders of six topics p would be 0.2, never 0."""
@@ -146,23 +194,15 @@ def test_values_that_do_not_vary_within_have_no_analysis_of_variance(right: str)
     assert two.test == "no test: every stimulus is right as often"
 
 
-def test_judges_who_do_not_differ_from_chance_are_not_tested() -> None:
-    same = against_chance(_verdicts({"a": [0.5] * 8}), ["a"])
-    assert {row.test for row in same} == {"no test: every judge is at 0.5"}
-    assert {row.direction for row in same} == {"not told from chance"}
-    few = against_chance(_verdicts({"a": [0.5] * 3}), ["a"])
-    assert {row.test for row in few} == {"no test: Wilcoxon's needs 6 judges"}
-
-
 def test_judges_and_agents_that_cannot_be_compared_say_why() -> None:
     table = _verdicts({"a": [0.5, 0.5]}).assign(sample=0)
     table["trial"] = table["agent"] + table["stimulus"]  # both judged the same
     [alike] = between_judges(table)
-    assert (alike.test, alike.p, alike.difference) == ("no test: both are right on the same trials", None, 0)
+    assert (alike.p, alike.trials, alike.difference.value) == (1, 20, 0)
     [apart] = between_judges(table.assign(trial=table["judge"] + table["trial"]))
-    assert (apart.test, apart.p, apart.difference) == ("no test: no trial in common", None, None)
+    assert (apart.test, apart.p, apart.trials) == ("no test: too few verdicts", None, 0)
     split = table[table["truth"] == "machine"].assign(agent=lambda rows: rows["judge"].map({"j0": "a", "j1": "b"}))
-    [agents] = between_agents(split, ["a", "b"])
+    [agents] = permutations(split, ["a", "b"])
     assert (agents.test, agents.p) == ("no test: no judge judged both", None)
 
 
@@ -175,7 +215,7 @@ def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() ->
         for item in text
     ]
     table = pd.DataFrame([*rows, ("j3", "c", "machine", "human")], columns=["judge", "agent", "truth", "verdict"])
-    [result] = [item for item in between_agents(table, ["a", "b", "c"]) if item.second == "b"]
+    [result] = [item for item in permutations(table, ["a", "b", "c"]) if item.second == "b"]
 
     ways = [
         [sum(int((item + other)[at]) for at in chosen) for chosen in combinations(range(len(item + other)), len(item))]
@@ -184,15 +224,17 @@ def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() ->
     overall = sum(text.count("1") for texts in spoken.values() for text in texts)
     differences = [sum(way) / 6 - (overall - sum(way)) / 9 for way in product(*ways)]
     observed = 5 / 6 - 2 / 9
-    assert result.difference == pytest.approx(observed)
+    assert result.difference.value == pytest.approx(observed)
     wanted = sum(abs(item) > observed - 1e-9 for item in differences) / len(differences)
     assert result.p == pytest.approx(wanted)
     assert 0.01 < wanted < 0.2
 
 
 def test_p_values_together_are_corrected_by_holm() -> None:
-    tests = corrected([Equations(unit="judge", clusters=10, p=p) for p in (0.01, None, 0.04, 0.03)])
-    assert [test.holm for test in tests] == [pytest.approx(0.03), None, pytest.approx(0.06), pytest.approx(0.06)]
+    values = [0.01, 0.9, 0.04, 0.03, 0.5, 0.0001]
+    tests = corrected([*(contrasts.Test(p=p) for p in values), contrasts.Test()])
+    assert [test.holm for test in tests[:-1]] == pytest.approx(multipletests(values, method="holm")[1])
+    assert {(test.p is None, test.family) for test in tests} == {(False, 6), (True, None)}
 
 
 def test_alpha_of_krippendorffs_own_example() -> None:
@@ -204,9 +246,13 @@ def test_alpha_of_krippendorffs_own_example() -> None:
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
     ]
     counts = np.stack([(kind == np.array(observers).T).sum(axis=1) for kind in range(1, 6)], axis=1)
-    assert krippendorff_alpha(counts) == pytest.approx(0.743, abs=5e-4)
-    assert krippendorff_alpha(np.array([[3, 0], [0, 3]])) == 1
-    assert krippendorff_alpha(np.array([[3, 0], [1, 0]])) is None
+    result = krippendorff_alpha(counts, np.arange(12))
+    assert result.value == pytest.approx(0.743, abs=5e-4)
+    left = [krippendorff_alpha(np.delete(counts, at, 0), np.arange(11)).value for at in range(11)]  # the last is alone
+    half = stats.t.ppf(0.975, 10) * np.sqrt(10 / 11 * ((left - np.mean(left)) ** 2).sum())
+    assert [result.low, result.high] == pytest.approx([result.value - half, min(1, result.value + half)])
+    assert krippendorff_alpha(np.array([[3, 0], [0, 3]]), np.arange(2)).value == 1
+    assert np.isnan(krippendorff_alpha(np.array([[3, 0], [1, 0]]), np.arange(2)).value)
 
 
 def test_pairs_and_fleiss_kappa() -> None:
@@ -215,7 +261,14 @@ def test_pairs_and_fleiss_kappa() -> None:
     cells = [(judge, at, 0, letter) for judge, letters in spoken.items() for at, letter in enumerate(letters)]
     cells += [("x", 0, 1, "M"), ("y", 10, 0, "R")]  # a first verdict counts, and what is none does not
     rows = [
-        {"judge": judge, "judge_kind": "machine", "trial": at, "sample": sample, "verdict": verdict[letter]}
+        {
+            "judge": judge,
+            "judge_kind": "machine",
+            "stimulus": at,
+            "trial": at,
+            "sample": sample,
+            "verdict": verdict[letter],
+        }
         for judge, at, sample, letter in cells
     ]
     result = agreement(pd.DataFrame(rows))

@@ -9,8 +9,15 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.contract import Address
 from agents.language.engines import reasoning
-from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
-from agents.language.engines.text_request import Finish, TextRequest
+from agents.language.engines.clients import (
+    ClientSettings,
+    KeyVariable,
+    ServerEngine,
+    ServerReply,
+    ServerText,
+    encoded,
+)
+from agents.language.engines.text_request import ChatMessage, Finish, TextRequest
 
 FINISH: dict[str | None, Finish] = {
     "max_tokens": "length",
@@ -41,7 +48,7 @@ class MessageReply(ServerReply):
 
 
 class AnthropicEngine(ServerEngine[AnthropicSettings]):
-    """Text chats by the Messages interface, version 2023-06-01."""
+    """Chats, also about images, by the Messages interface, version 2023-06-01."""
 
     package = "anthropic"
     extra = "cloud"
@@ -55,8 +62,12 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
         if system := "\n".join(message.text for message in request.messages if message.role == "system"):
             options["system"] = system
         options["messages"] = [
-            {"role": message.role, "content": message.text} for message in request.messages if message.role != "system"
+            {"role": message.role, "content": _content(message)}
+            for message in request.messages
+            if message.role != "system"
         ]
+        if request.schema is not None:
+            options["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
         if stops := sampling.unconditional_stops():
             options["stop_sequences"] = stops
         if sampling.reasoning_tokens:  # the older models want a budget, and then no temperature
@@ -82,4 +93,14 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
             model=self._name(reply.model),
             tries=tries,
             reasoning=thought,
+            unsent=self._unsent(),
         )
+
+
+def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
+    """The text, after its image if it has any. Raises AnswerError for other kinds of image."""
+    if message.image is None:
+        return message.text
+    kind, data = encoded(message.image)
+    source = {"type": "base64", "media_type": kind, "data": data}
+    return [{"type": "image", "source": source}, {"type": "text", "text": message.text}]

@@ -42,3 +42,10 @@ def cheapest(rows: Sequence[R], per_step: int) -> list[list[R]]:
         groups.append(rows[start:end])
         end = start
     return groups[::-1]
+
+
+def common_start(prompts: Sequence[list[int]]) -> int:
+    """With how many equal tokens all begin; each has a token after them."""
+    first, last = min(prompts), max(prompts)
+    shortest = min(map(len, prompts)) - 1
+    return next((at for at in range(shortest) if first[at] != last[at]), shortest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib
 import ipaddress
 import json
@@ -28,6 +29,12 @@ KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that JSON never writes a key in 
 TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|exceed_context_size_error", re.IGNORECASE)
 # An input that the model never takes, with whatever status; llama.cpp has 500.
 UNSUPPORTED = re.compile(r"\b(?:image|audio|video) input is not supported\b", re.IGNORECASE)
+# A parameter that the model does not take, in the words of OpenAI and of Anthropic.
+REFUSED = re.compile(r"Unsupported (?:parameter|value): '(\w+)'|`(\w+)` is deprecated for this model")
+RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+DISPENSABLE = {"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "stop", "seed", *RENAMED}
+MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}  # by how an image begins
+log = logging.getLogger("turinglike.agents")
 LOGGERS = ("openai", "anthropic", "httpx2", "httpcore2")  # which could log headers and addresses
 
 
@@ -64,12 +71,14 @@ class ClientSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ServerText(GeneratedText):
-    """With the ``model`` and ``fingerprint`` that answered, the ``tries``, and the tokens of reasoning in the reply."""
+    """With the ``model`` and ``fingerprint`` that answered, the ``tries``, the tokens of reasoning in the reply, and
+    what was ``unsent``: parameters that the model does not take."""
 
     model: str | None = None
     fingerprint: str | None = None
     tries: int = 1
     reasoning_tokens: int | None = None
+    unsent: tuple[str, ...] | None = None
 
 
 class ServerReply(BaseModel):
@@ -105,6 +114,7 @@ class ServerEngine(Engine, Generic[S]):
         self._settings = settings
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._refused: set[str] = set()  # parameters that the model does not take
 
     def missing(self) -> str | None:
         """What to install or set, never with the key; or None."""
@@ -122,6 +132,10 @@ class ServerEngine(Engine, Generic[S]):
             return f"the environment variable {name} holds something that cannot be a key: spaces or odd characters"
         return None
 
+    def limits(self) -> list[str]:
+        takes_seed = getattr(self._settings, "seed_bits", 0)
+        return [] if takes_seed else ["takes no seed: its answers cannot be repeated"]
+
     def provenance(self) -> dict[str, Any]:
         return {"engine": self.package, self.package: version(self.package)}
 
@@ -132,18 +146,21 @@ class ServerEngine(Engine, Generic[S]):
             await client.close()
 
     async def _post(self, resource: str, form: type[R], **options: Any) -> tuple[R, int]:
-        """(reply, tries). Raises AnswerError, outside of the handlers: the package's error holds the key."""
+        """(reply, tries), without parameters that the model refuses. Raises AnswerError, outside of the handlers: the
+        package's error holds the key."""
         library: Any = importlib.import_module(self.package)
-        settings = self._settings
+        settings, refused = self._settings, ""
+        sent = self._taken(options)
         create = attrgetter(resource)(self._connected()).with_raw_response.create
         headers = {} if self._key() else {"Authorization": library.Omit()}  # not even an empty key
         code: Code
         try:
             async with asyncio.timeout(settings.patience_s):
-                response = await create(extra_headers={**self.headers, **headers}, **options)
+                response = await create(extra_headers={**self.headers, **headers}, **sent)
             return form.model_validate_json(response.http_response.content), response.retries_taken + 1
         except library.APIStatusError as error:
             body = json.dumps(error.body)
+            refused = next(filter(None, match.groups())) if (match := REFUSED.search(body)) else ""
             code = "no_room" if TOO_LONG.search(body) else code_of(error.status_code)
             code = "server_refused" if self._is_final(body) else code
             words = "" if self.private else reason(error.body)
@@ -162,7 +179,27 @@ class ServerEngine(Engine, Generic[S]):
             code, message = "server_bad_reply", f"the reply has another form: {where} {first['msg']}"
         except library.APIError:
             code, message = "server_bad_reply", "the reply cannot be read"
+        if refused in DISPENSABLE and refused in {*sent, *sent.get("extra_body", ())}:
+            if refused not in {*self._refused, *RENAMED}:
+                log.warning("%s takes no %s: none is sent, as `unsent` in records says", settings.model, refused)
+            self._refused.add(refused)
+            return await self._post(resource, form, **options)
         raise AnswerError(code, f"{settings.base_url}: {quoted(message, [self._key()])}")
+
+    def _taken(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Without the refused parameters."""
+        taken = {}
+        for name, value in options.items():
+            if name == "extra_body":
+                taken[name] = self._taken(value)
+            elif name not in self._refused:
+                taken[name] = value
+            elif name in RENAMED:
+                taken[RENAMED[name]] = value
+        return taken
+
+    def _unsent(self) -> tuple[str, ...] | None:
+        return tuple(sorted(self._refused - {*RENAMED})) or None
 
     def _bad_reply(self, message: str) -> AnswerError:
         return AnswerError("server_bad_reply", f"{self._settings.base_url}: {message}")
@@ -243,6 +280,14 @@ class ServerModel(Agent[S]):
 
     async def aclose(self) -> None:
         await self._engine.aclose()
+
+
+def encoded(image: bytes) -> tuple[str, str]:
+    """(media type, base64) of an image as servers take it. Raises AnswerError for other kinds."""
+    kind = next((kind for begin, kind in MEDIA.items() if image.startswith(begin)), None)
+    if kind is None:
+        raise AnswerError("bad_image", "servers take PNG, JPEG, WEBP and GIF only")
+    return f"image/{kind}", base64.b64encode(image).decode()
 
 
 def reason(body: Any) -> str:

@@ -55,7 +55,7 @@ class LocalEngine(Engine):
                 "completion model, or name a checkpoint that was"
             )
         self._takes_parts = self._reader is not None and self._writes("user", as_parts=True)
-        self._takes_system = chat and self._writes("system", as_parts=self._takes_parts)
+        self._takes_system = not chat or self._writes("system", as_parts=self._takes_parts)
 
     @abstractmethod
     def load(self, device: str) -> None:
@@ -67,6 +67,9 @@ class LocalEngine(Engine):
     @abstractmethod
     def close(self) -> None:
         """Release the model."""
+
+    def limits(self) -> list[str]:
+        return [] if self._takes_system else ["knows no system role: instructions begin the first message"]
 
     def half_of_positions(self) -> int:
         return (self._positions or UNLIMITED) // 2

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import io
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from agents.contract import Address
 from agents.errors import AnswerError
 from agents.language.engines import reasoning
-from agents.language.engines.clients import ClientSettings, KeyVariable, ServerEngine, ServerReply, ServerText
+from agents.language.engines.clients import (
+    ClientSettings,
+    KeyVariable,
+    ServerEngine,
+    ServerReply,
+    ServerText,
+    encoded,
+    log,
+)
 from agents.language.engines.text_request import ChatMessage, Finish, Sampling, TextRequest
 
 
@@ -101,9 +107,7 @@ class VectorReply(_Reply):
 MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
 # In the words of the chat templates of Gemma and others, and of Google's server.
 NO_SYSTEM = re.compile(r"system (role|message|prompt)s? (is |are )?not supported|developer instruction", re.IGNORECASE)
-log = logging.getLogger("turinglike.agents")
 TEMPLATE = 60  # tokens of a chat template around a message, at most
-MEDIA = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}  # by how an image begins
 
 
 class OpenAIEngine(ServerEngine[ServerSettings]):
@@ -150,6 +154,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             tries=tries,
             reasoning=thought,
             reasoning_tokens=reply.count("completion_tokens_details", "reasoning_tokens"),
+            unsent=self._unsent(),
         )
 
     async def _reply_to(self, request: TextRequest, seed: int) -> tuple[TextReply, int]:
@@ -242,10 +247,8 @@ def openai_message(message: ChatMessage) -> dict[str, Any]:
     """A message for OpenAI's interface. Raises AnswerError for other kinds of image."""
     if message.image is None:
         return {"role": message.role, "content": message.text}
-    kind = next((kind for begin, kind in MEDIA.items() if message.image.startswith(begin)), None)
-    if kind is None:
-        raise AnswerError("bad_image", "servers take PNG, JPEG, WEBP and GIF only")
-    image = {"url": f"data:image/{kind};base64,{base64.b64encode(message.image).decode()}"}
+    kind, data = encoded(message.image)
+    image = {"url": f"data:{kind};base64,{data}"}
     if message.detail != "auto":
         image["detail"] = message.detail
     parts = [{"type": "text", "text": message.text}, {"type": "image_url", "image_url": image}]

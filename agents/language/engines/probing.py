@@ -15,16 +15,18 @@ TOLERANCE = {torch.float32: 1e-3}  # of the logits' spread
 ROUGH = 0.1  # the same of other types
 
 R = TypeVar("R")
-Generate = Callable[[Sequence[R], bool, LogitsProcessor], object]  # (rows, ready masks, what reads the logits)
+# (rows, ready masks, whether a common start is read once, what reads the logits)
+Generate = Callable[[Sequence[R], bool, bool, LogitsProcessor], object]
 
 
 class Joining(NamedTuple):
     """Whether prompts of unlike length make a batch, by masks that are ready; whether prompts with pictures make a
-    batch."""
+    batch; whether what prompts begin with is read once."""
 
     pads: bool = False
     ready_masks: bool = False
     pictures: bool = False
+    shares: bool = False
 
 
 class LastLogits(LogitsProcessor):
@@ -49,14 +51,16 @@ def joining(generate: Generate[R], texts: Sequence[R], pictures: Sequence[R], dt
                 break
     picture = _logits(generate, pictures[1:], False) if pictures else None
     is_joined = picture is not None and _alike(_logits(generate, pictures, False), picture, dtype)
-    return Joining(pads, pads and is_ready, is_joined)
+    pairs = [texts, [*texts[1:], *texts[1:]]] if pads else []
+    shares = pads and all(_alike(_logits(generate, rows, is_ready, True), alone or [], dtype) for rows in pairs)
+    return Joining(pads, pads and is_ready, is_joined, shares)
 
 
-def _logits(generate: Generate[R], rows: Sequence[R], is_ready: bool) -> list[Tensor] | None:
+def _logits(generate: Generate[R], rows: Sequence[R], is_ready: bool, shares: bool = False) -> list[Tensor] | None:
     """None where the model cannot read such a batch."""
     last = LastLogits()
     try:
-        generate(rows, is_ready, last)
+        generate(rows, is_ready, shares, last)
     except Exception:  # whatever an architecture raises
         return None
     return last.steps

@@ -112,7 +112,8 @@ class GeneratedText:
         fields = asdict(self)
         if fields["raw"] in (None, self.text):
             del fields["raw"]
-        return {name: value for name, value in fields.items() if value is not None or "reasoning" not in name}
+        rare = ("reasoning", "reasoning_tokens", "unsent")
+        return {name: value for name, value in fields.items() if value is not None or name not in rare}
 
 
 class Engine(ABC):
@@ -131,6 +132,10 @@ class Engine(ABC):
     @abstractmethod
     def provenance(self) -> dict[str, Any]:
         """What ran."""
+
+    def limits(self) -> list[str]:
+        """What the model cannot do, each in a clause; of a local model after it is opened."""
+        return []
 
     def excess(self, request: TextRequest) -> int:
         """Tokens of the prompt beyond the model's positions."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agents.errors import AnswerError
 from agents.language.engines import reasoning
-from agents.language.engines.batches import TOKENS_PER_STEP, cheapest
+from agents.language.engines.batches import TOKENS_PER_STEP, cheapest, common_start
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.pictures import joined, samples
 from agents.language.engines.text_request import (
@@ -65,6 +65,7 @@ class TransformersEngine(LocalEngine):
         from transformers import GenerationConfig
 
         self._device = torch.device(device)
+        self._per_step = TOKENS_PER_STEP["cpu" if self._device.type == "cpu" else "cuda"]
         self._dtype = dtype_for(self._precision, self._device, self.folder)
         model = load_pretrained(self._auto_class(), self.folder, self._device, self._dtype, self._devices)
         stored = model.generation_config
@@ -147,20 +148,35 @@ class TransformersEngine(LocalEngine):
             else:
                 apart = -1 if joins.pictures else -2 - row.place
             alike.setdefault((sampling.min_tokens, most, apart), []).append(row)
-        per_step = TOKENS_PER_STEP["cpu" if self._device.type == "cpu" else "cuda"]
-        return [group for rows in alike.values() for group in cheapest(rows, per_step)]
+        return [group for rows in alike.values() for group in cheapest(rows, self._per_step)]
 
-    def _inputs(self, rows: Sequence[PromptRow]) -> tuple[dict[str, Any], bool]:
-        """A model's inputs, and whether they are padded."""
-        from agents.padding import padded
+    def _inputs(self, rows: Sequence[PromptRow], shared: int = 0) -> tuple[dict[str, Any], bool]:
+        """A model's inputs, and whether they are padded; what it makes of the first ``shared`` tokens is among them."""
+        from agents.padding import continued, padded
 
         parts = [row.inputs for row in rows if row.inputs is not None]
         if parts:
             return joined(parts, self._ends[0], self._device, self._dtype), len({len(row.prompt) for row in rows}) > 1
         # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
         side: Literal["left", "right"] = "right" if self._encodes else "left"
-        prompts, mask, is_padded = padded([row.prompt for row in rows], self._ends[0], self._device, side=side)
+        rest = [row.prompt[shared:] for row in rows]
+        prompts, mask, is_padded = padded(rest, self._ends[0], self._device, side=side)
+        if shared:
+            return continued(self._model, rows[0].prompt[:shared], prompts, mask), is_padded
         return {"input_ids": prompts, "attention_mask": mask}, is_padded
+
+    def _shared(self, rows: Sequence[PromptRow]) -> int:
+        """How many first tokens the prompts share and the model reads once; 0 where that does not pay."""
+        config = self._config.get_text_config(decoder=True)
+        rope = getattr(config, "rope_parameters", None) or {}
+        rotations = "original_max_position_embeddings"
+        limits = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size", rotations)]
+        longest = max(len(row.prompt) + row.request.sampling.limit for row in rows)
+        # Padding within a prompt makes its distances longer, and rotations may change with the length.
+        if longest > min(filter(None, [*limits, rope.get(rotations)]), default=longest):
+            return 0
+        shared = common_start([row.prompt for row in rows])
+        return shared if shared * (len(rows) - 1) > self._per_step else 0
 
     def _measured(self) -> Joining:
         from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList
@@ -169,8 +185,8 @@ class TransformersEngine(LocalEngine):
 
         config = GenerationConfig(do_sample=False, max_new_tokens=STEPS)
 
-        def generate(rows: Sequence[PromptRow], is_ready: bool, reader: Any) -> None:
-            inputs, is_padded = self._inputs(rows)
+        def generate(rows: Sequence[PromptRow], is_ready: bool, shares: bool, reader: Any) -> None:
+            inputs, is_padded = self._inputs(rows, common_start([row.prompt for row in rows]) if shares else 0)
             with self._masks(is_padded, is_ready):
                 self._generate(**inputs, generation_config=config, logits_processor=LogitsProcessorList([reader]))
 
@@ -201,7 +217,8 @@ class TransformersEngine(LocalEngine):
         from agents.sampling import Finite, Sampler, Warp
         from agents.transfer import downloaded
 
-        inputs, is_padded = self._inputs(rows)
+        shares = self._joining.shares and self._beams is None and self._reader is None
+        inputs, is_padded = self._inputs(rows, self._shared(rows) if shares else 0)
         start = 1 if self._encodes else inputs["input_ids"].shape[1]
         samplings = [row.request.sampling for row in rows]
         least, most = samplings[0].min_tokens, max(sampling.limit for sampling in samplings)

@@ -297,7 +297,7 @@ def _cut_off(judged: JudgedMessages) -> dict[int, Finding]:
     for index in judged.ended_at_limit:
         text = judged.messages[index][1].rstrip()
         rest = text[max(sentence_ends(text), default=0) :]
-        if len(words(rest)) >= judged.settings.cut_off:
+        if len(words(rest)) >= judged.settings.cut_off and not rest.endswith(")"):  # "(laughs)" is complete
             findings[index] = Finding(0, f"{quoted(rest.strip())} at the limit of tokens")
     return findings
 

@@ -35,7 +35,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _PLAIN = 4
 _LINES = [line.partition(": ") for line in WORDS.read_text("utf-8").splitlines() if not line.startswith("#")]
 _LISTS = {kind: frozenset(words.split()) for kind, _, words in _LINES}
-_FORM, _ORDINARY, _NOUNS, _ABOUT = (_LISTS[kind] for kind in ("form", "ordinary", "nouns", "about"))
+_FORM, _ORDINARY, _NOUNS, _ONWARDS, _ABOUT = map(_LISTS.__getitem__, ("form", "ordinary", "nouns", "onwards", "about"))
 _PHRASES = _FORM | _LISTS["phrases"]
 _QUESTION = _PHRASES | _ORDINARY | _LISTS["question"]
 _OPENER = re.compile(
@@ -56,7 +56,7 @@ _ECHO = re.compile(
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"(?:(?:^|(?<=\s))\(?\d{1,2}[.)]|^\s*[-*+•‣–])\s+", re.MULTILINE)
-_CUE = re.compile(r"\bcue\s*:", re.IGNORECASE)
+_CUE = re.compile(r"\bcue\s*:|\n\s*(?:cue|guess)\s*$", re.IGNORECASE)  # the last was cut
 _GUESS = re.compile(r"\bguess\s*:", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’»)\]*_]*\s+|\n+")
 # A word, or a few, set off by quotation marks, brackets or Markdown.
@@ -192,8 +192,9 @@ def _in_clause(text: str, cues: set[str], is_cut: bool) -> Iterator[list[str]]:
         if is_verb and len(others) == len(before) and not _NOUNS & set(before):
             continue
         has_article = _WORD.findall(meant)[0].lower() in _ARTICLES
-        # 'The word "bread" is a noun' is about the cue.
-        is_description = is_verb and has_article and others in (["word"], ["term"]) and len(before) > 1
+        # 'The word "bread" is a noun', "is derived from" are about the cue.
+        names_cue = is_verb and len(others) < len(before) and others in ([], ["word"], ["term"])
+        is_description = names_cue and (others if has_article else _ONWARDS & set(words[1:2]))
         if not (is_description or (is_open and (has_article or len(words) > 2))):
             yield words
     words = _words(text)

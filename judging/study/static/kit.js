@@ -40,6 +40,7 @@
     function now() {
       if (state.current === null) return { kind: "welcome" };
       const answers = state.answers[state.current];
+      if (answers === "left") return { kind: "left" };
       if (answers.some(({ answer }) => answer.agree === false)) return { kind: "declined", step: answers.length };
       return judge().steps[answers.length]?.view ?? judge().end;
     }
@@ -54,6 +55,11 @@
         save();
         return now();
       },
+      leave() {
+        state.answers[state.current] = "left";
+        save();
+        return now();
+      },
       answer({ step, answer }) {
         const answers = state.answers[state.current];
         const isNew = step === answers.length;
@@ -65,7 +71,8 @@
     };
 
     async function download() {
-      const judges = Object.entries(state.answers).map(([name, answers]) => ({ judge: name, answers }));
+      const kept = Object.entries(state.answers).filter(([, answers]) => answers !== "left");
+      const judges = kept.map(([name, answers]) => ({ judge: name, answers }));
       const body = JSON.stringify({ kit: about.kit, judges });
       const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body)));
       const sha256 = [...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -84,7 +91,7 @@
         location.reload();
       };
       const quiet = (name, click) => el("button.quiet", { type: "button", click }, phrase(name));
-      const isDone = ["end", "declined"].includes(now().kind);
+      const isDone = ["end", "declined", "left"].includes(now().kind);
       return el("div.actions", quiet("kit_save", download), isDone ? quiet("kit_next", next) : null);
     }
 

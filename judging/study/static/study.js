@@ -72,18 +72,32 @@
 
   /** Show a step; by default that there is none: declined, blocked or closed. */
   function show(view) {
+    foot(view);
     return (PAGES[view.kind] ?? over)(view);
   }
 
+  /** Below every page: the judge's code, and the way out. */
+  function foot({ kind, list }) {
+    const leave = button(
+      "leave_delete",
+      () => confirm(phrase("leave_delete_sure")) && post("leave", { list }).then(show, failed),
+      true,
+    );
+    const parts = list && kind !== "left" ? [phrase("your_code", { code: list }), leave] : [];
+    byId("foot").replaceChildren(...parts);
+  }
+
   function over(view) {
-    put(title, el("p", phrase(view.kind)), kit?.buttons(phrase) ?? "");
+    put(title, el("p", phrase(view.kind)), ...codes(view), kit?.buttons(phrase) ?? "");
   }
 
   function welcome() {
     if (!kit && !navigator.cookieEnabled) return put(title, el("p.bad", phrase("no_cookies")));
+    if (Math.min(screen.width, screen.height) < words.screen) return put(title, el("p.bad", phrase("small_screen")));
     const begin = button("begin", (pressed) => {
       off(pressed);
-      post("join", { link, worker: query.get(words.worker_parameter) }).then(show).catch(failed);
+      const parameters = Object.fromEntries(words.parameters.map((name) => [name, query.get(name)]));
+      post("join", { link, worker: query.get(words.worker_parameter), parameters }).then(show).catch(failed);
     });
     put(title, actions(begin), kit?.buttons(phrase) ?? "");
   }
@@ -97,22 +111,31 @@
   }
 
   function questions(view) {
-    const answer = (node) =>
-      send(view, Object.fromEntries([...new FormData(node)].filter(([, value]) => value !== "")));
+    const required = view.fields.filter((name) => view.required.includes(name));
+    const answer = (node) => {
+      const filled = Object.fromEntries([...new FormData(node)].filter(([, value]) => value !== ""));
+      const lacking = required.find((name) => !(name in filled));
+      if (!lacking) return send(view, filled);
+      problem.textContent = phrase("incomplete");
+      byId(`q-${lacking}`).focus();
+    };
+    const problem = alarm();
     const next = el("button", { type: "submit" }, phrase("next"));
-    const form = sentBy(answer, view.fields.map(question), actions(next));
+    const fields = view.fields.map((name) => question(name, required.includes(name)));
+    const form = sentBy(answer, fields, problem, actions(next));
     const heading = phrase(view.kind === "after" ? "after_title" : "questions_title");
-    put(heading, el("p.note", phrase("questions_note")), form);
+    put(heading, el("p.note", phrase(required.length ? "required_note" : "questions_note")), form);
   }
 
-  function question(name) {
+  function question(name, required) {
     const options = words.options[name];
     const id = `q-${name}`;
-    const option = (value) => el("option", { value }, value ? optionText(value) : phrase("prefer_not"));
+    const nothing = required ? "…" : phrase("prefer_not");
+    const option = (value) => el("option", { value }, value ? optionText(value) : nothing);
     let input = el("input", { id, name, type: "text", maxlength: 60 });
     if (options) input = el("select", { id, name }, ["", ...options].map(option));
     else if (name === "comments") input = el("textarea", { id, name, rows: 4, maxlength: 4000 });
-    return field(id, phrase(name), input);
+    return field(id, `${phrase(name)}${required ? " *" : ""}`, input);
   }
 
   const asked = (trial) =>
@@ -154,7 +177,8 @@
       !view.four && keys,
     ].filter(Boolean);
     const texts = [...paragraphs(view.text), ...facts.map((fact) => el("p", fact))];
-    put(phrase("instructions_title"), ...texts, ...samples, actions(button("next", go(view, {}))));
+    const device = { touch: matchMedia("(pointer: coarse)").matches, screen: [screen.width, screen.height] };
+    put(phrase("instructions_title"), ...texts, ...samples, actions(button("next", go(view, { device }))));
   }
 
   /** Whether a trial was on this browser's screen before, so that nobody knows how long it took. */
@@ -309,7 +333,12 @@
       group("control", text || phrase(name, { object }), choices);
     }
     if (view.confidence) {
-      const range = el("input", { type: "range", id: "confidence", name: "confidence", min: 0, max: 100, value: 50 });
+      const touch = () => {
+        range.classList.remove("untouched");
+        range.removeAttribute("aria-valuetext");
+      };
+      const about = { type: "range", id: "confidence", name: "confidence", min: 0, max: 100, "aria-valuetext": "–" };
+      const range = el("input.untouched", { ...about, input: touch, pointerup: touch });
       const ends = el("div.line.small", phrase("unsure"), range, phrase("sure"));
       fields.append(field("confidence", phrase("confidence"), ends));
     }
@@ -334,7 +363,11 @@
     /** The answer, and when it was chosen; null while it is incomplete. */
     function answer() {
       const values = groups.map(({ name }) => chosen(name));
-      if (values.includes(null)) return null;
+      const slider = fields.querySelector(".untouched"); // it has no value before it is touched
+      if (values.includes(null) || slider) {
+        slider?.focus();
+        return null;
+      }
       const answer = { verdicts: values.slice(0, judged).flatMap((value) => value.split(" ")), key: byKey };
       if (view.control) answer.control = values[judged];
       if (view.confidence) answer.confidence = Number(chosen("confidence")) / 100;
@@ -358,10 +391,14 @@
     node.scrollIntoView({ block: "nearest" });
   }
 
+  function codes({ code, redirect }) {
+    const parts = code ? [el("p", phrase("code")), el("p.code", code)] : [];
+    if (redirect) parts.push(el("p", el("a", { href: redirect, rel: "noreferrer" }, phrase("redirect"))));
+    return parts;
+  }
+
   function end(view) {
-    const parts = [...paragraphs(view.text), el("p", phrase("code")), el("p.code", view.code)];
-    if (view.redirect) parts.push(el("p", el("a", { href: view.redirect, rel: "noreferrer" }, phrase("redirect"))));
-    put(phrase("end_title"), ...parts, kit?.buttons(phrase) ?? "");
+    put(phrase("end_title"), ...paragraphs(view.text), ...codes(view), kit?.buttons(phrase) ?? "");
   }
 
   document.addEventListener("keydown", (event) => {
@@ -374,7 +411,8 @@
 
   async function start() {
     const about = kit?.about ?? (await (await fetch("phrases")).json());
-    words = { ...about.phrases, options: about.options, worker_parameter: about.worker };
+    const { options, parameters, screen } = about;
+    words = { ...about.phrases, options, parameters, screen, worker_parameter: about.worker };
     title = about.title;
     document.title = title;
     document.documentElement.lang = about.language;

@@ -217,7 +217,7 @@ def test_partner_echo() -> None:
 
 
 def test_cut_off() -> None:
-    talk = [("Ann", "It is late. I'm al"), ("Bob", "Is it?!"), ("Ann", "yes"), ("Bob", "“Well, it is.”")]
+    talk = [("Ann", "It is late. I'm al"), ("Bob", "Is it?!"), ("Ann", "yes"), ("Bob", "“Well, it is.” (laughs)")]
     judged = {each.filter: each for each in judge_conversation(talk, MEASURE, ended_at_limit=[0, 1, 3])}
     assert (judged["cut_off"].turns, judged["cut_off"].found) == ((0,), "“I'm al” at the limit of tokens")
     assert "cut_off" not in [each.filter for each in judge_conversation(talk, MEASURE)]

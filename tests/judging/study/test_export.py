@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import re
 from collections import Counter
@@ -17,8 +18,9 @@ import study_folders
 from agents.errors import InputError
 from judging.study.events import read_personal, read_state
 from judging.study.materials import TrialMaterial
+from judging.study.page_answers import BadAnswer
 from judging.study.settings import read_settings
-from judging.study.study import Study, material_of
+from judging.study.study import Study, material_of, view
 from serving.cli import main
 
 Keys = Sequence[dict[str, Any]]
@@ -122,6 +124,14 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
     [row] = [row for row in scores["scores"] if row["agent"] == "all"]
     assert (row["human_human"], row["human_machine"], row["machine_human"], row["machine_machine"]) == (60, 0, 30, 30)
     assert [(sample["verdicts"], sample["alike"]) for sample in scores["samples"]] == [(2, 1.0)] * 6
+    places = [
+        sorted(row[name] for row in csv.DictReader(path.read_text().splitlines()) if row[who].startswith(start))
+        for path, name, who, start in (
+            (out / "verdicts.csv", "trial_index", "judge", ""),
+            (tmp_path / "S" / "verdicts.csv", "place", "judge", "human"),
+        )
+    ]
+    assert places[0] == places[1]
     with (out / "verdicts.csv").open(newline="") as file:
         assert Counter(verdict["rules"] for verdict in csv.DictReader(file)) == {"": 132, "finished": 4}
     assert "Iceland" in (out / "verdicts.csv").read_text()
@@ -130,10 +140,10 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
     joined = read_state(study).judges
     assert [row["participant"] for row in people] == [f"human:{code}" for code in joined]
     assert [row["worker"] for row in people] == ["A1B20", "", "A1B21", "", "A1B22", "", "Z9"]
-    assert [row["code"] for row in people] == [judge.end_code for judge in joined.values()]
-    assert [(row["ended"], row["answers"], row["excluded"], row["rules"]) for row in people] == [
-        *[("finished", "22", "0", "")] * 6,
-        ("", "4", "4", "finished"),
+    assert [row["code"] for row in people] == [*(judge.end_code for judge in list(joined.values())[:6]), ""]
+    assert [(row["outcome"], row["answers"], row["excluded"], row["rules"], row["paid"]) for row in people] == [
+        *[("finished", "22", "0", "", "1")] * 6,
+        ("", "4", "4", "finished", "0"),
     ]
     others = [path for path in out.rglob("*") if path.is_file() and path.name != "participants.csv"]
     assert not any(b"A1B2" in path.read_bytes() for path in others)
@@ -142,12 +152,77 @@ def test_excluded_verdicts_are_not_scored(tmp_path: Path, capsys: pytest.Capture
     assert not any(b"Iceland" in path.read_bytes() for path in (tmp_path / "W").rglob("*") if path.is_file())
 
 
+def test_each_outcome_has_its_code_and_the_panels_parameters(tmp_path: Path) -> None:
+    """From the address of the panel to the table for payment: who is paid, who is not, and why."""
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.conversation_trials(6))
+    study = study_folders.write_study(
+        tmp_path / "study", trials, "conversation", number=2, control="topic", controls=0.75, consent="Will you?",
+        before=["age"], required=["age"], worker="PROLIFIC_PID", parameters=["STUDY_ID", "SESSION_ID"],
+        code="C-DONE", failed_checks="C-FAIL", screened_out="C-OUT", no_consent="C-NO",
+        redirect="https://panel.example/?cc={code}&id={worker}&s={SESSION_ID}",
+    )  # fmt: skip
+    text = (study / "study.toml").read_text()
+    (study / "study.toml").write_text(text.replace("out = {}", 'out = { age = ["<18"] }'))
+    people = {"C-DONE": (True, ">50", True), "C-FAIL": (True, "21-25", False), "C-OUT": (True, "<18", True),
+              "C-NO": (False, "", True)}  # fmt: skip
+
+    async def work(served: Study) -> None:
+        assert isinstance(served.material, TrialMaterial)
+        for pid, (agree, age, looks) in people.items():
+            judge, _ = await served.join(None, pid, {"STUDY_ID": "S&1", "SESSION_ID": "{{%SESSION_ID%}}", "more": "x"})
+            await served.answer(judge, 0, {"agree": agree})
+            if agree:
+                with pytest.raises(BadAnswer, match="age: must be answered"):
+                    await served.answer(judge, 1, {})
+                await served.answer(judge, 1, {"age": age})
+            while (step := judge.current) is not None:
+                control = served.material.control(step) if step["kind"] == "trial" else None
+                answer: dict[str, Any] = {"device": {"touch": True, "screen": [390, 844]}}
+                if control is not None:
+                    wrong = next(option for option in control.options if option != control.correct)
+                    answer = {"verdicts": ["human"] * 2, "control": control.correct if looks else wrong}
+                await served.answer(judge, judge.step, answer)
+            assert view(served, judge)["redirect"] == f"https://panel.example/?cc={pid}&id={pid}&s="
+            assert view(served, judge)["code"] == pid
+
+    study_folders.run(study, work)
+    known = read_personal(study)
+    assert [person.get("age") for person in known.values()] == [">50", "21-25", None, None]  # not of who is out
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "V"), "--personal"]) == 0
+    with (tmp_path / "V" / "participants.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    about = [(row["worker"], row["code"], row["outcome"], row["paid"], row["rules"]) for row in rows]
+    assert about == [
+        ("C-DONE", "C-DONE", "finished", "1", ""),
+        ("C-FAIL", "C-FAIL", "failed_checks", "0", "controls"),
+        ("C-OUT", "C-OUT", "screened_out", "0", ""),
+        ("C-NO", "C-NO", "no_consent", "0", ""),
+    ]
+    assert {(row["STUDY_ID"], row["SESSION_ID"]) for row in rows} == {("S&1", "")}
+    assert {row["consent"] for row in rows} == {hashlib.sha256(b"Will you?").hexdigest()}
+    assert read_state(study).consent == {"sha256": rows[0]["consent"], "text": "Will you?"}
+    assert {(row["touch"], row["screen"]) for row in rows_of(study)} == {(True, "390x844")}
+
+
+def test_a_rule_that_selects_judges_by_bias_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(40, catch=8))
+    study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=20, catch=0.1)
+    assert main(["study", "check", str(study)]) == 0
+    assert "warning" not in capsys.readouterr().err  # of new studies none
+    text = (study / "study.toml").read_text().partition("[exclude]")
+    (study / "study.toml").write_text(f"{text[0]}[exclude]\ncatch = 0.5\n")
+    assert main(["study", "check", str(study)]) == 0
+    assert "2 catch trials of each would exclude 25%" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
         ({"number": 0}, r"study\.toml:\d+: trials\.number: must be at least 1"),
         ({"control": "topic"}, "trials.control: topic is not for word_association"),
         ({"keys": ["f", "f"]}, "keys: must be two different ones"),
+        ({"required": ["gender"]}, "required: has a question that is in no list"),
+        ({"parameters": ["age"]}, "parameters: has the name of a column"),
         ({"choices": "four"}, "trials.choices: four is for conversations"),
     ],
 )

@@ -158,6 +158,68 @@ def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Ser
     assert sum(one["kind"] == "trial" for one in judge_of(context, study).answers) == 1
 
 
+def test_a_slider_has_no_value_until_it_is_touched(browser: Browser, study: Path, tmp_path: Path) -> None:
+    """On a phone, after a question that must be answered; a screen that is too small is refused before that."""
+    of_here = study_folders.write_study(
+        tmp_path / "study", study.parent / "T", "image_captioning", number=2, confidence=True, before=["age"],
+        required=["age"], screen=390,
+    )  # fmt: skip
+    with study_folders.serving(of_here) as server:
+        for width in (380, 390):
+            context = browser.new_context(
+                viewport={"width": width, "height": 700}, screen={"width": width, "height": 700}, has_touch=True,
+                is_mobile=True,
+            )  # fmt: skip
+            page = opened(context, server)
+            page.get_by_text("larger screen" if width == 380 else "Begin").wait_for()
+        page.get_by_role("button", name="Begin").tap()
+        page.get_by_role("button", name="Continue").tap()
+        page.get_by_text("Please answer every question").wait_for()
+        page.get_by_label("Age *").select_option("26-30")
+        page.get_by_role("button", name="Continue").tap()
+        page.get_by_role("heading", name="What to do").wait_for()
+        page.get_by_role("button", name="Continue").tap()
+        for number in (1, 2):
+            page.get_by_role("heading", name=f"Trial {number} of 2").wait_for()
+            page.locator("fieldset.all:enabled").wait_for()
+            page.locator("input[value=human]").check()
+            page.get_by_role("button", name="Continue").tap()
+            page.get_by_text("Please answer every question").wait_for()
+            if number == 1:
+                page.get_by_label("How sure").tap()  # in the middle
+            else:
+                page.keyboard.press("ArrowRight")  # the page has gone to the slider
+            page.get_by_role("button", name="Continue").tap()
+        page.locator(".code").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        judge = judge_of(context, of_here)
+    assert [one["confidence"] for one in judge.answers if one["kind"] == "trial"] == [0.5, 0.51]
+    assert judge.of("instructions")["device"] == {"touch": True, "screen": [390, 700]}
+    assert page.faults == []  # type: ignore[attr-defined]
+
+
+def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server: Server, study: Path) -> None:
+    page = opened(context, server)
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_text("Will you?").wait_for()
+    code = judge_of(context, study).code
+    page.get_by_text(f"Your code: {code}").wait_for()
+    page.get_by_role("button", name="I agree").click()
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Leave and delete").click()
+    page.get_by_role("button", name="Continue").click()  # they have thought better of it
+    page.get_by_role("heading", name="What to do").wait_for()
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Leave and delete").press("Enter")
+    page.get_by_text("You have left.").wait_for()
+    assert page.get_by_text(code).count() == 0
+    page.reload()
+    page.get_by_text("You have left.").wait_for()
+    judge = judge_of(context, study)
+    assert (judge.ended, judge.answers) == ("left", [])
+    assert page.faults == []  # type: ignore[attr-defined]
+
+
 def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(13))
     assert main(["study", "new", str(trials), "-o", str(tmp_path / "study")]) == 0

@@ -248,6 +248,49 @@ def test_what_is_personal_stands_apart_and_is_forgotten(tmp_path: Path, file: in
     assert read_state(folder).judges[second].ended == "finished"
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_who_leaves_is_deleted_and_exports_before_it_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_killed: bool
+) -> None:
+    """At once from all that counts, and from the files when the server ends, or starts after it was killed."""
+    folder, kept = made(tmp_path, before=["country"], consent="Yes?", worker="PID"), dict[str, Any]()
+
+    async def begin(study: Study) -> None:
+        for at in range(2):
+            judge, _ = await study.join(None, f"worker {at}")
+            for answer in ({"agree": True}, {"country": f"Land {at}"}):
+                await study.answer(judge, judge.step, answer)
+            await go_on(study, judge)
+
+    async def leave(study: Study) -> None:
+        judge = study.state.judges[first]
+        await study.leave(judge)
+        assert (view(study, judge)["kind"], judge.step) == ("left", 0)
+        assert [row["judge"] for row in study.material.rows(study.state, study.personal)] == [second] * 6
+        kept["events"] = (folder / "events.jsonl").read_text()
+
+    run(folder, begin)
+    first, second = read_state(folder).judges
+    assert main(["study", "export", str(folder), "-o", str(tmp_path / "V")]) == 0
+    assert main(["study", "export", str(folder), "-o", str(tmp_path / "one.json"), "--judge", first]) == 0
+    person = json.loads((tmp_path / "one.json").read_text())
+    assert person["personal"] == {"worker": "worker 0", "country": "Land 0"}
+    assert person["consent"] == ["Yes?"]
+    assert sum(event.get("kind") == "trial" for event in person["events"]) == 6
+    assert second not in json.dumps(person)
+    run(folder, leave)
+    if is_killed:
+        (folder / "events.jsonl").write_text(kept["events"])
+        assert list(read_state(folder).judges) == [first, second]
+        run(folder, lambda study: asyncio.sleep(0))
+    files = [path for path in folder.iterdir() if path.is_file()]
+    assert not any(word in path.read_text() for path in files for word in (first, "worker 0", "Land 0"))
+    assert read_state(folder).judges[second].ended == "finished"
+    capsys.readouterr()
+    assert main(["study", "status", str(folder)]) == 0
+    assert f"has {1 + is_killed} who were deleted since: {tmp_path / 'V'}" in capsys.readouterr().out
+
+
 def test_damage_is_named_and_a_torn_end_is_none(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         await go_on(study, await joined(study), 4)

@@ -28,6 +28,7 @@ from serving.runs.records import problems
 
 SEED = 7
 HELLO = [{"role": "user", "content": "I like books."}]
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 NAMES = ("Ann", "Ben")
 
 
@@ -261,6 +262,8 @@ def test_options_and_instructions_have_no_effect_and_are_named(client: openai.Op
         ("tools", [{"type": "function", "function": {"name": "f"}}], "agents call no tools"),
         ("functions", [{"name": "f"}], "agents call no tools"),
         ("tool_choice", "required", "agents call no tools"),
+        ("messages", [*HELLO, {"role": "assistant", "content": None, "tool_calls": [CALL]}], "agents call no tools"),
+        ("messages", [*HELLO, {"role": "tool", "tool_call_id": "a", "content": "4"}, *HELLO], "agents call no tools"),
         ("logprobs", True, "agents have no log probabilities"),
         ("response_format", {"type": "json_object"}, "agents answer in plain text only"),
     ],
@@ -271,8 +274,9 @@ def test_options_that_would_change_an_answer_silently_are_refused(
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="eliza", messages=HELLO, extra_body={name: value})
     assert (caught.value.code, caught.value.type) == ("unsupported_parameter", "invalid_request_error")
-    assert caught.value.param == name
-    assert f"{name} cannot be used here: {why}" in str(caught.value)
+    param = "messages.1" if name == "messages" else name
+    assert caught.value.param == param
+    assert f"{param} cannot be used here: {why}" in str(caught.value)
 
 
 def test_other_routes_of_openai_are_refused_in_a_sentence(client: openai.OpenAI) -> None:

@@ -246,9 +246,12 @@ def test_provenance_says_what_made_the_answers(folder: Folder) -> None:
         "other", "image_captioning", provenance={"random_weights": True}, checkpoint="some/model", revision="abc"
     )
     folder.agent("trick", "color_estimation", kind="control")
+    members = {"hf-a": {"checkpoint": "./models/a"}, "hf-b": {"checkpoint": "x/b", "revision": "ef"}}
+    folder.agent("hf-a~hf-b", "conversation", members=members)
     told = read(folder.write()).index["provenance"]
     for words in (RUN, "e" * 64, "d" * 64, "a variant of the papers' agent", "numpy 9.9", '"quality":4',
-                  "RANDOM WEIGHTS", "some/model", "other is not in this catalogue", "control: odd"):  # fmt: skip
+                  "RANDOM WEIGHTS", "some/model", "other is not in this catalogue", "control: odd",
+                  "a model by its name", "./models/a; x/b at ef"):  # fmt: skip
         assert words in told, words
     assert told.count("RANDOM WEIGHTS") == 1
 

@@ -118,6 +118,19 @@ def test_texts_of_an_architecture(kind: str, tmp_path: Path) -> None:
     engine = check(tiny.text(kind, tmp_path), [None] * 8)
     # Of the many with a state only this model's state does not leave out padding.
     assert ("batches" in engine.provenance()) == (kind == "recurrent_gemma")
+    assert engine._joining.shares == (kind not in tiny.STATES)
+
+
+def test_what_prompts_begin_with_is_read_once(tmp_path: Path) -> None:
+    engine = loaded(tiny.text("llama", tmp_path))
+    read = []
+    embeddings = engine._model.get_input_embeddings()
+    embeddings.register_forward_pre_hook(lambda _, arguments: read.append(arguments[0].numel()))
+    sampling = Sampling(1.0, max_tokens=1)
+    requests = [TextRequest("It was long ago, and far away. " * 8 + text, sampling=sampling) for text in TEXTS]
+    together = generated(engine, requests, range(8))
+    assert 2 * sum(read) < sum(text.prompt_tokens for text in together)
+    assert [generated(engine, [request], [seed])[0] for seed, request in enumerate(requests)] == together
 
 
 @pytest.mark.filterwarnings("ignore:`hidden_state` is deprecated")  # transformers' own call of mllama
@@ -165,17 +178,19 @@ def test_no_other_groups_cost_less() -> None:
         assert cost(chosen) == min(map(cost, every))
 
 
-@pytest.mark.parametrize("kept", [(), ("pads",), ("pads", "ready"), ("pads", "pictures"), ("pictures",)])
+@pytest.mark.parametrize(
+    "kept", [(), ("pads",), ("pads", "ready"), ("pads", "pictures"), ("pads", "shares"), ("pictures",)]
+)
 def test_a_batch_that_changes_the_logits_is_measured(kept: tuple[str, ...]) -> None:
     """A model that is stable only in what is ``kept``."""
 
-    def generate(rows: list[str], is_ready: bool, reader: Any) -> None:
-        kind = "pictures" if "picture" in rows[-1] else "pads"
+    def generate(rows: list[str], is_ready: bool, shares: bool, reader: Any) -> None:
+        kind = "shares" if shares else "pictures" if "picture" in rows[-1] else "pads"
         if is_ready and "ready" not in kept:
             raise ValueError("masks of another form")
-        logits = torch.arange(50.0).roll(0 if len(rows) == 1 or kind in kept else 1)
+        logits = torch.arange(50.0).roll(0 if (len(rows) == 1 and not shares) or kind in kept else 1)
         for _ in range(probing.STEPS):
             reader(None, logits.repeat(len(rows), 1))
 
     joins = probing.joining(generate, ["a longer text", "text"], ["a longer picture", "picture"], torch.float32)
-    assert joins == ("pads" in kept, "ready" in kept, "pictures" in kept)
+    assert joins == tuple(kind in kept for kind in ("pads", "ready", "pictures", "shares"))

@@ -127,6 +127,10 @@ def test_an_image_is_sent_as_it_is(server: bad.Misbehaving, data: bytes, kind: s
     assert image["image_url"]["detail"] == "low"
     head, _, body = image["image_url"]["url"].partition(",")
     assert (head, base64.b64decode(body)) == (f"data:image/{kind};base64", data)
+    server.acts = [bad.anthropic("fine")]
+    generate(server, request, kind="anthropic")
+    source = {"type": "base64", "media_type": f"image/{kind}", "data": body}
+    assert server.requests[1].body["messages"][0]["content"] == [{"type": "image", "source": source}, text]
 
 
 def test_anthropic_is_sent_what_its_interface_has(server: bad.Misbehaving) -> None:
@@ -135,7 +139,7 @@ def test_anthropic_is_sent_what_its_interface_has(server: bad.Misbehaving) -> No
     messages = tuple(ChatMessage(role, text) for role, text in chat)  # type: ignore[arg-type]
     sampling = Sampling(0.68, max_tokens=80, stops=("A:",))
     generate(server, TextRequest(messages=messages, sampling=sampling), kind="anthropic")
-    generate(server, kind="anthropic", send_temperature=False)
+    generate(server, replace(CHAT, schema={"type": "object"}), kind="anthropic", send_temperature=False)
     first, second = server.requests
     assert first.path == "/v1/messages"
     assert first.headers["anthropic-version"] == "2023-06-01"  # later versions have no temperature
@@ -148,7 +152,12 @@ def test_anthropic_is_sent_what_its_interface_has(server: bad.Misbehaving) -> No
         "stop_sequences": ["A:"],
         "temperature": 0.68,
     }
-    assert second.body == {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "Hi!"}]}
+    assert second.body == {
+        "model": "m",
+        "max_tokens": 60,
+        "messages": [{"role": "user", "content": "Hi!"}],
+        "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+    }
 
 
 # replies
@@ -335,6 +344,33 @@ def test_a_server_without_a_system_is_asked_otherwise(
     assert [request.body["messages"][0]["content"] for request in server.requests] == ["Be kind.", *[first] * 3]
     assert len(server.requests[-1].body["messages"]) == len({"user", *(message.role for message in others)})
     assert sum("takes no system message" in record.getMessage() for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_model_refuses_is_left_out_and_recorded(
+    server: bad.Misbehaving, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    def otherwise(request: bad.Request) -> bad.Act:
+        if kind == "anthropic":
+            is_new, good = "temperature" in request.body, bad.anthropic("fine")
+            return bad.status(400, "`temperature` is deprecated for this model.") if is_new else good
+        for name in ("max_tokens", "temperature", "frequency_penalty"):
+            if name in request.body:
+                return bad.status(400, f"Unsupported parameter: '{name}' is not supported with this model.")
+        return bad.answer("fine")
+
+    async def use(engine: Any) -> list[ServerText]:
+        request = replace(CHAT, sampling=Sampling(0.5, frequency_penalty=1.0, max_tokens=9))
+        return await asyncio.gather(*(engine.generate(request, seed) for seed in range(3)))
+
+    server.otherwise = otherwise
+    unsent = ("temperature",) if kind == "anthropic" else ("frequency_penalty", "temperature")
+    assert [text.record()["unsent"] for text in run(server.url, use, kind)] == [unsent] * 3
+    limit = "max_tokens" if kind == "anthropic" else "max_completion_tokens"
+    assert server.requests[-1].body[limit] == 9
+    assert sum(" takes no " in record.getMessage() for record in caplog.records) == len(unsent)
+    server.acts = [bad.status(400, "Unsupported parameter: 'messages' is not supported with this model.")]
+    assert failure(server).code == "server_refused"
 
 
 # embeddings

@@ -103,6 +103,8 @@ BUTTER = [
     "Great question! Butter",
     "Guess: butter Cue: unintentional; Gu",
     "butter\nCue: hot\nGuess: cold",
+    "butter\n\nCue",
+    "The first word is butter from bread",
     "Cue: hot; Guess: cold Cue: bread; Guess: butter Cue: see; Guess: look",
     "My guess: butter",
     "butter\n\nThis is a classic example of a",
@@ -118,6 +120,9 @@ NOTHING = [
     "Please complete the prompt.\nCue: nearly",
     "Cue: nearly; Guess: half;",
     "Guess: here Cue: positive; Gu",
+    "Please complete the prompt below:\n\nCue",
+    'The word "bread" is derived from the',
+    'The term "bread" was coined by John',
     "No idea.",
 ]
 

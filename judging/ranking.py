@@ -1,0 +1,122 @@
+"""How margins of trained judges, and the confidence of all, rank answers: areas under ROC curves, and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from judging.measures import clusters, is_right
+from judging.tables import Estimate
+from judging.trial_set import VERDICTS
+from judging.two_way import Codes, Floats, two_way
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FALSE = 0.01  # of people's answers that are taken for a machine's, at most
+BINS = 10
+
+Marks = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """``auc`` is of machines above people, ``auc_2`` of right verdicts above wrong ones by how sure they are (type 2,
+    Fleming and Lau 2014), ``true_at_1`` the share of machines' answers recognized with at most 1 % of people's.
+    ``stated`` is the mean probability of being right that ``by`` says, beside ``right``, the share."""
+
+    task: str = ""
+    judge: str = ""
+    by: Literal["margin", "confidence"]
+    verdicts: int
+    auc: Estimate
+    true_at_1: float
+    auc_2: Estimate
+    stated: float
+    right: float
+    calibration_error: float
+
+
+def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
+    """By margin and by confidence, where a judge's (or all people's) ``verdicts`` on people and on machines have it."""
+    for by in ("margin", "confidence"):
+        if by not in verdicts.columns:
+            continue
+        known = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[by].notna()]
+        truth = (known["truth"] == "machine").to_numpy()
+        if truth.all() or not truth.any():
+            continue
+        value, says_machine = known[by].to_numpy(dtype=np.float64), (known["verdict"] == "machine").to_numpy()
+        signed = value if by == "margin" else np.where(says_machine, value, -value)
+        probability = (1 + signed) / 2 if by == "confidence" else probabilities(signed, truth, known["fold"].to_numpy())
+        right = is_right(known)
+        yield Ranking(
+            by="margin" if by == "margin" else "confidence",
+            verdicts=len(known),
+            auc=area(signed, truth, *clusters(known)),
+            true_at_1=true_positives(signed, truth, FALSE),
+            auc_2=area(np.abs(signed), right == 1, *clusters(known)),
+            stated=float(np.maximum(probability, 1 - probability).mean()),
+            right=float(right.mean()),
+            calibration_error=calibration_error(probability, truth),
+        )
+
+
+def area(score: Floats, is_positive: Marks, judges: Codes, stimuli: Codes, wider: Floats) -> Estimate:
+    """The mean of the judges' areas under the ROC curve, of those with both kinds; the two-way interval is of the
+    placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
+    errors, areas = np.zeros(len(score)), {}
+    for judge in np.unique(judges):
+        of_judge = np.flatnonzero(judges == judge)
+        if 0 < is_positive[of_judge].sum() < len(of_judge):
+            areas[judge], errors[of_judge] = _placements(score[of_judge], is_positive[of_judge])
+    if not areas:
+        return Estimate()
+    mean = float(np.mean(list(areas.values())))
+    for judge, value in areas.items():
+        errors[judges == judge] += (value - mean) / (judges == judge).sum()
+    used = np.isin(judges, list(areas))
+    cells = np.ones((1, int(used.sum())), dtype=bool)
+    result = two_way(np.array([mean]), errors[used][None] / len(areas), cells, judges[used], stimuli[used], wider[used])
+    result = replace(result, is_exact=np.array([False]))  # which holds for shares
+    low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
+    return Estimate(mean, float(low), float(high))
+
+
+def _placements(score: Floats, is_positive: Marks) -> tuple[float, Floats]:
+    placed, rank = np.empty(len(score)), rankdata(score)
+    for kind in (is_positive, ~is_positive):  # the share of the other kind that is below, for positives
+        placed[kind] = (rank[kind] - rankdata(score[kind])) / (~kind).sum()
+    placed[~is_positive] = 1 - placed[~is_positive]
+    value = float(placed[is_positive].mean())
+    return value, (placed - value) / np.where(is_positive, is_positive.sum(), (~is_positive).sum())
+
+
+def true_positives(score: Floats, is_positive: Marks, false: float) -> float:
+    """The share of positives above all but a share ``false`` of the others."""
+    others = np.sort(score[~is_positive])[::-1]
+    return float((score[is_positive] > others[int(false * len(others))]).mean())
+
+
+def probabilities(margins: Floats, is_machine: Marks, fold: NDArray[np.generic]) -> Floats:
+    """Of a machine, by logistic regression of truth on the margins of the other folds (Platt 1999)."""
+    from sklearn.linear_model import LogisticRegression
+
+    stated = np.full(len(margins), 0.5)
+    for number in np.unique(fold):
+        test = fold == number
+        if len(set(is_machine[~test].tolist())) == 2:
+            model = LogisticRegression().fit(margins[~test, None], is_machine[~test])
+            stated[test] = model.predict_proba(margins[test, None])[:, 1]
+    return stated
+
+
+def calibration_error(probability: Floats, is_machine: Marks) -> float:
+    """The mean distance of probability from truth, over ten bins of probability (Guo et al. 2017)."""
+    bins = np.minimum((BINS * probability).astype(np.int64), BINS - 1)
+    return float(np.abs(np.bincount(bins, probability - is_machine)).sum() / len(probability))

@@ -30,7 +30,7 @@ def main() -> int:
         return code
     # The first so many words of minilm's vocabulary: it is embedded the first time.
     few = ("--set", "minilm.vocabulary=5000")
-    code = run("generate", os.path.relpath(EXAMPLES), "--agents", ",".join(AGENTS), *few, "--out", answers)
+    code = run("generate", os.path.relpath(EXAMPLES), "--agents", ",".join(AGENTS), *few, "--here", "--out", answers)
     if code == 2 and answers.exists():
         print(f"\nThe demo could not go on in {out}. To start over, remove that folder.", file=sys.stderr)
     if code not in (0, 1):

@@ -26,14 +26,19 @@ MARKS = {
     "image_token": "<image>", "boi_token": "<boi>", "eoi_token": "<eoi>", "video_token": "<video>",
     "start_image_token": "<img>", "end_image_token": "</img>", "context_image_token": "<image>",
     "image_boundary_token": "<fake>", "image_break_token": "<line>", "image_start_token": "<is>",
-    "image_end_token": "<ie>",
+    "image_end_token": "<ie>", "img_line_break_token": "<line>",
 }  # fmt: skip
 OTHERS = (
     "<fake_token_around_image>", "<end_of_utterance>", "<global-img>", "<|image|>", "<|image_start|>", "<|image_end|>",
     "<|patch|>", "<|tile_x_separator|>", "<|tile_y_separator|>", "[IMG]", "[IMG_BREAK]", "[IMG_END]", "<|python_tag|>",
     "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>", "TILE", "TILE_GLOBAL",
 )  # fmt: skip
-PATCHES = {"llama4": "<|patch|>", "mistral3": "[IMG]", "aya_vision": "<|IMG_PATCH|>"}  # marks of another name
+PATCHES = {
+    "llama4": "<|patch|>",
+    "mistral3": "[IMG]",
+    "aya_vision": "<|IMG_PATCH|>",
+    "ovis2": "<IMG_ATOM>",
+}  # marks of another name
 # What makes a configuration small, in whichever part it is.
 SMALL: dict[str, Any] = {
     "hidden_size": 32,
@@ -150,6 +155,15 @@ PICTURES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"projection_dim": 32, "vision_config": {"projection_dim": 32}}, {}, {**SQUARE, "image_seq_length": 4}
     ),
     "aya_vision": ({"downsample_factor": 2}, {"patch_size": 14, "img_size": 28, "downsample_factor": 2}, CROPS),
+    "cohere2_vision": (
+        {"text_config": {"sliding_window": 16}, "alignment_intermediate_size": 64}, {},
+        {**CROPS, "patch_size": 1, "downsample_factor": 2},
+    ),
+    "ovis2": (
+        {"hidden_size": 32, "visual_indicator_token_ids": [6, 7, 8, 9, 10],
+         "vision_config": {"vocab_size": 32, "hidden_stride": 1}},
+        {"image_seq_length": 4}, {**CROPS, "use_covering_area_grid": True},
+    ),
     "glm4v": (
         {"text_config": MROPE, "vision_config": {"patch_size": 7}}, {},
         {"size": {"shortest_edge": 196, "longest_edge": 3136}, "patch_size": 7},
@@ -192,7 +206,7 @@ def text(kind: str, folder: Path) -> Path:
 def pictured(kind: str, folder: Path) -> Path:
     """The same for pictures with text."""
     changes, options, images = deepcopy(PICTURES[kind])  # configurations write into what they get
-    special = dict.fromkeys((*SPECIAL, *MARKS.values(), *OTHERS))
+    special = dict.fromkeys((*SPECIAL, *MARKS.values(), *OTHERS, PATCHES.get(kind, "<image>")))
     plain = tiny_language.byte_tokenizer(folder, *special, bos="<s>", eos="<|eot|>", pad="<pad>")
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=plain.backend_tokenizer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,6 +13,9 @@ OF_STIMULUS = frozenset({
     "no_absent_object", "no_other_image", "no_target_image", "too_few_beams", "unknown_cue", "unsupported_mode",
     "unsupported_pseudo",
 })  # fmt: skip
+
+# Names of environment variables that programs which need none do not get.
+SECRET = re.compile(r"KEY|TOKEN(?!IZERS)|SECRET|PASSWORD|CREDENTIAL")
 
 
 def printable(text: str) -> str:
@@ -30,6 +34,10 @@ class TuringlikeError(Exception):
 
     def __str__(self) -> str:
         return printable(super().__str__())
+
+
+class EngineDeadError(RuntimeError):
+    """The process that computes an agent's answers has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests at the lowest versions of what pyproject.toml names (what those need in turn is at its newest), without vLLM,
-# which is one version alone. In .venv-lowest; needs Python 3.11 and uv. Arguments go to pytest.
+# whose versions want one version of torch each. In .venv-lowest; needs Python 3.11 and uv. Arguments go to pytest.
 set -eu
 cd "$(dirname "$0")/.."
 uv=$(command -v uv || echo .venv/bin/uv)

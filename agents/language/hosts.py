@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from agents import checkpoints
-from agents.contract import GIB, Draw, Reply, is_installed
+from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.clients import ClientSettings, ServerEngine, ServerModel
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.text_request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
-from agents.language.engines.vllm import VLLMEngine, VLLMSettings
+from agents.language.engines.vllm import VLLMEngine, VLLMSettings, vllm_program
 from agents.language.text_agent import EngineAgent
 from agents.loading import missing_quantizer
 from agents.pretrained import BESIDE_GPU, LIBRARIES, PretrainedAgent, PretrainedSettings
@@ -94,8 +94,8 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
         return self._vllm() is not None
 
     def missing(self) -> str | None:
-        if self.continuous() and not is_installed("vllm"):
-            return "the package vllm is not installed: pip install 'turinglike[vllm]'"
+        if self.continuous() and vllm_program() is None:
+            return "there is no command vllm in this environment or on the PATH: pip install 'turinglike[vllm]'"
         missing = super().missing()
         if missing is None and not (self.random or self.continuous()):
             missing = missing_quantizer(self.folder())
@@ -147,6 +147,9 @@ class LocalAgent(EngineAgent[L], PretrainedAgent[L]):
             is_text = isinstance(text, GeneratedText)
             replies[place] = _tried(self._reply, *items[place], request, text) if is_text else text
         return replies
+
+    async def aclose(self) -> None:
+        await self._engine.aclose()
 
     def close(self) -> None:
         self._engine.close()

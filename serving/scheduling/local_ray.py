@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.errors import ClusterError
+from agents.errors import SECRET, ClusterError
 from serving.scheduling.recovery import one_line
 
 PREFIX = "turinglike-"  # of the private folders
@@ -47,7 +47,6 @@ NEEDED = re.compile(
     r"|MKL_|OPENBLAS_|NUMEXPR_|MALLOC_|GLIBC_|XDG_|HF_|HUGGINGFACE_|TRANSFORMERS_|TOKENIZERS_|VLLM_|SLURM_|TURINGLIKE_)"
     r"\w*"
 )
-SECRET = re.compile(r"KEY|TOKEN(?!IZERS)|SECRET|PASSWORD|CREDENTIAL")
 
 
 def is_for_workers(name: str) -> bool:

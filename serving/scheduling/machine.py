@@ -31,7 +31,6 @@ PACKAGES = {
     "torch": "torch",
     "torchvision": "torchvision",
     "transformers": "transformers",
-    "vllm": "vllm",
     "numpy": "numpy",
     "PIL": "pillow",
     "cv2": "opencv-python-headless",

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import orjson
 
-from agents.errors import OF_STIMULUS, AgentStoppedError
+from agents.errors import OF_STIMULUS, AgentStoppedError, EngineDeadError
 
 DEATHS = 3
 FIRST = 20
@@ -61,7 +61,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def is_fatal(error: BaseException) -> bool:
     """Whether every later call fails too: errors of CUDA, and the death of vLLM's process."""
-    if type(error).__name__ == "EngineDeadError":
+    if isinstance(error, EngineDeadError):
         return True
     if is_out_of_memory(error) or not isinstance(error, RuntimeError):
         return False

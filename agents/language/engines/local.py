@@ -61,6 +61,9 @@ class LocalEngine(Engine):
     def load(self, device: str) -> None:
         """Load the model. Raises UnavailableError."""
 
+    async def aclose(self) -> None:
+        """Close connections, before :meth:`close`."""
+
     @abstractmethod
     def close(self) -> None:
         """Release the model."""

@@ -1,38 +1,52 @@
-"""The engine of vLLM. In bfloat16 and float16 a draw may depend on the rest of the batch."""
+"""The engine of vLLM: a server that this process starts on a Unix socket, watches and ends. In bfloat16 and float16 a
+draw may depend on the rest of the batch."""
 
 from __future__ import annotations
 
-import itertools
+import base64
+import io
+import json
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+import re
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from agents.contract import GIB, NO_ANSWER, Settings
-from agents.errors import AnswerError, UnavailableError
-from agents.language.engines import reasoning, vllm_processes
+from agents.errors import SECRET, AnswerError, EngineDeadError, UnavailableError
+from agents.images import Image
+from agents.language.engines import guardian, reasoning
+from agents.language.engines.clients import reason
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.text_request import Finish, GeneratedText, Sampling, TextRequest, settled
 from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from vllm import SamplingParams
+    import httpx
 
 SEEDS = 1 << 63  # vLLM takes seeds of torch's generators, and no negative number
 ENDS_WITHIN = 60.0  # seconds for killed processes
-GRACE = 2.0  # seconds for vLLM to end its processes by itself
+LONGEST = 45  # characters of the folder of temporary files; a socket's path has at most 107
 CPU_TOKENS = 8192  # of the prompts of a step, on the CPU
+AS_WRITTEN = "{{ messages[0]['content'][-1]['text'] }}"  # the chat template: the prompt is written here
 ENVIRONMENT = {
-    "VLLM_LOGGING_LEVEL": "WARNING",  # unless the caller's environment has another
     "VLLM_NO_USAGE_STATS": "1",  # it would report each engine to its makers
     "HF_HUB_OFFLINE": "1",  # the model is a local folder
-    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a process with threads, as a worker is, cannot be forked
+    "VLLM_HOST_IP": "127.0.0.1",  # where its processes of several GPUs meet
 }
+# An exception's line in a log, after a traceback that names its kind; the engine's last only refers to the first.
+ERROR = re.compile(
+    r"(?:\(\w+ pid=\d+\) )?(?:ERROR [^\]]*\] )?(?:\w+\.)*\w*(?:Error|Exception): "
+    r"(?!Engine core initialization failed)(.+)"
+)
 
 
 class VLLMSettings(Settings):
@@ -56,40 +70,24 @@ class VLLMSettings(Settings):
         return int(self.cache_gib * GIB)
 
 
-def sampling_params(request: TextRequest, seed: int, ends: Sequence[int]) -> SamplingParams:
-    """vLLM's parameters; ``ends`` are the tokens that end a text."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
-
-    sampling, schema = request.sampling, request.schema
-    return SamplingParams(
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        frequency_penalty=sampling.frequency_penalty,
-        presence_penalty=sampling.presence_penalty,
-        seed=seed % SEEDS,
-        max_tokens=sampling.limit,
-        min_tokens=min(sampling.min_tokens, sampling.max_tokens),
-        stop=sampling.unconditional_stops(),
-        stop_token_ids=list(ends),
-        output_kind=RequestOutputKind.FINAL_ONLY if request.say is None else RequestOutputKind.CUMULATIVE,
-        structured_outputs=None if schema is None else StructuredOutputsParams(json=dict(schema)),
-    )
+def vllm_program() -> str | None:
+    """The program of this environment, else of the search path."""
+    here = Path(sys.executable).with_name("vllm")
+    return str(here) if here.exists() else shutil.which("vllm")
 
 
 class VLLMEngine(LocalEngine):
     """A model in ``device_memory`` bytes of a GPU, or on the CPU beside the settings' cache."""
+
+    sees = True
 
     def __init__(self, folder: Path, settings: VLLMSettings, *, device_memory: int, precision: str = "auto") -> None:
         super().__init__(folder, positions=settings.positions)
         self._settings = settings
         self._device_memory = device_memory
         self._precision = precision
-        self._numbers = itertools.count()
-        self._llm: Any = None
-        # vLLM's processes end with the thread that starts them.
-        self._thread: ThreadPoolExecutor | None = None
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._client: httpx.AsyncClient | None = None
 
     def open(self, *, chat: bool = False) -> None:
         from transformers import GenerationConfig
@@ -103,117 +101,165 @@ class VLLMEngine(LocalEngine):
         self._size = int(self._config.get_text_config().vocab_size)
 
     def load(self, device: str) -> None:
-        left = vllm_processes.end_orphans(ENDS_WITHIN)
-        if left:
-            raise UnavailableError(f"processes of an engine that was killed do not end: {', '.join(left)}")
-        owner = vllm_processes.identity(os.getpid()) or ""
-        others = vllm_processes.owned(owner)
-        self._thread = ThreadPoolExecutor(1, "vllm")
-        self._llm = self._thread.submit(self._start, device, owner).result()
-        self._processes = set(vllm_processes.owned(owner)).difference(others)
+        import httpx
 
-    def _start(self, device: str, owner: str) -> Any:
-        with _environment(owner):
-            import vllm
-            from vllm.platforms import current_platform
-            from vllm.v1.engine.async_llm import AsyncLLM
+        program = vllm_program()
+        if program is None or device not in ("cpu", "cuda", "cuda:0"):
+            raise UnavailableError(
+                f"vLLM is not installed, or cannot run on {device}: it takes the first GPU or the CPU"
+            )
+        base = tempfile.gettempdir()
+        # Only this user may enter: whoever reaches the sockets may use the server.
+        place = Path(tempfile.mkdtemp(prefix="turinglike-", dir=base if len(base) <= LONGEST else "/tmp"))
+        self._socket = place / "socket"
+        served = [program, "serve", str(self.folder), "--uds", str(self._socket), *self.arguments(device)]
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-I", guardian.__file__, str(place), *served],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=_environment(device, place),
+            start_new_session=True,  # beyond signals to this process's group
+        )
+        try:
+            while not _listens(self._socket):
+                if self._has_ended(within=0.1):
+                    raise UnavailableError(f"vLLM cannot load {self.folder}: {self._last_words()}")
+            with httpx.Client(transport=httpx.HTTPTransport(uds=str(self._socket)), base_url="http://vllm") as client:
+                self._version = str(client.get("/version").json()["version"])
+        except BaseException:
+            self.close()
+            raise
 
-            kind = "cpu" if device == "cpu" else "cuda"
-            if current_platform.device_type != kind or device not in ("cpu", "cuda", "cuda:0"):
-                raise UnavailableError(
-                    f"vLLM {vllm.__version__} as it is installed here runs on the first device of the kind "
-                    f"{current_platform.device_type or 'none'}, not on {device}; use the transformers engine"
-                )
-            try:
-                return AsyncLLM.from_engine_args(vllm.AsyncEngineArgs(**self.engine_arguments(device)))
-            except Exception as error:  # of a hundred kinds
-                text = " ".join(str(error).split()) or type(error).__name__
-                raise UnavailableError(f"vLLM cannot load {self.folder}: {text[:300]}") from None
-
-    def engine_arguments(self, device: str) -> dict[str, Any]:
+    def arguments(self, device: str) -> list[str]:
         """Every choice that can change a text."""
         import torch
-        from vllm.platforms import current_platform
 
         self._dtype = str(dtype_for(self._precision, torch.device(device), self.folder)).removeprefix("torch.")
         settings = self._settings
         assert self._positions is not None
-        memory: dict[str, Any]
-        if device == "cpu":
-            memory = {
-                "kv_cache_memory_bytes": settings.cache(),
-                # After a part of a prompt vLLM rewinds a request's generator, which the CPU's cannot do: the whole
-                # engine would die of the first prompt that it splits.
-                "enable_chunked_prefill": False,
-                "max_num_batched_tokens": max(self._positions, CPU_TOKENS),
-            }
-        else:
-            memory = {"gpu_memory_utilization": self._device_memory / int(current_platform.get_device_total_memory())}
-        return {
-            "model": str(self.folder),
+        options = {
             "dtype": self._dtype,
-            "max_model_len": self._positions,
-            "max_num_seqs": settings.sequences,
-            "tensor_parallel_size": settings.tensor_parallel,
-            # In a worker of Ray's vLLM would hand its processes to Ray.
-            **({"distributed_executor_backend": "mp"} if settings.tensor_parallel > 1 else {}),
-            "load_format": settings.load_format,
-            "enforce_eager": settings.enforce_eager,
-            "enable_prefix_caching": True,
-            "generation_config": "vllm",  # nothing of the checkpoint's generation_config.json
+            "max-model-len": self._positions,
+            "max-num-seqs": settings.sequences,
+            "tensor-parallel-size": settings.tensor_parallel,
+            "load-format": settings.load_format,
+            "generation-config": "vllm",  # nothing of the checkpoint's generation_config.json
             "seed": 0,  # for dummy weights
-            "trust_remote_code": False,
-            "disable_log_stats": True,
-            **memory,
+            "chat-template": AS_WRITTEN,
+            "chat-template-content-format": "openai",
+            "mm-processor-cache-gb": 0,  # memory that nobody declares
         }
+        flags = ["--disable-log-stats", "--disable-uvicorn-access-log"]
+        if settings.enforce_eager:
+            flags.append("--enforce-eager")
+        if device == "cpu":
+            options["kv-cache-memory-bytes"] = settings.cache()
+            # After a part of a prompt vLLM rewinds a request's generator, which the CPU's cannot do: the whole
+            # engine would die of the first prompt that it splits.
+            options["max-num-batched-tokens"] = max(self._positions, CPU_TOKENS)
+            flags.append("--no-enable-chunked-prefill")
+        else:
+            total = torch.cuda.get_device_properties(0).total_memory
+            options["gpu-memory-utilization"] = self._device_memory / total
+        return [f"--{name}={value}" for name, value in options.items()] + flags
 
     async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
-        """Raises AnswerError, and EngineDeadError once vLLM's process has died."""
-        from vllm.exceptions import VLLMClientError
-        from vllm.v1.engine.exceptions import EngineDeadError
-
-        prompt, say = self.fitted_tokens(request), request.say
-        parameters, number = sampling_params(request, seed, self._ends), f"text-{next(self._numbers)}"
+        """Raises AnswerError, and EngineDeadError once a process of vLLM's has died."""
+        prompt, sampling, say = self.fitted_tokens(request), request.sampling, request.say
         begun = "" if request.schema is not None else self._begun(prompt)  # a schema leaves no room for reasoning
-        outputs = self._llm.generate({"type": "token", "prompt_token_ids": prompt}, parameters, number)
+        tokens: list[int] = []
+        finish = None
+
+        def hear(choice: Mapping[str, Any]) -> None:
+            nonlocal finish
+            tokens.extend(choice.get("token_ids") or ())
+            finish = choice["finish_reason"] or finish
+            if say is not None:
+                text = self._settled_answer(begun, self._without_end(tokens))
+                end = sampling.stop_in(text)
+                say(settled(text, sampling.stops) if end is None else text[:end])
+
+        path, options = self._prompt(request, prompt)
+        options |= {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "frequency_penalty": sampling.frequency_penalty,
+            "presence_penalty": sampling.presence_penalty,
+            "seed": seed % SEEDS,
+            "max_tokens": sampling.limit,
+            "min_tokens": min(sampling.min_tokens, sampling.max_tokens),
+            "stop": sampling.unconditional_stops(),
+            "stop_token_ids": self._ends,
+            "return_token_ids": True,
+            "stream": say is not None,
+        }
+        if request.schema is not None:
+            options["structured_outputs"] = {"json": dict(request.schema)}
+        await self._post(path, options, hear)
+        return self._text(tokens, finish, len(prompt), begun, sampling)
+
+    def _prompt(self, request: TextRequest, prompt: Sequence[int]) -> tuple[str, dict[str, Any]]:
+        if self._reader is None or not request.pictures():
+            return "/v1/completions", {"prompt": prompt}
+        self._reader.forget()
+        text = self._chat_text(request)
+        pictures = [{"type": "image_url", "image_url": {"url": _data_url(data)}} for data in request.pictures()]
+        message = {"role": "user", "content": [*pictures, {"type": "text", "text": text}]}
+        special = self._reader.adds_special_tokens(text)
+        return "/v1/chat/completions", {"messages": [message], "add_special_tokens": special}
+
+    async def _post(self, path: str, options: Mapping[str, Any], hear: Callable[[Mapping[str, Any]], None]) -> None:
+        """``hear`` gets each part of the reply. Raises AnswerError, EngineDeadError, and RuntimeError for the rest."""
+        import httpx
+
+        if self._client is None:
+            # A kept connection may be closed from the other end when the next request takes it.
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+            transport = httpx.AsyncHTTPTransport(uds=str(self._socket), limits=limits)
+            self._client = httpx.AsyncClient(transport=transport, base_url="http://vllm", timeout=None)
+        problem = None
         try:
-            async for output in outputs:
-                if say is not None:
-                    text = self._settled_answer(begun, self._without_end(output.outputs[0].token_ids))
-                    end = request.sampling.stop_in(text)
-                    say(settled(text, request.sampling.stops) if end is None else text[:end])
-        except VLLMClientError as error:
-            raise AnswerError("bad_prompt", f"vLLM refuses this request: {error}") from None
-        except Exception as error:
-            if self._llm.errored:
-                raise EngineDeadError from error
-            raise
-        return self._text(output.outputs[0], len(prompt), begun, request.sampling)
+            async with self._client.stream("POST", path, json=options) as response:
+                async for line in response.aiter_lines():
+                    if (start := line.find("{")) >= 0:
+                        part = json.loads(line[start:])
+                        for choice in part.get("choices", ()):
+                            hear(choice)
+                        problem = part if "error" in part else problem
+                if response.status_code == 400:
+                    raise AnswerError("bad_prompt", f"vLLM refuses this request: {reason(problem)}")
+            if response.is_success and problem is None:
+                return
+            (await self._client.get("/health")).raise_for_status()
+        except httpx.HTTPError as error:
+            raise EngineDeadError(f"a process of vLLM's has ended: {self._last_words()}") from error
+        raise RuntimeError(f"vLLM answers {response.status_code}: {reason(problem)}")
 
     def _without_end(self, tokens: Sequence[int]) -> list[int]:
         return list(tokens[:-1] if tokens and tokens[-1] in self._ends else tokens)
 
-    def _text(self, output: Any, prompt_tokens: int, begun: str, sampling: Sampling) -> GeneratedText:
-        if output.finish_reason not in ("stop", "length"):
-            raise AnswerError("no_text", f"vLLM ended the text early: {output.finish_reason}")
-        tokens = self._without_end(output.token_ids)
+    def _text(
+        self, tokens: Sequence[int], reason: str | None, prompt_tokens: int, begun: str, sampling: Sampling
+    ) -> GeneratedText:
+        if reason not in ("stop", "length"):
+            raise AnswerError("no_text", f"vLLM ended the text early: {reason}")
+        tokens = self._without_end(tokens)
         thought, text = self._parted(begun, tokens)
         if text is None:
             raise reasoning.unfinished(sampling.limit)
         end = sampling.stop_in(text)
         # Without a stop, a character whose last bytes are missing is dropped, as in the transformers engine.
         text = text.rstrip("\ufffd") if end is None else text[:end]
-        finish: Finish = output.finish_reason if end is None else "stop"
+        finish: Finish = "length" if reason == "length" and end is None else "stop"
         return GeneratedText(text, finish, self._decode_all(tokens), prompt_tokens, len(tokens), thought)
 
     def provenance(self) -> dict[str, Any]:
-        import vllm
-
         parallel = self._settings.tensor_parallel
         return {
             "engine": "vllm",
-            "vllm": vllm.__version__,
-            "model": str(self._llm.model_config.architecture),
+            "vllm": self._version,
+            "model": (self._config.architectures or [self._config.model_type])[0],
             "tokenizer": type(self._tokenizer).__name__,
             "dtype": self._dtype,
             "positions": self._positions,
@@ -221,29 +267,53 @@ class VLLMEngine(LocalEngine):
             **({"random_weights": True} if self._settings.load_format == "dummy" else {}),
         }
 
+    async def aclose(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
     def close(self) -> None:
         """End vLLM's processes. Raises UnavailableError if a process stays."""
-        if self._llm is not None:
-            self._llm.shutdown(timeout=GRACE)
-            self._llm = None
-            left = vllm_processes.end(self._processes, ENDS_WITHIN)
-            if left:
-                raise UnavailableError(f"processes of vLLM do not end: {', '.join(left)}")
-        if self._thread is not None:
-            self._thread.shutdown()
-            self._thread = None
+        if self._guardian is None:
+            return
+        with self._guardian as process:
+            assert process.stdin is not None
+            process.stdin.close()
+            has_ended, self._guardian = self._has_ended(ENDS_WITHIN), None
+        if not has_ended:
+            raise UnavailableError(f"processes of vLLM do not end within {ENDS_WITHIN:g} s")
+
+    def _has_ended(self, within: float) -> bool:
+        """Whether no process is left, after at most so many seconds."""
+        assert self._guardian is not None
+        assert self._guardian.stdout is not None
+        return bool(select.select([self._guardian.stdout], [], [], within)[0])
+
+    def _last_words(self) -> str:
+        """The log's first error that is no consequence of another, or its last line."""
+        lines = [line.strip() for line in self._socket.with_name("log").read_text(errors="replace").splitlines()]
+        for line, following in zip(lines, [*lines[1:], ""], strict=True):
+            if error := ERROR.match(line):
+                more = following.rpartition("] ")[2] if "validation error" in line else ""
+                return f"{error[1]} {more}".strip()[:300]
+        return next(filter(None, reversed(lines)), "it says nothing")[:300]
 
 
-@contextmanager
-def _environment(owner: str) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update({**ENVIRONMENT, vllm_processes.OWNER: owner})
-    os.environ["VLLM_LOGGING_LEVEL"] = before.get("VLLM_LOGGING_LEVEL", ENVIRONMENT["VLLM_LOGGING_LEVEL"])
-    if "VLLM_PLUGINS" in before:
-        os.environ["VLLM_PLUGINS"] = f"{before['VLLM_PLUGINS']},{vllm_processes.PLUGIN}"
-    try:
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():  # vLLM sets some more, for its processes
-            del os.environ[name]
-        os.environ.update(before)
+def _environment(device: str, place: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not SECRET.search(name)}
+    target = {"VLLM_TARGET_DEVICE": "cpu"} if device == "cpu" else {}
+    return {**kept, **ENVIRONMENT, **target, "VLLM_RPC_BASE_PATH": str(place)}
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def _data_url(picture: bytes) -> str:
+    """As this program decodes it."""
+    from PIL import Image as PILImage
+
+    content = io.BytesIO()
+    PILImage.fromarray(Image("picture", data=picture).decode()).save(content, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"

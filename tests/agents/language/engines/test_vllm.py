@@ -1,43 +1,43 @@
-"""vLLM's real engine on the CPU with a tiny Llama: what it says beside the transformers engine, and how it ends.
+"""vLLM's real server on the CPU with a tiny Llama: what it says beside the transformers engine, and how it ends.
 
-One engine is started for the whole file; the test at its end kills its process.
+One server is started for the whole file; a test at its end kills a process of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
-import signal
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 import tiny_language
 import tiny_vllm
 from text_requests import DRAWN, PROMPTS
 
 from agents.contract import GIB
+from agents.errors import EngineDeadError, UnavailableError
 from agents.language.chat import LocalChatAgent
 from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
-from agents.language.engines import vllm_processes
 from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from serving.scheduling.recovery import is_fatal
 
-pytestmark = [
-    pytest.mark.slow,
-    # vLLM leaves the context of its sockets to Python, which says so when it clears up.
-    pytest.mark.filterwarnings(
-        "ignore:Exception ignored in. <function Context:pytest.PytestUnraisableExceptionWarning"
-    ),
-]
+pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[4]
 GREEDY = [
     Sampling(temperature=0.0, max_tokens=24),
     Sampling(temperature=0.0, max_tokens=20, frequency_penalty=2, presence_penalty=2),
@@ -64,20 +64,14 @@ def plain(folder: Path) -> TransformersEngine:
     return engine
 
 
-def _own_processes() -> list[str]:
-    return vllm_processes.owned(str(vllm_processes.identity(os.getpid())))
-
-
 @pytest.fixture(scope="module")
-def engine(folder: Path) -> Iterator[VLLMEngine]:
-    if tiny_vllm.reason:
-        pytest.skip(tiny_vllm.reason)
-    with tiny_vllm.told():
-        found = _engine(folder, chat=True)
-        found.load("cpu")
-        yield found
-        found.close()
-        gc.collect()  # here, and not in a test of another file
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where temporary files are."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", folder)
+        for name, value in {**tiny_vllm.ENVIRONMENT, "SOME_API_KEY": "secret", "VLLM_API_KEY": "secret"}.items():
+            patch.setenv(name, value)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +79,17 @@ def loop() -> Iterator[asyncio.Runner]:
     """An engine belongs to the event loop that asks it first."""
     with asyncio.Runner() as runner:
         yield runner
+
+
+@pytest.fixture(scope="module")
+def engine(folder: Path, place: Path, loop: asyncio.Runner) -> Iterator[VLLMEngine]:
+    if tiny_vllm.reason:
+        pytest.skip(tiny_vllm.reason)
+    engine = _engine(folder, chat=True)
+    engine.load("cpu")
+    yield engine
+    loop.run(engine.aclose())
+    engine.close()
 
 
 def _engine(folder: Path, *, chat: bool = False, device_memory: int = GIB, **chosen: Any) -> VLLMEngine:
@@ -158,29 +163,35 @@ def test_a_text_is_held_to_its_schema(loop: asyncio.Runner, engine: VLLMEngine) 
 # how it is asked
 
 
-@tiny_vllm.needed
-def test_the_settings_become_vllms_arguments(folder: Path) -> None:
+def test_the_settings_become_vllms_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = _engine(folder, chat=True, tensor_parallel=2, sequences=77, positions=300, load_format="dummy")
-    with tiny_vllm.told():
-        from vllm import AsyncEngineArgs
-        from vllm.platforms import current_platform
+    told = engine.arguments("cpu")
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda _: SimpleNamespace(total_memory=4 * GIB))
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda *_: True)
+    on_gpu = _engine(folder, device_memory=GIB).arguments("cuda:0")
+    expected = "dtype=float32 max-model-len=300 max-num-seqs=77 tensor-parallel-size=2 load-format=dummy"
+    assert {f"--{word}" for word in expected.split()} <= set(told)
+    assert f"--kv-cache-memory-bytes={GIB // 8}" in told
+    assert {"--dtype=bfloat16", "--gpu-memory-utilization=0.25", "--enforce-eager"} <= set(on_gpu)
 
-        told = engine.engine_arguments("cpu")
-        made = AsyncEngineArgs(**told)
-        total = current_platform.get_device_total_memory()
-        on_gpu = _engine(folder, device_memory=total // 4).engine_arguments("cuda:0")
-    assert (made.model, made.dtype) == (str(folder), "float32")
-    assert (made.tensor_parallel_size, made.distributed_executor_backend) == (2, "mp")
-    assert (made.max_num_seqs, made.max_model_len, made.load_format) == (77, 300, "dummy")
-    assert (made.trust_remote_code, made.kv_cache_memory_bytes) == (False, GIB // 8)
-    assert (on_gpu["dtype"], on_gpu["gpu_memory_utilization"]) == ("bfloat16", pytest.approx(0.25))
+
+def test_nobody_else_reaches_the_server(engine: VLLMEngine, place: Path) -> None:
+    """Its sockets are in a folder of this user alone; its processes have no keys and no ports beyond the loopback."""
+    [folder] = place.glob("turinglike-*")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert engine.provenance()["vllm"] == version("vllm")
+    processes = tiny_vllm.processes(place)
+    assert len(processes) > 2
+    for process in processes:
+        assert "secret" not in process.environ().values()
+        listening = [each.laddr.ip for each in process.net_connections() if each.status == psutil.CONN_LISTEN]
+        assert set(listening) <= {"127.0.0.1", "::1"}, listening
 
 
 def test_without_vllm_it_is_said_before_anything_loads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.language.hosts.is_installed", lambda name: False)
-    assert (
-        _agent(LocalChatAgent, folder).missing() == "the package vllm is not installed: pip install 'turinglike[vllm]'"
-    )
+    monkeypatch.setattr("agents.language.hosts.vllm_program", lambda: None)
+    missing = _agent(LocalChatAgent, folder).missing()
+    assert missing.startswith("there is no command vllm in this environment or on the PATH")
     assert _agent(LocalChatAgent, folder, engine="transformers").missing() is None
 
 
@@ -192,16 +203,28 @@ def _agent(cls: Any, folder: Path, **chosen: Any) -> Any:
 # how it ends
 
 
-def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engine: VLLMEngine) -> None:
-    from vllm.v1.engine.exceptions import EngineDeadError
+@tiny_vllm.needed
+def test_a_server_that_cannot_start_says_why(folder: Path, place: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    (broken / "model.safetensors").write_bytes(b"x" * 100)
+    engine = _engine(broken)
+    before = tiny_vllm.processes(place)
+    with pytest.raises(UnavailableError, match=r"vLLM cannot load .*broken: Error while deserializing header"):
+        engine.load("cpu")
+    left = [process for process in tiny_vllm.processes(place) if process not in before]
+    assert psutil.wait_procs(left, 300)[1] == []  # the guardian, until it has removed its folder
 
-    [process] = _own_processes()
+
+def test_a_server_whose_process_dies_says_so(loop: asyncio.Runner, engine: VLLMEngine, place: Path) -> None:
+    processes = tiny_vllm.processes(place)
+    [core] = [process for process in processes if "EngineCore" in "".join(process.cmdline())]
     asked = TextRequest(PROMPTS[0], sampling=replace(DRAWN[0], max_tokens=400, min_tokens=400))
 
     async def killed() -> list[Any]:
         tasks = [asyncio.create_task(engine.generate(asked, seed)) for seed in range(8)]
         await asyncio.sleep(0.2)
-        os.kill(int(process.partition("-")[0]), signal.SIGKILL)
+        core.kill()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     died = loop.run(killed())
@@ -210,10 +233,37 @@ def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engine: VLLM
     with pytest.raises(EngineDeadError):
         _say(loop, engine, [TextRequest("Hi", sampling=GREEDY[0])], [0])
     engine.close()
-    assert _own_processes() == []
+    assert psutil.wait_procs(processes, 300)[1] == []
+    assert not any(place.iterdir())
 
 
-# after the engine's death, so that pytest has let go of what vLLM logged of it when the file ends
+# Loads a server and says so.
+OWNER = """
+import sys, time
+from pathlib import Path
+from agents.language.engines.vllm import VLLMEngine, VLLMSettings
+engine = VLLMEngine(Path(sys.argv[1]), VLLMSettings(cache_gib=0.125, enforce_eager=True), device_memory=1)
+engine.open()
+engine.load("cpu")
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+@tiny_vllm.needed
+def test_nothing_of_vllm_outlives_a_killed_process(folder: Path, place: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(place)}
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, folder], stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    ) as owner:
+        assert owner.stdout is not None
+        began = owner.stdout.readline()
+        processes = tiny_vllm.processes(place)
+        owner.kill()
+    assert began == "ready\n"
+    assert len(processes) > 2
+    assert psutil.wait_procs(processes, 300)[1] == []
+    assert not any(place.glob("turinglike-*"))
 
 
 def test_an_agent_declares_what_vllm_will_take(folder: Path) -> None:

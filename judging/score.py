@@ -24,7 +24,7 @@ from judging.score_page import figures, methods, page
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Table, as_json
 from judging.trial_set import VERDICTS
-from judging.verdicts import by_judge, open_verdicts, read_answers, read_verdicts, settings_of
+from judging.verdicts import ELSEWHERE, by_judge, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 
@@ -144,7 +144,7 @@ def compute_scores(
     rows, by_columns, worth = list[Score](), list[Score](), list[Worth]()
     ranked = list[Ranking]()
     agreements, tests = dict[str, Agreement](), dict[str, dict[str, Table[Test]]]()
-    for task in TASKS:
+    for task in (*TASKS, ELSEWHERE):
         of_task = main[main["asked"] == task]
         if of_task.empty:
             continue

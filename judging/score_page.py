@@ -20,15 +20,17 @@ from judging.published import published
 from judging.tables import Estimate, Grid, Table
 from judging.trial_set import VERDICTS
 from judging.two_way import Floats
+from judging.verdicts import ELSEWHERE
 from serving.runs.row_problems import count
 from serving.web.report import render
-from serving.web.viewer_provenance import TASK_NAMES
+from serving.web.viewer_provenance import TASK_NAMES as NAMES_OF_TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from judging.score import Scores
 
+TASK_NAMES = NAMES_OF_TASKS | {ELSEWHERE: "Stimuli of others"}
 HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, which the colour-blind tell apart
 COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 PASS_RATES = "pass-rates"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TASK = "judgement"
+ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
 Answers = Sequence[Mapping[str, Any]]
@@ -45,6 +46,8 @@ def open_verdicts(folders: Sequence[Path], key: Path | None = None) -> list[Judg
     """The folders with their trials' keys, by default beside the trial sets. Raises InputError for folders without
     verdicts, and for keys or trials that do not fit or were changed."""
     runs = list(map(Run, folders))
+    if len(runs) == 1 and key is None and (rows := _rows_elsewhere(runs[0])):
+        return [JudgedRun(runs[0], runs[0].path / "import.json", "", rows, {})]
     paths = [_key_of(run, key) for run in runs]
     keys = list(dict.fromkeys(path.resolve() for path in paths))
     prefixes = [f"{keys.index(path.resolve()) + 1}:" if len(keys) > 1 else "" for path in paths]
@@ -133,6 +136,22 @@ def _key_of(folder: Run, key: Path | None) -> Path:
     if path is None:
         raise InputError(f"{folder.path} does not say which trials it judges; give their key with --key")
     return path
+
+
+def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
+    """Of verdicts on stimuli of others, which have their truth in ``raw``, what a key would say; empty of any other."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name in () if folder.has_stimuli() else folder.imports():
+        for record in folder.latest(name):
+            raw = record["raw"]
+            if record["task"] != TASK or not isinstance(raw, dict) or "truth" not in raw:
+                return {}
+            beside = {"human": "machine", "machine": "human"}[raw["truth"]] if raw["pair"] else None
+            same = {name: raw[name] for name in ("truth", "agent", "stimulus")}
+            beside_it = {"beside_truth": beside, "beside_agent": raw["agent"] if raw["pair"] else None}
+            none = {"catch": False, "swapped": False, "repeat_of": None, "length": None, "turns": None}
+            rows[record["stimulus"]] = {"trial": record["stimulus"], "asked": ELSEWHERE, **same, **beside_it, **none}
+    return rows
 
 
 def _set_folders(folder: Run) -> list[Path]:

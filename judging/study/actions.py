@@ -30,7 +30,7 @@ from judging.study.events import (
     read_personal,
     read_state,
 )
-from judging.study.materials import Material, only_task
+from judging.study.materials import Material, TrialMaterial, only_task
 from judging.study.pool import HOW_TO_CATCH, TrialPool
 from judging.study.settings import FILE, JudgesSettings, read_settings
 from judging.study.study import Study, hashed, material_of, read_phrases
@@ -169,12 +169,47 @@ def show_status(options: argparse.Namespace) -> None:
 def plan_judges(options: argparse.Namespace) -> None:
     from judging.study.planning import plan
 
+    if options.study:
+        print(*map(printable, _plan_of(options.study).splitlines()), sep="\n")
+        return
+    if not (options.agents and options.per_judge and options.stimuli):
+        raise InputError("study plan: name a study, or give --agents, --per-judge and --stimuli")
     measure = options.measure
     judges, width = plan(options.half_width, options.agents, options.per_judge, options.stimuli, measure=measure)
     if judges is None:
         _say(f"no number of judges brings {measure} below ± {width:.3f} (95 %): more stimuli do")
     else:
         _say(f"{count(judges, 'judge')}: {measure} of each agent ± {width:.3f} (95 %)")
+
+
+def _plan_of(folder: Path) -> str:
+    from judging.study.planning import simulate
+
+    material, source = material_of(folder), folder / FILE
+    if not isinstance(material, TrialMaterial):
+        raise InputError(f"{folder}: a plan is of people who judge trials")
+    settings, pages = material.settings, [page for page in material.pool.drawable if not page.catch]
+    agents, stimuli = len({agent for page in pages for agent in page.agents}), len({page.stimulus for page in pages})
+    trials, wanted, bounds = settings.trials.number, settings.judges.wanted, settings.analysis.bounds
+    rules = [f"{name} = {value}" for name, value in settings.exclude.model_dump().items() if value]
+    numbers = f"{count(wanted, 'judge')}, {count(trials, 'trial')} of each, {count(agents, 'agent')} beside people, "
+    lines = [
+        f"Plan of the study “{settings.texts.title}” ({settings.task}), {now()[:10]}", "",
+        f"Numbers: {numbers}{count(stimuli, 'stimulus', 'stimuli')}. Data end when so many judges have finished.",
+        "First contrast, by agent: P(said human | machine) less P(said human | person), two-sided at 0.05 after Holm, "
+        "with two-way clustered variances of judges and stimuli (`turinglike score`).",
+        f"Excluded, before the truth is joined: {', '.join(rules) or 'nothing'}.",
+    ]  # fmt: skip
+    if bounds:
+        passes, power = simulate(wanted, agents, trials, stimuli, bounds)
+        lines += [
+            f"Equivalence: an agent passes whose detectability has its 90 % interval within 0.5 ± {bounds:g}.",
+            f"Simulated: it passes in {passes:.0%} of studies if the detectability is 0.5; {0.5 + bounds:g} is above "
+            f"0.5 in {power:.0%}. Variances are assumed: judges and stimuli are both drawn.",
+        ]  # fmt: skip
+    text = source.read_text("utf-8")
+    hashes = [f"SHA-256 of {FILE}: {hashed(text)}", f"SHA-256 of the key: {material.sha256}"]
+    return "\n".join([*lines, *hashes, "", text])
 
 
 def export_study(options: argparse.Namespace) -> None:

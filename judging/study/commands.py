@@ -56,13 +56,14 @@ def register(commands: Commands) -> None:
     status.add_argument("study", type=path, metavar="STUDY")
     status.add_argument("--json", action="store_true")
 
-    plan = add("plan", "how many judges an interval of a wanted width needs, with so many trials and stimuli")
+    plan = add("plan", "how many judges are needed; of a STUDY, its plan with its power, as a text to preregister")
+    plan.add_argument("study", nargs="?", type=path, metavar="STUDY", help="has all numbers, and bounds")
     plan.add_argument("--half-width", type=share, default=0.05, metavar="W",
                       help="of each agent's 95 %% interval (0.05)")  # fmt: skip
     plan.add_argument("--measure", choices=("detectability", "p_machine"), default="detectability")
-    plan.add_argument("--agents", type=positive, required=True, metavar="N")
-    plan.add_argument("--per-judge", type=positive, required=True, metavar="N", help="trials of each judge")
-    plan.add_argument("--stimuli", type=positive, required=True, metavar="N")
+    plan.add_argument("--agents", type=positive, metavar="N")
+    plan.add_argument("--per-judge", type=positive, metavar="N", help="trials of each judge")
+    plan.add_argument("--stimuli", type=positive, metavar="N")
 
     export = add(
         "export", "verdicts or answers as a run folder, which `score` or `trials` reads, with a table of verdicts"

@@ -8,10 +8,12 @@ import math
 from bisect import bisect_left
 from typing import Literal
 
+import numpy as np
 from scipy.special import stdtrit
 
 from agents.errors import InputError
-from judging.two_way import CONFIDENCE
+from judging.measures import DETECTABILITY
+from judging.two_way import CONFIDENCE, Floats, rates
 
 Measure = Literal["p_machine", "detectability"]
 MOST_JUDGES = 1_000_000  # a width that so many do not reach is out of reach
@@ -53,3 +55,30 @@ def plan(wanted: float, agents: int, per_judge: int, stimuli: int, *, measure: M
 
     judges = 2 + bisect_left(range(2, MOST_JUDGES), True, key=lambda number: reached(number) <= wanted)
     return (judges if reached(judges) <= wanted else None), reached(judges)
+
+
+def simulate(
+    judges: int, agents: int, per_judge: int, stimuli: int, bounds: float, *, studies: int = 400, seed: int = 1
+) -> tuple[float, float]:
+    """The shares of simulated studies in which an agent whose detectability is 0.5 passes within ``bounds``
+    (Schuirmann 1987, at 0.05), and in which a detectability of 0.5 + ``bounds`` is above 0.5 (two-sided, at 0.05).
+    Judges and answers are drawn, with the variances above. Raises InputError."""
+    each = np.array([per_judge // 2, max(1, per_judge // 2 // agents)])
+    if judges < 2 or each[0] < 1 or each[0] > stimuli or not 0 < bounds < 0.5:
+        raise InputError("a simulation has at least 2 judges, 2 trials of each, as many stimuli, bounds below 0.5")
+    chance, both, shares = np.random.default_rng(seed), np.array([[0, 1]]), np.zeros(2)
+    judge = np.repeat(np.arange(judges), each.sum())
+    is_machine = np.tile(np.arange(each.sum()) >= each[0], judges)
+    for at, detectability in enumerate((0.5, 0.5 + bounds)):
+        for _ in range(studies):
+            of_judge = math.sqrt(JUDGES) * chance.standard_normal((2, judges))
+            of_answer = math.sqrt(STIMULI) * chance.standard_normal((2, stimuli))
+            order = chance.random((judges, stimuli)).argsort(axis=1)
+            stimulus = np.hstack([order[:, : each[0]], order[:, ::-1][:, : each[1]]]).ravel()
+            side = is_machine.astype(int)
+            rate: Floats = detectability + of_judge[side, judge] + of_answer[side, stimulus]
+            right = (chance.random(len(rate)) < rate).astype(np.float64)
+            result = rates(right, np.array([~is_machine, is_machine]), judge, stimulus)
+            low, high = result.interval(both, DETECTABILITY, CONFIDENCE if at else 2 * CONFIDENCE - 1)
+            shares[at] += low[0] > 0.5 if at else max(0.5 - low[0], high[0] - 0.5) <= bounds
+    return float(shares[0] / studies), float(shares[1] / studies)

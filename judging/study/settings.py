@@ -140,6 +140,12 @@ class Exclude(_Table):
     wrong_control: bool = False
 
 
+class Analysis(_Table):
+    """``bounds`` around a detectability of 0.5, within which an agent passes; 0: none were stated."""
+
+    bounds: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
+
+
 class Answers(_Table):
     number: Number
     checks: Literal["tell", "note"] = "tell"
@@ -179,6 +185,7 @@ class JudgesSettings(_Study):
     source: Annotated[str, Field(alias="trial_set", min_length=1)]
     trials: Trials
     exclude: Exclude = Field(default_factory=Exclude)
+    analysis: Analysis = Field(default_factory=Analysis)
 
     @model_validator(mode="after")
     def _fits_the_task(self) -> Self:

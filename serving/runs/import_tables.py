@@ -10,13 +10,14 @@ from typing import Any
 from agents.answers import ScanpathAnswer, VerdictAnswer, plain
 from agents.errors import InputError, Problem
 from serving.runs.csv_tables import by_line, read_table
-from serving.runs.import_forms import Size, Source, answer_to, parse_json, person, refuse, task_of_file
+from serving.runs.import_forms import UNKNOWN, Size, Source, answer_to, parse_json, person, refuse, task_of_file
 from serving.runs.row_problems import FieldProblem, strict_json
 
 JSPSYCH = ("trial_type", "trial_index")  # columns that each of its rows has
 SUBJECTS = ("subject", "participant", "subject_id", "participant_id", "worker", "worker_id")
 STIMULI = ("stimulus", "cue", "image", "stimulus_id")  # columns that name a stimulus, the first that is there
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+CHOICES = (("machine", "human"), ("first", "second"))  # of one interval and of two
 LONGEST = 40  # letters of a wrong value
 
 Responses = Mapping[str, str]
@@ -30,6 +31,10 @@ def add_table(source: Source, data: bytes, task: str | None, frame: Size | None,
         source.form = "jspsych"
         rows = ((line, "", cells) for line, cells in table.rows)
         refuse(by_line([*table.problems, *_add_jspsych(source, rows, table.names, responses)]))
+        return
+    if source.task == "judgement" and "truth" in table.names:
+        source.form = "judgements"
+        refuse(by_line([*table.problems, *_add_judgements(source, table.rows, table.names)]))
         return
     stimulus, subject = (next((name for name in names if name in table.names), "") for names in (STIMULI, SUBJECTS))
     absent = [*([] if stimulus else ["stimulus (cue or image)"]), *([] if "response" in table.names else ["response"])]
@@ -48,6 +53,35 @@ def add_table(source: Source, data: bytes, task: str | None, frame: Size | None,
         wrong += [Problem(str(source.path), line, column, message) for column, message in faults]
         source.add(name, person(cells.get(subject, "").strip()), raw, answer)
     refuse(by_line(wrong))
+
+
+def _add_judgements(
+    source: Source, rows: Iterable[tuple[int, Mapping[str, str]]], columns: Sequence[str]
+) -> list[Problem]:
+    """Add verdicts on stimuli of others, each with its truth in ``raw``; returns all problems. Of two intervals truth
+    and verdict are the machine's, ``first`` or ``second``."""
+    judges = next((name for name in ("judge", *SUBJECTS) if name in columns), "judge")
+    if absent := [name for name in (judges, "stimulus", "verdict") if name not in columns]:
+        raise InputError(f"has no column {' and no column '.join(absent)}")
+    wrong: list[Problem] = []
+    for line, cells in rows:
+        row = {name: cells.get(name, "").strip() for name in ("stimulus", "truth", "verdict", "agent", "confidence")}
+        needed = {judges: cells[judges].strip(), **{name: row[name] for name in ("stimulus", "truth", "verdict")}}
+        faults = [(name, "is empty") for name, text in needed.items() if not text]
+        words = next((pair for pair in CHOICES if row["truth"] in pair), CHOICES[0])
+        faults += [(name, f"must be {' or '.join(words)}, not {row[name][:LONGEST]!r}")
+                   for name in ("truth", "verdict") if row[name] and row[name] not in words]  # fmt: skip
+        sure = float(row["confidence"]) if NUMBER.fullmatch(row["confidence"]) else None
+        if row["confidence"] and (sure is None or not 0 <= sure <= 1):
+            faults.append(("confidence", f"must be from 0 to 1, not {row['confidence'][:LONGEST]!r}"))
+        wrong += [Problem(str(source.path), line, column, message) for column, message in faults]
+        if not faults:
+            is_machine, says_machine = (row[name] == words[0] for name in ("truth", "verdict"))
+            agent = row["agent"] or (UNKNOWN if is_machine or words == CHOICES[1] else "human")
+            raw = {**row, "agent": agent, "truth": "machine" if is_machine else "human", "pair": words == CHOICES[1]}
+            answer = VerdictAnswer(verdict="machine" if says_machine else "human", confidence=sure)
+            source.add(" ".join((row["stimulus"], agent, row["truth"])), person(needed[judges]), raw, plain(answer))
+    return wrong
 
 
 def _table_answer(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from scipy.stats import t as student
 
-from judging.study.planning import Measure, half_width, plan
+from judging.study.planning import Measure, half_width, plan, simulate
 
 JUDGES, STIMULI, PER_JUDGE = 24, 20, 10  # half of a judge's trials are people's, half an agent's
 OF_JUDGE, OF_STIMULUS, RATE = 0.2, 0.15, 0.55
@@ -37,6 +38,16 @@ def test_the_half_width_is_that_of_drawn_studies() -> None:
     times = float(student.ppf(0.975, STIMULI - 1))
     assert planned("p_machine") == pytest.approx(times * machine.std(), rel=0.05)
     assert planned("detectability") == pytest.approx(times * ((machine + human) / 2).std(), rel=0.05)
+
+
+def test_a_simulated_test_holds_its_level_and_its_power() -> None:
+    """Against the normal distribution, with the half-width of the model; without a difference it is the level."""
+    passes, power = simulate(60, 1, 40, 80, 0.1, studies=300)
+    error = half_width(60, 20, 20, 80, "detectability") / float(student.ppf(0.975, 59))
+    assert power == pytest.approx(float(norm.sf(1.96 - 0.1 / error)), abs=0.09)
+    assert passes == pytest.approx(float(2 * norm.cdf(0.1 / error - 1.645) - 1), abs=0.09)
+    assert simulate(60, 1, 40, 80, 1e-9, studies=300)[0] == 0
+    assert simulate(60, 1, 40, 80, 1e-9, studies=300)[1] < 0.06
 
 
 def test_a_plan_names_the_fewest_judges_or_what_cannot_be_reached() -> None:

@@ -215,6 +215,21 @@ def test_a_rule_that_selects_judges_by_bias_is_warned_of(tmp_path: Path, capsys:
     assert "2 catch trials of each would exclude 25%" in capsys.readouterr().err
 
 
+def test_a_study_has_a_plan_to_preregister(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(40))
+    study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=20, wanted=12, bounds=0.2)
+    capsys.readouterr()
+    assert main(["study", "plan", str(study)]) == 0
+    text = capsys.readouterr().out
+    assert "12 judges, 20 trials of each, 2 agents beside people, 40 stimuli." in text
+    assert "within 0.5 ± 0.2." in text
+    assert "Excluded, before the truth is joined: finished = True." in text
+    source = (study / "study.toml").read_text()
+    assert f"SHA-256 of study.toml: {hashlib.sha256(source.encode()).hexdigest()}" in text
+    assert text.strip().endswith(source.strip())
+    assert main(["study", "plan", "--agents", "2"]) == 2
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

@@ -3,6 +3,7 @@ model's own ``generate`` on what its own tokenizer or processor makes."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import Iterable
 from itertools import combinations
@@ -12,13 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny_architectures as tiny
+import tiny_vllm
 import torch
 import transformers
 from PIL import Image
 
+from agents.contract import GIB
 from agents.language.engines import batches, probing
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import PromptRow, TransformersEngine
+from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 
 TEXTS = (
     "Hi",
@@ -151,6 +155,46 @@ def test_pictures_of_an_architecture(kind: str, tmp_path: Path) -> None:
     assert engine.excess(no_room) > 900
     [failed] = engine.generate_batch([no_room], [0])
     assert failed.code == "no_room"
+
+
+# The operators of tests/plugin have no sliding windows, attention sinks or states.
+BY_VLLM = ["qwen3", "phi3", "granite", "olmo2", "smollm3", "qwen2_vl", "qwen2_5_vl", "internvl", "idefics3"]
+
+
+@pytest.mark.slow
+@tiny_vllm.needed
+@pytest.mark.parametrize("kind", BY_VLLM)
+def test_architectures_by_vllm(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight at once, prompts without a picture between, and each alone."""
+    # The operators take no smaller heads.
+    for name, value in {"head_dim": 32, "num_attention_heads": 2, "num_heads": 2, "hidden_size": 64}.items():
+        monkeypatch.setitem(tiny.SMALL, name, value)
+    monkeypatch.setitem(tiny.SMALL, "out_hidden_size", 64)
+    monkeypatch.setitem(tiny.MROPE["rope_parameters"], "mrope_section", [4, 6, 6])
+    for name, value in tiny_vllm.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    is_pictured = kind in tiny.PICTURES
+    folder = (tiny.pictured if is_pictured else tiny.text)(kind, tmp_path)
+    pictures = [picture(number) if is_pictured and number % 4 else None for number in range(8)]
+    chats = [ChatMessage("user", text, image) for text, image in zip(TEXTS, pictures, strict=True)]
+    requests = [TextRequest(messages=(chat,), sampling=Sampling(0.0, max_tokens=10)) for chat in chats]
+    engine = VLLMEngine(folder, VLLMSettings(**{**tiny_vllm.SMALL, "positions": 1024}), device_memory=GIB)
+    engine.open(chat=True)
+
+    async def work() -> tuple[list[GeneratedText], list[GeneratedText]]:
+        together = await asyncio.gather(*(engine.generate(request, 0) for request in requests))
+        alone = [await engine.generate(request, 0) for request in requests]
+        await engine.aclose()
+        return together, alone
+
+    try:
+        engine.load("cpu")
+        together, alone = asyncio.run(work())
+    finally:
+        engine.close()
+    assert together == alone
+    plain = Plain(folder, is_pictured)
+    assert [text.raw for text in together] == [plain.text(chat) for chat in chats]
 
 
 def test_no_other_groups_cost_less() -> None:

@@ -21,8 +21,6 @@ from typing import Any
 
 import psutil
 import pytest
-import test_architectures
-import tiny_architectures
 import tiny_language
 import tiny_vllm
 from text_requests import DRAWN, PROMPTS
@@ -32,7 +30,7 @@ from agents.errors import EngineDeadError, UnavailableError
 from agents.language.chat import LocalChatAgent
 from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
-from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.text_request import GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from serving.scheduling.recovery import is_fatal
@@ -40,9 +38,6 @@ from serving.scheduling.recovery import is_fatal
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[4]
-# The operators of tests/plugin have no sliding windows, attention sinks or states.
-TEXT = ["qwen3", "phi3", "granite", "olmo2", "smollm3"]
-PICTURED = ["qwen2_vl", "qwen2_5_vl", "internvl", "idefics3"]
 GREEDY = [
     Sampling(temperature=0.0, max_tokens=24),
     Sampling(temperature=0.0, max_tokens=20, frequency_penalty=2, presence_penalty=2),
@@ -163,40 +158,6 @@ def test_a_text_is_held_to_its_schema(loop: asyncio.Runner, engine: VLLMEngine) 
     assert said.keys() == properties.keys()
     assert isinstance(said["sure"], bool)
     assert said["verdict"] in ("human", "machine")
-
-
-@tiny_vllm.needed
-@pytest.mark.parametrize("kind", [*TEXT, *PICTURED])
-def test_architectures_answer_as_their_own_generate(
-    kind: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Eight at once, with prompts that have no picture between, and each alone."""
-    # The operators that vLLM has on this CPU take no smaller heads.
-    for name, value in {
-        "head_dim": 32,
-        "num_attention_heads": 2,
-        "num_heads": 2,
-        "hidden_size": 64,
-        "out_hidden_size": 64,
-    }.items():
-        monkeypatch.setitem(tiny_architectures.SMALL, name, value)
-    monkeypatch.setitem(tiny_architectures.MROPE["rope_parameters"], "mrope_section", [4, 6, 6])
-    seen = kind in PICTURED
-    folder = (tiny_architectures.pictured if seen else tiny_architectures.text)(kind, tmp_path)
-    pictures = [test_architectures.picture(number) if seen and number % 4 else None for number in range(8)]
-    chats = [ChatMessage("user", *each) for each in zip(test_architectures.TEXTS, pictures, strict=True)]
-    requests = [TextRequest(messages=(chat,), sampling=Sampling(0.0, max_tokens=10)) for chat in chats]
-    engine = _engine(folder, chat=True, positions=1024)
-    engine.load("cpu")
-    try:
-        with asyncio.Runner() as loop:
-            together = _say(loop, engine, requests, [0] * 8)
-            assert [_say(loop, engine, [request], [0])[0] for request in requests] == together
-            loop.run(engine.aclose())
-    finally:
-        engine.close()
-    plain = test_architectures.Plain(folder, seen)
-    assert [text.raw for text in together] == [plain.text(chat) for chat in chats]
 
 
 # how it is asked

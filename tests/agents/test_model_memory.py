@@ -67,11 +67,11 @@ class LiveMemory(TorchDispatchMode):
 
 
 def row(task: str, number: int) -> dict[str, Any]:
-    """A picture, or a long conversation."""
+    """A picture, or a long conversation that shares no beginning with the others."""
     about = {"id": str(number), "task": task}
     if task == "image_captioning":
         return {**about, "image": f"{number}.png"}
-    history = [{"speaker": "AB"[turn % 2], "text": TEXT * 4} for turn in range(8)]
+    history = [{"speaker": "AB"[turn % 2], "text": f"{number} {TEXT}" * 4} for turn in range(8)]
     return {**about, "topic": "music", "exchanges": 24, "history": history}
 
 

@@ -15,8 +15,8 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
-from judging.contrasts import AgainstPeople, Test
-from judging.measures import ALL, Score, SettingsByJudge, Worth, ledger, summarize
+from judging.contrasts import MORE_HUMAN, AgainstPeople, Test
+from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.ranking import Ranking, rankings
@@ -24,6 +24,7 @@ from judging.score_page import figures, methods, page
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Table, as_json
 from judging.trial_set import VERDICTS
+from judging.two_way import several
 from judging.verdicts import ELSEWHERE, by_judge, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
@@ -151,20 +152,21 @@ def compute_scores(
         agents = sorted(of_task["agent"][of_task["truth"] == "machine"].unique())
         of_judges = []
         for judge, verdicts in by_judge(of_task):
+            drawn = several(*clusters(verdicts)[:2])
             of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents)]
             ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
             for column in by:
                 place: dict[str, Any] = {"task": task, "judge": judge, "column": column.removeprefix("meta.")}
                 for value, part in verdicts.groupby(column):
-                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents)]
+                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents, drawn)]
         rows += of_judges
         worth += ledger(of_task, of_judges, settings)
         agreements[task] = agreement(of_task)
         kinds = all_tests(of_task, agents, by, bounds)
         for test in kinds["against_people"]:  # what a fold lacks is a little likelier to be judged wrongly
             is_trained = "split" in settings.get(test.judge or "", {})
-            if is_trained and isinstance(test, AgainstPeople) and test.result.startswith("more"):
-                test.result = "below 0.5, which says nothing of a trained judge"
+            if is_trained and isinstance(test, AgainstPeople):
+                test.result = test.result.replace(MORE_HUMAN, "below 0.5, which says nothing of a trained judge")
         tests[task] = {name: Table(of_kind) for name, of_kind in kinds.items()}
     return Scores(
         Table(rows, omit=("column", "value")),

@@ -187,14 +187,15 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
         name = "swapped" if swapped else "catch"
         for judge, part in by_judge(verdicts):
             right = float((part["verdict"] == part["truth"]).mean())
-            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), len(part), right))
+            trials = int(part.groupby("judge")["trial"].nunique().sum())
+            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
     return Table(rows)
 
 
 def _columns(names: str, table: pd.DataFrame) -> list[str]:
     listed = [name.strip() for name in names.split(",") if name.strip()]
     columns = [name if name in table.columns else f"meta.{name}" for name in listed]
-    known_columns = {name for name in table.columns if name not in OUTCOMES and table[name].notna().any()}
+    known_columns = {name for name in table.columns if name not in (*OUTCOMES, "part") and table[name].notna().any()}
     unknown = [name.removeprefix("meta.") for name in columns if name not in known_columns]
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
@@ -206,8 +207,8 @@ def _columns(names: str, table: pd.DataFrame) -> list[str]:
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
     import pandas as pd
 
-    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
-    again = again[again["verdict"].isin(VERDICTS)]
+    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial"])
+    again = again[again["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial", "sample"])
     both = pd.merge(again, before, left_on=["judge", first], right_on=["judge", "trial"], suffixes=("", "_first"))
     is_alike = both["verdict"] == both["verdict_first"]
     return [

@@ -142,18 +142,20 @@ class AnswerReader:
             # Imported answers know a cue by itself, and a picture by its file's name alone.
             row = {"id": name, "task": task, **({"cue": name} if task == "word_association" else {})}
             stimulus = AnsweredStimulus(task, name, row, self._folders[0].path, None, None)
+        elif (task, place[1]["id"]) in self._stimuli:
+            stimulus = self._stimuli[task, place[1]["id"]]
         else:
             folder, row = self._folders[place[0]], place[1]
             stimulus = AnsweredStimulus(task, row["id"], row, folder.path, folder.root or folder.path, None)
             if (image := stimulus.image()) is not None:
                 header = image.header()
                 stimulus = replace(stimulus, size=(header.width, header.height))
+            self._stimuli[task, row["id"]] = stimulus
         self._stimuli[task, name] = stimulus
         return stimulus
 
     def _candidates(self, record: Record, stimulus: AnsweredStimulus, lengths: Sequence[int]) -> Iterator[Candidate]:
-        key = (record["run"], record["agent"], record["sample"])
-        is_catch = record["kind"] == "control"
+        key, is_catch = (record["run"], record["agent"], record["sample"]), record["kind"] == "control"
         with naming(record):
             answer: Any = BY_TASK[record["task"]].model_validate(record["answer"])
             if isinstance(answer, ConversationAnswer):
@@ -181,17 +183,14 @@ class AnswerReader:
             self.passed_over[MORE_THAN_TWO] += 1
             return
         is_empty = True
-        for length in lengths:
-            if length > len(lines):
-                break
-            excerpt = lines[:length]
+        for excerpt in [lines[:length] for length in lengths if length <= len(lines)]:
             for letter in dict.fromkeys(line.speaker for line in lines):
                 agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
                 if agent is not None:
                     is_empty = False
                     truth: Truth = "human" if is_person(agent) else "machine"
                     shown, delays = as_shown(excerpt), [line.delay for line in excerpt]
-                    yield Candidate(stimulus, agent, truth, is_catch, key, shown, letter, length, delays=delays)
+                    yield Candidate(stimulus, agent, truth, is_catch, key, shown, letter, len(excerpt), delays=delays)
         if is_empty:
             self.passed_over["shorter than the shortest excerpt"] += 1
 

@@ -152,8 +152,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
         if self._embedder is None:
             self._embedder = features.Embedder(chosen.checkpoint, chosen.pooling, device)
         pictures = None
-        if task == "color_estimation" and chosen.pictures != "none":
-            assert chosen.trials is not None
+        if task == "color_estimation" and chosen.pictures != "none" and chosen.trials is not None:
             root = chosen.trials.parent
             pictures = features.PictureFeatures(self._picture_weights(), chosen.pictures, root, device)
         return {"": features.text_features(trials, self._embedder, pictures)}

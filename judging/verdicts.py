@@ -125,8 +125,8 @@ def verdicts_by_trial(verdicts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArra
 
 
 def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
-    known = verdicts[verdicts["verdict"].isin(VERDICTS)].sort_values("sample", kind="stable")
-    return known.drop_duplicates(["trial", "judge"])
+    in_order = verdicts.sort_values("sample", kind="stable")
+    return in_order[in_order["verdict"].isin(VERDICTS)].drop_duplicates(["trial", "judge"])
 
 
 def _key_of(folder: Run, key: Path | None) -> Path:

@@ -19,8 +19,9 @@ from agents.answers import Message, TurnAnswer, is_blank
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import as_dict
 from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
-from judging.study.events import Judge, OnlineTest, Talk
+from judging.study.events import Judge
 from judging.study.materials import TalkMaterial
+from judging.study.meetings import OnlineTest, Talk
 from judging.study.settings import Talk as TalkSettings
 from judging.study.settings import Tests as TestSettings
 from serving.conversations.scenario import SIDES, speaker_name

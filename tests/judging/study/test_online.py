@@ -18,8 +18,9 @@ import server_process
 from online_studies import made, replies, take_part
 from study_folders import BAD, arrivals, arrived, begin_in, changed, lobby_of, run, serving
 
-from judging.study.events import PARTS, OnlineTest, read_state
+from judging.study.events import read_state
 from judging.study.lobby_of_tests import next_cell, shares, shortened
+from judging.study.meetings import PARTS, OnlineTest
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
 from judging.study.study import Refused, Study

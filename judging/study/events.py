@@ -22,6 +22,10 @@ Step = dict[str, Any]
 M = TypeVar("M", bound=Meeting)
 
 
+def is_counted(step: Step) -> bool:
+    return step["kind"] in ASKED and step["phase"] != "practice"
+
+
 @dataclass(slots=True)
 class Judge:
     """``told`` are answers that were to be replaced; ``ended``: finished, declined, screened_out, blocked or left;
@@ -52,7 +56,7 @@ class Judge:
 
     def counted(self, end: int | None = None) -> int:
         """The number of trials, practice apart."""
-        return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
+        return sum(map(is_counted, self.steps[:end]))
 
     def of(self, kind: str) -> dict[str, Any]:
         """The answer to the step of that kind, of which there is at most a single; empty before it."""
@@ -62,7 +66,7 @@ class Judge:
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
         """The trials of each page from a step on, without practice and repeats."""
         for step in self.steps[begin:]:
-            if step["kind"] in ASKED and step["phase"] != "practice" and not step["again"]:
+            if is_counted(step) and not step["again"]:
                 yield tuple(step["trials"])
 
 
@@ -125,8 +129,6 @@ class State:
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:
                         meeting.void = "forgotten"
-            case "restarted":  # of earlier versions
-                judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
             case "step" if event["step"] == judge.step:
                 judge.answers.append(event)
                 if event["kind"] in ("talk", "test"):

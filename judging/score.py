@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,13 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
+from judging.conclusions import Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
 from judging.measures import ALL, Score, SettingsByJudge, Worth, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.ranking import Ranking, rankings
-from judging.score_page import figures, methods, page
+from judging.score_page import TASK_NAMES, figures, methods, page, without_repetition
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Table, as_json
 from judging.trial_set import VERDICTS
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
 SCORES_FILE = "scores.json"
+BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
 
@@ -74,6 +76,8 @@ class Scores:
     ledger: Table[Worth]
     agreement: dict[str, Agreement]
     tests: dict[str, dict[str, Table[Test]]]
+    conclusions: dict[str, Table[Conclusion]]
+    bounds: float
     pairs: PassRates | None
     rankings: Table[Ranking] = EMPTY
     catch: Table[CatchRate] = EMPTY
@@ -118,7 +122,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     scores.methods = methods(table, settings, list(sets.values()))
     with new_folder(options.out, marker=SCORES_FILE, force=options.force) as folder:
         _write(folder, table, scores)
-    _print(scores)
+    _print(scores, say)
     if len(excluded):
         counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
         say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
@@ -129,11 +133,12 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 
 def compute_scores(
-    table: pd.DataFrame, by: Sequence[str], settings: SettingsByJudge | None = None, bounds: float | None = None
+    table: pd.DataFrame, by: Sequence[str], settings: SettingsByJudge | None = None, bounds: float = BOUNDS
 ) -> Scores:
     """The figures of verdicts that count, of several of a judge on a trial the first; ``bounds`` as in
     :func:`judging.contrasts.of_agents`."""
     settings = settings or {}
+    trained = {judge for judge, chosen in settings.items() if "split" in chosen}
     samples = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
     repeats = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
@@ -144,6 +149,7 @@ def compute_scores(
     rows, by_columns, worth = list[Score](), list[Score](), list[Worth]()
     ranked = list[Ranking]()
     agreements, tests = dict[str, Agreement](), dict[str, dict[str, Table[Test]]]()
+    conclusions = dict[str, Table[Conclusion]]()
     for task in (*TASKS, ELSEWHERE):
         of_task = main[main["asked"] == task]
         if of_task.empty:
@@ -161,11 +167,10 @@ def compute_scores(
         worth += ledger(of_task, of_judges, settings)
         agreements[task] = agreement(of_task)
         kinds = all_tests(of_task, agents, by, bounds)
-        for test in kinds["against_people"]:  # what a fold lacks is a little likelier to be judged wrongly
-            is_trained = "split" in settings.get(test.judge or "", {})
-            if is_trained and isinstance(test, AgainstPeople) and test.result.startswith("more"):
-                test.result = "below 0.5, which says nothing of a trained judge"
         tests[task] = {name: Table(of_kind) for name, of_kind in kinds.items()}
+        beside_people = [test for test in kinds["against_people"] if isinstance(test, AgainstPeople)]
+        by_answers = [test for test in beside_people if "cue" not in settings.get(test.judge or "", {})]
+        conclusions[task] = Table(conclude(of_judges, by_answers, trained, bounds))
     return Scores(
         Table(rows, omit=("column", "value")),
         Table(by_columns),
@@ -174,6 +179,8 @@ def compute_scores(
         Table(worth),
         agreements,
         tests,
+        conclusions,
+        bounds,
         pairs,
         Table(ranked),
     )
@@ -233,16 +240,19 @@ def _write(folder: Path, table: pd.DataFrame, scores: Scores) -> None:
     form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
     (folder / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
     cues = [row.judge for row in scores.ledger if row.is_cue]
-    drawn = figures(scores.scores, cues, scores.pairs.rates.data if scores.pairs is not None else ())
+    drawn = figures(scores.scores, cues, scores.bounds, scores.pairs.rates.data if scores.pairs is not None else ())
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
     (folder / "index.html").write_text(page(scores, drawn), encoding="utf-8")
 
 
-def _print(scores: Scores) -> None:
-    agents = Counter((row.task, row.judge) for row in scores.scores)
-    rows = [row for row in scores.scores if row.agent != ALL or agents[row.task, row.judge] > 2]
+def _print(scores: Scores, say: Callable[[str], None]) -> None:
+    rows = [
+        row
+        for _, of_judge in groupby(scores.scores, key=lambda row: (row.task, row.judge))
+        for row in without_repetition(of_judge)
+    ]
     view = {"task": "task", "judge": "judge", "agent": "name", "p(H|H)": "p_human.value", "p(M|M)": "p_machine.value",
             "detectability": "detectability", "d'": "dprime.value", "c": "criterion.value"}  # fmt: skip
     if any(row.missing for row in rows):
@@ -251,3 +261,6 @@ def _print(scores: Scores) -> None:
     if scores.pairs is not None:
         view = {"judge": "judge", "agent": "name", "mode": "mode", "turns": "turns", "pass rate": "pass_rate"}
         scores.pairs.rates.grid(view | {name: name for name in ("pairs", "judges", "verdicts", "interval")}).print()
+    for task, conclusions in scores.conclusions.items():
+        for reasons in sentences(conclusions).values():
+            say(" ".join(f"{headline} ({TASK_NAMES[task].lower()}): {why}." for headline, why in reasons))

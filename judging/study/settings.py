@@ -70,6 +70,7 @@ class People(_Table):
     worker: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,40}$")] = ""
     parameters: Annotated[list[Parameter], Field(max_length=10)] = Field(default_factory=list)
     screen: Count = 0
+    break_every: Count = 0
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> People:

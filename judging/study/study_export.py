@@ -16,9 +16,10 @@ from agents.answers import BY_TASK, ConversationAnswer, Message, VerdictAnswer, 
 from agents.errors import InputError
 from agents.stimuli import Asked, ShownAnswer
 from judging.candidates import AnsweredStimulus, Candidate, Letter, Truth
-from judging.study.events import SIDES, Judge, OnlineTest, State, Talk, VerdictOnTest, read_personal, read_state
+from judging.study.events import Judge, State, read_personal, read_state
 from judging.study.exclusions import VerdictRow, completion_code, outcome_of
 from judging.study.materials import Material
+from judging.study.meetings import SIDES, OnlineTest, Talk, VerdictOnTest
 from judging.study.settings import CLOSING, FIELDS, OnlineSettings, StudySettings
 from judging.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.runs.atomic_files import replacing

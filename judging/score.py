@@ -25,7 +25,7 @@ from judging.score_page import TASK_NAMES, figures, methods, page, without_repet
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Table, as_json
 from judging.trial_set import VERDICTS
-from judging.verdicts import ELSEWHERE, by_judge, open_verdicts, read_answers, read_verdicts, settings_of
+from judging.verdicts import AND, ELSEWHERE, by_judge, counted, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
 SCORES_FILE = "scores.json"
+PLAIN = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
 BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
@@ -95,16 +96,16 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[judging]'")
     runs = open_verdicts(options.verdicts, options.key)
     table = read_verdicts(runs)
-    by = _columns(options.by or "", table)
+    table, by = with_columns(table, options.by or "")
     if not table["verdict"].isin(VERDICTS).any():
         counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {counts}")
     excluded = table["excluded"].value_counts()
-    counted = table[table["excluded"].isna()]
-    if not counted["verdict"].isin(VERDICTS).any():
+    kept = table[table["excluded"].isna()]
+    if not kept["verdict"].isin(VERDICTS).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(runs)
-    scores = compute_scores(counted, by, settings, options.bounds)
+    scores = compute_scores(kept, by, settings, options.bounds)
     scores.catch = catch_rates(table)
     answers = read_answers(runs)
     if scores.pairs is not None:
@@ -125,7 +126,7 @@ def score(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     _print(scores, say)
     if len(excluded):
         counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
-        say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
+        say(f"{len(kept):,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
     if options.against:
         say(f"beside the paper's {len(scores.published):,} figures: {options.out / 'published.csv'}")
     say(f"scores: {options.out / 'index.html'}")
@@ -146,27 +147,31 @@ def compute_scores(
     is_pair = main["beside_truth"].notna()
     pairs = pass_rates(main[is_pair], by) if is_pair.any() else None
     main = main[~is_pair]
+    if "phase" in main.columns and main["phase"].nunique() > 1 and "phase" not in by:
+        by = [*by, "phase"]
     rows, by_columns, worth = list[Score](), list[Score](), list[Worth]()
     ranked = list[Ranking]()
     agreements, tests = dict[str, Agreement](), dict[str, dict[str, Table[Test]]]()
     conclusions = dict[str, Table[Conclusion]]()
     for task in (*TASKS, ELSEWHERE):
-        of_task = main[main["asked"] == task]
+        of_phases = main[main["asked"] == task]
+        of_task = counted(of_phases)
         if of_task.empty:
             continue
         agents = sorted(of_task["agent"][of_task["truth"] == "machine"].unique())
         of_judges = []
-        for judge, verdicts in by_judge(of_task):
+        for judge, of_judge in by_judge(of_phases):
+            verdicts = counted(of_judge)
             of_judges += [replace(row, task=task, judge=judge) for row in summarize(verdicts, agents)]
             ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
             for column in by:
-                place: dict[str, Any] = {"task": task, "judge": judge, "column": column.removeprefix("meta.")}
-                for value, part in verdicts.groupby(column):
+                place: dict[str, Any] = {"task": task, "judge": judge, "column": column}
+                for value, part in counted(of_judge, column).groupby(column):
                     by_columns += [replace(row, **place, value=value) for row in summarize(part, agents)]
         rows += of_judges
         worth += ledger(of_task, of_judges, settings)
         agreements[task] = agreement(of_task)
-        kinds = all_tests(of_task, agents, by, bounds)
+        kinds = all_tests(of_phases, agents, by, bounds)
         tests[task] = {name: Table(of_kind) for name, of_kind in kinds.items()}
         beside_people = [test for test in kinds["against_people"] if isinstance(test, AgainstPeople)]
         by_answers = [test for test in beside_people if "cue" not in settings.get(test.judge or "", {})]
@@ -198,16 +203,25 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
     return Table(rows)
 
 
-def _columns(names: str, table: pd.DataFrame) -> list[str]:
+def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[str]]:
+    """The table with the columns of ``--by`` under the names that it has there, and these names; ``A*B`` has the values
+    of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
     listed = [name.strip() for name in names.split(",") if name.strip()]
-    columns = [name if name in table.columns else f"meta.{name}" for name in listed]
-    known_columns = {name for name in table.columns if name not in OUTCOMES and table[name].notna().any()}
-    unknown = [name.removeprefix("meta.") for name in columns if name not in known_columns]
+    columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
+    columns |= {name: name for name in table.columns if "." not in name and name not in OUTCOMES}
+    known = {name: column for name, column in columns.items() if table[column].notna().any()}
+    unknown = [part for name in listed for part in name.split(AND) if part not in known]
     if unknown:
-        there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
-        known = ", ".join(["length", "place", "agent", *there])
-        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {known}")
-    return columns
+        there = [name for name, column in known.items() if name != column]
+        raise InputError(f"--by: the verdicts have no {', '.join(unknown)}; they have {', '.join([*PLAIN, *there])}")
+    table = table.assign(**{part: table[known[part]] for name in listed for part in name.split(AND)})
+    for name in listed:
+        if AND in name:
+            parts = name.split(AND)
+            texts = [table[part].astype(str) for part in parts]
+            is_known = table[parts].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in parts))
+            table[name] = texts[0].str.cat(texts[1:], sep=", ").where(is_known)
+    return table, listed
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:

@@ -80,12 +80,14 @@ class People(_Table):
 
 
 class Questions(_Table):
-    """Those ``required`` must be answered; who gives an answer of ``out`` is screened out."""
+    """Those ``required`` must be answered; who gives an answer of ``out`` is screened out. Exports have the answers
+    where they are ``public``, to which the judges have consented."""
 
     before: list[Before] = Field(default_factory=list)
     after: list[After] = Field(default_factory=list)
     required: list[Before | After] = Field(default_factory=list)
     out: dict[Before, list[str]] = Field(default_factory=dict)
+    public: bool = False
 
     @model_validator(mode="after")
     def _are_there(self) -> Questions:

@@ -43,7 +43,12 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         records = [_verdict_on_test(test, judged, state) for test in tests for judged in test.judged]
         marker = CONVERSATIONS
     else:
-        records = [_verdict(row) for row in rows if row["phase"] != "practice"]
+        asked: Sequence[str] = material.settings.questions.before
+        asked = asked if personal or material.settings.questions.public else ()
+        about: dict[str, dict[str, Any]] = {
+            code: {name: known.get(code, {}).get(name) for name in asked} for code in state.judges
+        }
+        records = [_verdict(row, about[row["judge"]]) for row in rows if row["phase"] != "practice"]
         records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
         records += _conversations(state)
         marker = "run.json"
@@ -98,14 +103,14 @@ def _cells(row: VerdictRow, known: Personal, fields: Sequence[str]) -> list[Any]
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
-def _verdict(row: VerdictRow) -> Record:
+def _verdict(row: VerdictRow, about: Mapping[str, Any]) -> Record:
     return {
         "task": "judgement",
         "stimulus": row["trial"],
         "agent": f"human:{row['judge']}",
         "sample": int(row["again"]),
         "answer": {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None},
-        "raw": {name: value for name, value in row.items() if name not in HIDDEN},
+        "raw": {name: value for name, value in row.items() if name not in HIDDEN} | {"questions": about},
         "created": row["at"],
     }
 

@@ -160,7 +160,13 @@ def test_the_key_leads_back_to_the_record(out: Path, run: Path) -> None:
     for trial, key in trials(out):
         row = by_stimulus[key["record"], key["stimulus"]]
         assert key["truth"] == ("human" if row["kind"] == "human" else "machine")
-        assert json.loads(key["columns"])["half"] in (0, 1)
+        columns = json.loads(key["columns"])
+        assert columns["half"] in (0, 1)
+        if trial["asked"] == "conversation":
+            others = [other for other in row["agent"].split("~") if other != key["agent"]] or [key["agent"]]
+            partner = others[0] if not others[0].startswith("human:") else "a person"
+            letters = sorted("H" if who.startswith("human:") else "M" for who in (key["agent"], others[0]))
+            assert (columns["partner"], columns["type"]) == (partner, "-".join(letters))
         if trial["asked"] == "word_association":
             assert trial["answer"]["word"] == row["answer"]["word"].lower()
 

@@ -173,7 +173,7 @@ def _measure_generate(
             source,
             [name],
             Path(out) / "run",
-            {agent: setup.entry},
+            entries={agent: setup.entry},
             settings={agent: setup.settings} | ({name: {"attempts": 1}} if is_pair else {}),
             seed=0,
             replicas=replicas,

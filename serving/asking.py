@@ -98,8 +98,6 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Checked stimuli, their samples and seed."""
-
     stimuli: CheckedStimuli
     samples: int
     seed: int
@@ -216,7 +214,6 @@ class Agents:
         return Query(checked, samples, seed)
 
     def answer_checked(self, query: Query) -> Records:
-        """The answers to a checked query."""
         with self._answering:
             self._process.root = query.stimuli.root
             return self._wait_for(self._answer(query))

@@ -28,8 +28,6 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class GenerateOptions(WorkerOptions):
-    """The options of ``turinglike generate``."""
-
     source: Path
     agents: list[str]
     out: Path
@@ -166,8 +164,6 @@ def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: It
 
 
 class ConversingPair:
-    """A pair of agents with its settings and policies."""
-
     def __init__(self, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> None:
         self.name = name
         self.members = catalogue.pair(name)

@@ -99,7 +99,6 @@ def _doubling(bare: BareAgent) -> Iterator[int]:
 
 
 def gained_nothing(sizes: Sequence[Size]) -> bool:
-    """Whether the last two sizes brought nothing."""
     rates = [size.stimuli_s for size in sizes]
     return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2])
 

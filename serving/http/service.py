@@ -108,7 +108,6 @@ class Service:
             raise ClusterError("a process of Ray's died, and the agents with it: start the server again") from None
 
     async def close(self) -> None:
-        """End agents, workers and Ray."""
         self.draining = True
         for task in self._loading.values():
             task.cancel()
@@ -189,7 +188,6 @@ class Service:
     # the queue
 
     def waiting(self) -> dict[str, int]:
-        """Each agent's number of unfinished answers."""
         return {name: self._queued[name] for name in self.agents}
 
     def check_queue(self, name: str, count: int = 1) -> None:

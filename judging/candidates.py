@@ -226,6 +226,7 @@ def _speakers(
         passed_over[MORE_THAN_TWO] += 1
         return
     is_empty = True
+    speakers = {line.speaker: line.agent for line in reversed(lines) if line.agent}
     for length in lengths:
         if length > len(lines):
             break
@@ -236,9 +237,22 @@ def _speakers(
                 is_empty = False
                 truth: Truth = "human" if is_person(agent) else "machine"
                 delays = [line.delay for line in excerpt]
-                yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), letter, length, delays=delays)
+                columns = _with_whom(speakers, letter)
+                shown = as_shown(excerpt)
+                yield Candidate(
+                    stimulus, agent, truth, is_catch, key, shown, letter, length, delays=delays, columns=columns
+                )
     if is_empty:
         passed_over["shorter than the shortest excerpt"] += 1
+
+
+def _with_whom(speakers: Mapping[Letter, str], letter: Letter) -> dict[str, str]:
+    """The speaker's ``partner``, and the ``type`` of the conversation: H-H, H-M or M-M (2025 paper, Figure 5E)."""
+    others = [agent for speaker, agent in speakers.items() if speaker != letter]
+    if not others:
+        return {}
+    letters = sorted("H" if is_person(agent) else "M" for agent in (*others, speakers[letter]))
+    return {"partner": "a person" if is_person(others[0]) else others[0], "type": "-".join(letters)}
 
 
 def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:

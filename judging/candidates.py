@@ -183,14 +183,16 @@ class AnswerReader:
             self.passed_over[MORE_THAN_TWO] += 1
             return
         is_empty = True
+        speakers = {line.speaker: line.agent for line in reversed(lines) if line.agent}
         for excerpt in [lines[:length] for length in lengths if length <= len(lines)]:
             for letter in dict.fromkeys(line.speaker for line in lines):
                 agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
                 if agent is not None:
                     is_empty = False
                     truth: Truth = "human" if is_person(agent) else "machine"
-                    shown, delays = as_shown(excerpt), [line.delay for line in excerpt]
-                    yield Candidate(stimulus, agent, truth, is_catch, key, shown, letter, len(excerpt), delays=delays)
+                    about: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
+                    about |= {"columns": _with_whom(speakers, letter), "speaker": letter}
+                    yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **about)
         if is_empty:
             self.passed_over["shorter than the shortest excerpt"] += 1
 
@@ -225,6 +227,15 @@ def _visible(stimulus: AnsweredStimulus, answer: Any) -> ShownAnswer | None:
     across, down = width / answer.frame[0], height / answer.frame[1]
     points = [(float(round(x * across)), float(round(y * down))) for x, y in answer.fixations]
     return ShownAnswer(fixations=points, frame=(width, height)) if points else None
+
+
+def _with_whom(speakers: Mapping[Letter, str], letter: Letter) -> dict[str, str]:
+    """The speaker's ``partner``, and the ``type`` of the conversation: H-H, H-M or M-M (2025 paper, Figure 5E)."""
+    others = [agent for speaker, agent in speakers.items() if speaker != letter]
+    if not others:
+        return {}
+    letters = sorted("H" if is_person(agent) else "M" for agent in (*others, speakers[letter]))
+    return {"partner": "a person" if is_person(others[0]) else others[0], "type": "-".join(letters)}
 
 
 def messages_of(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | None:

@@ -28,6 +28,8 @@ TASK = "judgement"
 ELSEWHERE = "elsewhere"  # what was asked about stimuli of others
 UNJUDGED = "unjudged"  # a trial that an unfinished run has still before it
 PEOPLE = "people"  # all judges who are people, together
+AND = "*"  # between two columns that are told by together
+FEEDBACK, TEST = "feedback", "test"  # phases: with the truth after each trial, and without
 Answers = Sequence[Mapping[str, Any]]
 
 
@@ -98,6 +100,13 @@ def settings_of(runs: Sequence[JudgedRun]) -> dict[str, dict[str, Any]]:
     """The settings of each judge, from ``run.json``."""
     agents = [agent for run in runs for agent in run.folder.meta["agents"].items()]
     return {name: about["settings"] for name, about in agents if about.get("settings")}
+
+
+def counted(verdicts: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
+    """The verdicts without those that were followed by the truth, which are scored by the column ``phase`` alone."""
+    if column == "phase" or "phase" not in verdicts.columns:
+        return verdicts
+    return verdicts[verdicts["phase"] != FEEDBACK]
 
 
 def by_judge(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -192,9 +201,10 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
             verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
             raw = record["raw"] if isinstance(record["raw"], dict) else {}
             trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
+            whose = {**_of_study(record), **keys[trial], "folder": run.folder.path.name}
             for number, part in enumerate(raw.get("parts", [{}])):  # on sentences, or by seeds
                 said = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"} if part else {}
-                yield {**judge, **verdict, **trained, **part, **said, **_of_study(record), **keys[trial]}
+                yield {**judge, **verdict, **trained, **part, **said, **whose}
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):
@@ -202,11 +212,16 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
 
 
 def _of_study(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The rules that exclude a person's verdict, and its place among the judge's."""
+    """Of a person's verdict the rules that exclude it, its place among the judge's, its phase, and what the judge
+    answered to the questions."""
     raw = record["raw"] if record["kind"] == "human" and isinstance(record["raw"], dict) else {}
-    rules, place = raw.get("rules"), raw.get("trial_index")
-    excluded = " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
-    return {"excluded": excluded, "place": place if isinstance(place, int) else None}
+    rules, place, about = raw.get("rules"), raw.get("trial_index"), raw.get("questions")
+    return {
+        "excluded": " ".join(map(str, rules)) if isinstance(rules, list) and rules else None,
+        "place": place if isinstance(place, int) else None,
+        "phase": FEEDBACK if raw.get("phase") == FEEDBACK else TEST,
+        **({f"judge.{name}": value for name, value in about.items()} if isinstance(about, dict) else {}),
+    }
 
 
 def _refuse_answers(path: Path, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:

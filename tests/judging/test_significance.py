@@ -104,6 +104,25 @@ def test_who_says_machine_of_everything_detects_nobody() -> None:
     assert passing.passes
 
 
+def test_two_factors_are_tested_as_by_the_sums_of_squares() -> None:
+    """With as many judges in each cell the sums of squares of both factors and their interaction add up."""
+    chance = np.random.default_rng(2)
+    table = _verdicts({"a": chance.uniform(0.2, 1, 24).round(1).tolist()})
+    number = table["judge"].str[1:].astype(int)
+    table = table.assign(sex=np.where(number % 2, "w", "m"), school=np.array(["x", "y", "z"])[number % 3])
+    tests = between_values(table.assign(**{"sex*school": table["sex"] + table["school"]}), "sex*school")
+    means = (table["verdict"] == table["truth"]).groupby([table["sex"], table["school"], table["judge"]]).mean()
+    cells, middle = means.groupby(["sex", "school"]).transform("mean"), means.mean()
+    within = ((means - cells) ** 2).sum()
+    sums = [((means.groupby(name).transform("mean") - middle) ** 2).sum() for name in ("sex", "school")]
+    sums.append(((cells - middle) ** 2).sum() - sum(sums))
+    for test, part, freedom in zip(tests, sums, (1, 2, 2), strict=True):
+        assert test.freedom == f"{freedom}, 18"
+        assert test.statistic == pytest.approx(part / freedom / (within / 18))
+        assert test.p == pytest.approx(stats.f.sf(test.statistic, freedom, 18))
+        assert test.effect == pytest.approx(part / (part + within))
+
+
 def test_judges_at_half_are_not_decided_and_few_have_no_wilcoxon() -> None:
     shares = [0.6, 0.8, 0.7, 0.9, 0.4, 0.9, 1.0]
     [_, of_a] = over_judges(_verdicts({"a": shares}), ["a"])

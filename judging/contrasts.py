@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALPHA = 0.05
-UNDECIDED, MORE_HUMAN = "not decided", "more human than people"
+UNDECIDED = "not decided"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def of_agents(verdicts: pd.DataFrame, agents: Sequence[str], bounds: float | Non
         half.result = _decided(half, half.rate.value > 0.5, *sides)
     for test in corrected(people):
         test.passes = None if bounds is None or np.isnan(test.bounds) else test.bounds <= bounds
-        side = _decided(test, test.difference.value > 0, MORE_HUMAN, "less human than people")
+        side = _decided(test, test.difference.value > 0, "more human than people", "less human than people")
         passes = "passes" if side == UNDECIDED else f"passes: {side}, but within the bounds"
         test.result = passes if test.passes else side
     pairs = np.array(list(combinations(range(1, len(names)), 2)), dtype=np.int64).reshape(-1, 2)

@@ -173,10 +173,7 @@ class Generation:
                 await started(self.cluster.start(self.progress.tell), take_signals)
                 self.started = True
                 machine.freeze()
-                self.pool = ReplicaPool(
-                    self.cluster, self.scheduler, self.agents, options.entries, options.settings, str(self.run.root),
-                    options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout,
-                )  # fmt: skip
+                self.pool = ReplicaPool(self.cluster, self.scheduler, self.agents, options, str(self.run.root))
                 self.pool.fit([assignment.members for assignment in self.assignments], self._batches)
                 left = [assignment for assignment in self.assignments if assignment.left(options.limit)]
                 work = asyncio.create_task(all_of(map(self._fulfil, left)))

@@ -188,7 +188,7 @@ def _plan_of(folder: Path) -> str:
     material, source = material_of(folder), folder / FILE
     if not isinstance(material, TrialMaterial):
         raise InputError(f"{folder}: a plan is of people who judge trials")
-    settings, pages = material.settings, [page for page in material.pool.drawable if not page.catch]
+    settings, pages = material.settings, [page for page in material.pool.pages if not page.catch]
     agents, stimuli = len({agent for page in pages for agent in page.agents}), len({page.stimulus for page in pages})
     trials, wanted, bounds = settings.trials.number, settings.judges.wanted, settings.analysis.bounds
     rules = [f"{name} = {value}" for name, value in settings.exclude.model_dump().items() if value]

@@ -35,6 +35,7 @@ FASTEST = 4000.0  # ms; a caption that took less was not written for this pictur
 FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
 TYPES = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
 SENT = {"choices", "confidence", "reason", "seconds_before", "play_once"}  # of a trial's settings
+INSTRUCTIONS: Step = {"kind": "instructions"}
 SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
 
 
@@ -73,8 +74,8 @@ class Material:
         return f"{self.settings.task}: {self.number:,} for each participant"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
-        """A person's steps; ``seen`` counts how many had each page."""
-        return [self.step() for _ in range(self.number)]
+        """A person's steps from the instructions on; ``seen`` counts how many had each page."""
+        return [INSTRUCTIONS, *(self.step() for _ in range(self.number))]
 
     def step(self, *trials: str, phase: str = "test", again: bool = False) -> Step:
         return {"kind": self.kind, "trials": list(trials), "phase": phase, "again": again}
@@ -88,7 +89,7 @@ class Material:
             raise BadAnswer("has parts that no page sends")
         return {}
 
-    def instructions(self, judge: Judge) -> dict[str, Any]:
+    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
         about = {"practice": 0, "feedback": 0, "samples": [], "four": True}
         return {"trials": judge.counted(), "tests": self.kind == "test", **about}
 
@@ -99,8 +100,8 @@ class Material:
         """Of a step after which the truth is shown."""
         return None
 
-    def files(self, step: Step | None) -> dict[str, Path]:
-        """A step's files by name; None: those that everybody may have."""
+    def files(self, step: Step) -> dict[str, Path]:
+        """A step's files by name."""
         return {}
 
     def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
@@ -145,8 +146,9 @@ class TrialMaterial(Material):
         return f"{self.settings.task}: {count(self.number, 'trial')} for each judge, of {cells}"
 
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
-        turns = self.pool.draw(seen, chance)
-        return [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
+        turns, examples = self.pool.draw(seen, chance)
+        trials = [self.step(*turn.page.trials, phase=turn.phase, again=turn.again) for turn in turns]
+        return [INSTRUCTIONS | {"examples": [list(page.trials) for page in examples]}, *trials]
 
     def stimulus_of(self, step: Step) -> str:
         return str(self.pool.key[step["trials"][0]]["stimulus"])
@@ -172,8 +174,8 @@ class TrialMaterial(Material):
             kept |= {"control": sent.control, "right": sent.control == control.correct}
         return kept
 
-    def instructions(self, judge: Judge) -> dict[str, Any]:
-        samples = [{**self._trial(page.trials), "truth": self.pool.truth(page.trials)} for page in self.pool.sample]
+    def instructions(self, judge: Judge, step: Step) -> dict[str, Any]:
+        samples = [{**self._trial(page), "truth": self.pool.truth(page)} for page in step.get("examples", [])]
         trials = self.settings.trials
         return {
             "trials": judge.counted(),
@@ -199,9 +201,9 @@ class TrialMaterial(Material):
     def truth(self, step: Step) -> list[str] | None:
         return self.pool.truth(step["trials"]) if step.get("phase") in ("practice", "feedback") else None
 
-    def files(self, step: Step | None) -> dict[str, Path]:
-        pages = [page.trials for page in self.pool.sample] if step is None else [step["trials"]]
-        names = [name for trials in pages for trial in trials for _, name in self._named(trial)]
+    def files(self, step: Step) -> dict[str, Path]:
+        trials = [*step.get("trials", []), *(trial for page in step.get("examples", []) for trial in page)]
+        names = [name for trial in trials for _, name in self._named(trial)]
         return {name: self.pool.folder / "media" / name for name in names}
 
     def rows(self, state: State, personal: Mapping[str, Mapping[str, Any]]) -> list[VerdictRow]:
@@ -284,7 +286,7 @@ class AskMaterial(Material):
     def steps(self, seen: Seen, chance: random.Random) -> list[Step]:
         # Those come first that fewer have answered.
         drawn = sorted(self.stimuli, key=lambda name: (seen.get((name,), 0), chance.random()))[: self.number]
-        return [self.step(name) for name in chance.sample(drawn, len(drawn))]
+        return [INSTRUCTIONS, *(self.step(name) for name in chance.sample(drawn, len(drawn)))]
 
     def stimulus_of(self, step: Step) -> str:
         return str(step["trials"][0])
@@ -340,8 +342,8 @@ class AskMaterial(Material):
             page["image"] = f"media/{name}"
         return page
 
-    def files(self, step: Step | None) -> dict[str, Path]:
-        stimulus = None if step is None else self.stimuli[self.stimulus_of(step)]
+    def files(self, step: Step) -> dict[str, Path]:
+        stimulus = self.stimuli[self.stimulus_of(step)] if step["kind"] == self.kind else None
         image = None if stimulus is None else stimulus.images_by_field().get("image")
         if stimulus is None or image is None or image.path is None:
             return {}

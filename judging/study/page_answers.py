@@ -34,6 +34,14 @@ class BadAnswer(Exception):
     """An answer that no page sends."""
 
 
+class Refused(Exception):
+    """``why`` is the name of a phrase."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
 def writable(text: Any) -> Any:
     """The text without halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text

@@ -7,7 +7,7 @@ import hashlib
 import random
 import secrets
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import resources
@@ -27,6 +27,7 @@ from judging.study.events import (
     Step,
     count_pages,
     forget,
+    is_counted,
     read_links,
     read_personal,
     read_state,
@@ -47,6 +48,7 @@ from judging.study.page_answers import (
     OPTIONS,
     BadAnswer,
     InstructionsAnswer,
+    Refused,
     parsed,
     read_panel_id,
     read_questions,
@@ -59,14 +61,6 @@ from serving.timestamps import now
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 AHEAD = 3  # trials whose pictures are got before they are shown
 STUDY_STATIC = Path(__file__).with_name("static")
-
-
-class Refused(Exception):
-    """``why`` is the name of a phrase."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +204,8 @@ class Study:
         """Nothing of the judge counts any more; the files are without them once this process ends."""
         self.personal.pop(judge.code, None)
         await self.note({"event": "left", "judge": judge.code})
+        if self.lobby is not None:
+            self.lobby.stop(self.state.present.get(judge.code))
 
     async def answer(self, judge: Judge, step: int, answer: Any, *, at: str | None = None) -> Receipt:
         """Keep the answer to a step, on disk on return. Raises Refused out of turn, and BadAnswer."""
@@ -229,6 +225,9 @@ class Study:
             return Receipt(is_new=False, flags=error.flags)
         if event["kind"] == "consent":
             event["consent"] = judge.consent if judge.kit else self._begin["consent"]["sha256"]
+        elif event["kind"] == "break":
+            began, over = (datetime.fromisoformat(each) for each in (judge.answers[-1]["at"], event["at"]))
+            event["seconds"] = round((over - began).total_seconds(), 3)
         self._keep(judge.code, personal)
         await self.note(event | kept)
         return Receipt(is_new=True, truth=self.material.truth(current))
@@ -252,6 +251,8 @@ class Study:
                 return {}, read_questions(chosen.after, chosen.required, answer)
             case "instructions":
                 return parsed(InstructionsAnswer, answer).model_dump(exclude_none=True), {}
+            case "break":
+                return {}, {}
             case "talk" | "test":  # its end, or that of the time in the lobby where nobody came
                 assert self.lobby is not None
                 result, is_alone = self.lobby.result(judge), self.lobby.meeting_of(judge.code) is None
@@ -294,12 +295,24 @@ class Study:
         before += [{"kind": "questions"}] if settings.questions.before else []
         after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
         seen = count_pages(self.state.judges.values(), self.away())
-        return [*before, {"kind": "instructions"}, *self.material.steps(seen, chance), *after]
+        steps = with_breaks(self.material.steps(seen, chance), settings.judges.break_every)
+        return [*before, *steps, *after]
 
     def away(self) -> set[str]:
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
         at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
         return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}
+
+
+def with_breaks(steps: Iterable[Step], every: int) -> Iterator[Step]:
+    """A break comes after ``every`` trials if more follow; 0: there is none."""
+    done = 0
+    for step in steps:
+        if is_counted(step):
+            if every and done and done % every == 0:
+                yield {"kind": "break"}
+            done += 1
+        yield step
 
 
 def hashed(token: str) -> str:
@@ -345,7 +358,9 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
         case "after":
             return page | {"fields": settings.questions.after, "required": settings.questions.required}
         case "instructions":
-            page |= {"text": settings.texts.instructions, **study.material.instructions(judge)}
+            page |= {"text": settings.texts.instructions, **study.material.instructions(judge, step)}
+        case "break":
+            page |= {"number": judge.counted(at), "of": judge.counted()}
         case _:
             page |= {**study.material.show(judge, step), "number": judge.counted(at) + 1, "of": judge.counted()}
     following = [step for step in judge.steps[at + 1 :] if step["kind"] in ASKED][:AHEAD]
@@ -353,11 +368,7 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
 
 
 def media_of(study: Study, judge: Judge) -> dict[str, Path]:
-    files = dict(study.material.files(None))
-    for step in judge.steps:
-        if step["kind"] in ASKED:
-            files |= study.material.files(step)
-    return files
+    return {name: path for step in judge.steps for name, path in study.material.files(step).items()}
 
 
 def _end(study: Study, judge: Judge) -> dict[str, Any]:

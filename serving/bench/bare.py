@@ -151,7 +151,6 @@ class Tally:
                 self.fixations = (self.fixations or 0) + len(answer["fixations"])
 
     def percentile(self, share: float) -> float:
-        """The latency at that share of them."""
         return sorted(self.latencies)[max(0, math.ceil(share * len(self.latencies)) - 1)]
 
 

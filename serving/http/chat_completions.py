@@ -28,7 +28,6 @@ FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"
 
 
 def router(service: Service) -> APIRouter:
-    """The routes for a service."""
     routes = APIRouter(tags=["OpenAI's interface"])
     began = int(time.time())
 

@@ -130,7 +130,9 @@ def write_study(folder: Path, trials: Path, task: Any, **changes: Any) -> Path:
     text = f"{text[:begin]}consent = {json.dumps(changes.pop('consent', ''))}\n{text[end:]}"
     folder.mkdir(parents=True)
     (folder / "study.toml").write_text(text)
-    return changed(folder, **{"before": [], "after": [], "catch": 0.0, "practice": 0, "sample": False, **changes})
+    return changed(
+        folder, **{"before": [], "after": [], "catch": 0.0, "practice": 0, "sample": False, "break_every": 0, **changes}
+    )
 
 
 def changed(study: Path, **values: Any) -> Path:

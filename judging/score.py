@@ -199,7 +199,8 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
         name = "swapped" if swapped else "catch"
         for judge, part in by_judge(verdicts):
             right = float((part["verdict"] == part["truth"]).mean())
-            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), len(part), right))
+            trials = int(part.groupby("judge")["trial"].nunique().sum())
+            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
     return Table(rows)
 
 
@@ -208,7 +209,7 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
     of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
     listed = [name.strip() for name in names.split(",") if name.strip()]
     columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
-    columns |= {name: name for name in table.columns if "." not in name and name not in OUTCOMES}
+    columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
     known = {name: column for name, column in columns.items() if table[column].notna().any()}
     unknown = [part for name in listed for part in name.split(AND) if part not in known]
     if unknown:
@@ -227,8 +228,8 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
     import pandas as pd
 
-    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
-    again = again[again["verdict"].isin(VERDICTS)]
+    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial"])
+    again = again[again["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial", "sample"])
     both = pd.merge(again, before, left_on=["judge", first], right_on=["judge", "trial"], suffixes=("", "_first"))
     is_alike = both["verdict"] == both["verdict_first"]
     return [

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
+from scipy.special import expit
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.inter_rater import fleiss_kappa
 from statsmodels.stats.multitest import multipletests
@@ -24,6 +25,7 @@ from judging.significance import (
     over_judges,
     permutations,
 )
+from judging.trends import trends
 
 NAN = float("nan")
 
@@ -298,3 +300,39 @@ def test_pairs_and_fleiss_kappa() -> None:
     counts = np.array([[letters[at] == "M" for letters in spoken.values()] for at in range(10)]).sum(axis=1)
     assert result.fleiss == pytest.approx(fleiss_kappa(np.column_stack([counts, 3 - counts])))
     assert result.trials_of_all == 10
+
+
+def test_trends_are_slopes_of_judges_and_a_regression_of_all() -> None:
+    """Ten judges of people's answers at four lengths; slopes by scipy, log odds by maximum likelihood."""
+    chance = np.random.default_rng(8)
+    rows = [
+        (f"j{judge}", length, "human" if chance.random() < 0.3 + 0.02 * length else "machine")
+        for judge in range(10) for length in (3, 6, 9, 24) for _ in range(6)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["judge", "length", "verdict"]).assign(truth="human")
+    table["meta.type"] = np.where(np.arange(len(table)) % 2, "H-H", "H-M")
+    tests = [test for test in trends(table, "length") if test.type == "all"]
+    right = (table["verdict"] == "human").astype(float)
+    parts = [(table["length"][rows], right[rows]) for rows in table.groupby("judge").groups.values()]
+    slopes = [stats.linregress(*part).slope for part in parts]
+    assert tests[0].change.value == pytest.approx(np.mean(slopes))
+    assert tests[0].p == pytest.approx(stats.wilcoxon(np.round(slopes, 9)).pvalue)
+    residuals = []
+    for length, share in parts:
+        line = stats.linregress(length[length < 24], share[length < 24])
+        residuals.append(share[length == 24].mean() - line.intercept - 24 * line.slope)
+    assert tests[1].change.value == pytest.approx(np.mean(residuals))
+    assert tests[1].p == pytest.approx(stats.wilcoxon(np.round(residuals, 9)).pvalue)
+
+    def loss(line: np.ndarray) -> float:
+        odds = line[0] + line[1] * table["length"]
+        return float((np.logaddexp(0, odds) - right * odds).sum())
+
+    best = optimize.minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    assert tests[2].change.value == pytest.approx(best.x[1], abs=1e-5)
+    share = expit(best.x[0] + best.x[1] * table["length"].to_numpy())
+    design = np.column_stack([np.ones(len(table)), table["length"]])
+    error = np.sqrt(np.linalg.inv(design.T @ (design * (share * (1 - share))[:, None]))[1, 1])
+    assert tests[2].p == pytest.approx(2 * stats.norm.sf(abs(best.x[1] / error)), rel=1e-3)
+    assert {test.type for test in trends(table, "length")} == {"all", "H-H", "H-M"}
+    assert trends(table.assign(length="long"), "length") == []

@@ -17,7 +17,7 @@ from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
 from judging.conclusions import Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
-from judging.measures import ALL, Score, SettingsByJudge, Worth, ledger, summarize
+from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.ranking import Ranking, rankings
@@ -25,6 +25,7 @@ from judging.score_page import TASK_NAMES, figures, methods, page, without_repet
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Table, as_json
 from judging.trial_set import VERDICTS
+from judging.two_way import several
 from judging.verdicts import AND, ELSEWHERE, by_judge, counted, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
@@ -166,8 +167,10 @@ def compute_scores(
             ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
             for column in by:
                 place: dict[str, Any] = {"task": task, "judge": judge, "column": column}
-                for value, part in counted(of_judge, column).groupby(column):
-                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents)]
+                whole = counted(of_judge, column)
+                drawn = several(*clusters(whole)[:2])
+                for value, part in whole.groupby(column):
+                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents, drawn)]
         rows += of_judges
         worth += ledger(of_task, of_judges, settings)
         agreements[task] = agreement(of_task)
@@ -199,7 +202,8 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
         name = "swapped" if swapped else "catch"
         for judge, part in by_judge(verdicts):
             right = float((part["verdict"] == part["truth"]).mean())
-            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), len(part), right))
+            trials = int(part.groupby("judge")["trial"].nunique().sum())
+            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
     return Table(rows)
 
 
@@ -208,7 +212,7 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
     of both, and with ``agent`` those of machines alone. Raises InputError for what no verdict has."""
     listed = [name.strip() for name in names.split(",") if name.strip()]
     columns = {name.removeprefix("meta.").removeprefix("judge."): name for name in table.columns if "." in name}
-    columns |= {name: name for name in table.columns if "." not in name and name not in OUTCOMES}
+    columns |= {name: name for name in table.columns if "." not in name and name not in (*OUTCOMES, "part")}
     known = {name: column for name, column in columns.items() if table[column].notna().any()}
     unknown = [part for name in listed for part in name.split(AND) if part not in known]
     if unknown:
@@ -227,8 +231,8 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:
     import pandas as pd
 
-    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)]
-    again = again[again["verdict"].isin(VERDICTS)]
+    before = table[(table["sample"] == 0) & table["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial"])
+    again = again[again["verdict"].isin(VERDICTS)].drop_duplicates(["judge", "trial", "sample"])
     both = pd.merge(again, before, left_on=["judge", first], right_on=["judge", "trial"], suffixes=("", "_first"))
     is_alike = both["verdict"] == both["verdict_first"]
     return [

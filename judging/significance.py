@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 
 from judging.contrasts import AgainstHalf, Difference, Test, between_judges, by_column, corrected, of_agents
 from judging.tables import Estimate, Table
+from judging.trends import trends
 from judging.trial_set import VERDICTS
 from judging.two_way import CONFIDENCE, Codes, Floats
 from judging.verdicts import AND, by_judge, counted, verdicts_by_judge, verdicts_by_trial
@@ -59,6 +60,7 @@ def all_tests(
             "papers_over_judges": over_judges(of_judge, agents),
             "papers_among_agents": among_agents(of_judge, agents),
             "papers_between_agents": permutations(of_judge, agents),
+            "papers_trends": corrected([test for name, part in columns for test in trends(part, name)]),
             "papers_between_values": corrected([test for name, part in columns for test in between_values(part, name)]),
         }
         for name, of_kind in kinds.items():

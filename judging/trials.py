@@ -236,9 +236,8 @@ def _blindness(entry: Mapping[str, Any]) -> str:
     hidden, visible = (
         "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})".format(**entry[name]) for name in ("hidden", "shown")
     )
-    warning = (
-        " (below 0.05, as of one set in 20 by chance: draw with another --seed)" if entry["hidden"]["p"] < 0.05 else ""
-    )
+    warning = "; something beside the answers gives them away, or chance, as of one set in 20: draw with another --seed"
+    warning = warning if entry["hidden"]["p"] < 0.05 else ""
     return (
         f"a classifier detects machines at {hidden} by orders, names and files{warning}; "
         f"at {visible} by the answers' length, numbers and punctuation"

@@ -73,8 +73,8 @@ def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
         problems = [Problem(str(path), None, None, "its checksum is not that in run.json") for path in changed]
         raise InputError("records are not those that the run wrote: restore the files, or judge again", problems)
     rows = [row for run in runs for row in _verdicts(run)]
-    counts = Counter((row["judge"], row["trial"], row["sample"]) for row in rows)
-    twice = sorted({judge for (judge, _, _), number in counts.items() if number > 1})
+    counts = Counter((row["judge"], row["trial"], row["sample"], row.get("part")) for row in rows)
+    twice = sorted({judge for (judge, *_), number in counts.items() if number > 1})
     if twice:
         raise InputError(
             f"two verdicts of {', '.join(twice)} on the same trials: a run is given twice, or two runs have the judge; "
@@ -134,7 +134,8 @@ def verdicts_by_trial(verdicts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArra
 
 
 def _first_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
-    return verdicts[verdicts["verdict"].isin(VERDICTS)].sort_values("sample").drop_duplicates(["trial", "judge"])
+    in_order = verdicts.sort_values("sample", kind="stable")
+    return in_order[in_order["verdict"].isin(VERDICTS)].drop_duplicates(["trial", "judge"])
 
 
 def _key_of(folder: Run, key: Path | None) -> Path:
@@ -200,7 +201,10 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
             verdict = {"verdict": "failed", **dict.fromkeys(("confidence", "reason")), **answer}
             raw = record["raw"] if isinstance(record["raw"], dict) else {}
             trained = {"margin": raw.get("margin"), "fold": raw.get("fold")}
-            yield {**judge, **verdict, **trained, **_of_study(record), **keys[trial], "folder": run.folder.path.name}
+            whose = {**_of_study(record), **keys[trial], "folder": run.folder.path.name}
+            for number, part in enumerate(raw.get("parts", [{}])):  # on sentences, or by seeds
+                said = {"part": number, "verdict": "machine" if part["margin"] > 0 else "human"} if part else {}
+                yield {**judge, **verdict, **trained, **part, **said, **whose}
         if wrong:
             _refuse_answers(run.folder.records_path(name), wrong)
         for trial in sorted(left):

@@ -26,6 +26,17 @@ def is_counted(step: Step) -> bool:
     return step["kind"] in ASKED and step["phase"] != "practice"
 
 
+def with_breaks(steps: Iterable[Step], every: int) -> Iterator[Step]:
+    """A break comes after ``every`` trials if more follow; 0: there is none."""
+    done = 0
+    for step in steps:
+        if is_counted(step):
+            if every and done and done % every == 0:
+                yield {"kind": "break"}
+            done += 1
+        yield step
+
+
 @dataclass(slots=True)
 class Judge:
     """``told`` are answers that were to be replaced; ``ended``: finished, declined, screened_out, blocked or left;

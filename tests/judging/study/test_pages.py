@@ -199,6 +199,7 @@ def test_a_slider_has_no_value_until_it_is_touched(browser: Browser, study: Path
             page.get_by_role("heading", name=f"Trial {number} of 2").wait_for()
             page.locator("fieldset.all:enabled").wait_for()
             page.locator("input[value=human]").check()
+            assert not page.locator("kbd").first.is_visible()
             page.get_by_role("button", name="Continue").tap()
             page.get_by_text("Please answer every question").wait_for()
             if number == 1:
@@ -219,7 +220,7 @@ def test_a_judge_leaves_and_deletes_at_any_time(context: BrowserContext, server:
     page.get_by_role("button", name="Begin").click()
     page.get_by_text("Will you?").wait_for()
     code = judge_of(context, study).code
-    page.get_by_text(f"Your code: {code}").wait_for()
+    page.get_by_text(f"answers deleted later: {code}").wait_for()
     page.get_by_role("button", name="I agree").click()
     page.once("dialog", lambda dialog: dialog.dismiss())
     page.get_by_role("button", name="Leave and delete").click()

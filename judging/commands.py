@@ -65,7 +65,9 @@ def register(commands: Commands) -> None:
     add("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
     add("--by", metavar="A,B", help="also by these columns: length, place (in a study), topic, any of meta's")
     add("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")
-    add("--bounds", type=_bounds, metavar="B", help="an agent passes whose detectability is surely within 0.5 ± B")
+    add(
+        "--bounds", type=_bounds, default=0.05, metavar="B", help="an agent passes that is surely within 0.5 ± B (0.05)"
+    )
     add("--force", action="store_true", help="replace the scores at --out")
 
     from judging.study.commands import register as register_study

@@ -234,10 +234,11 @@ def _blindness(entry: Mapping[str, Any]) -> str:
     if entry["hidden"] is None:
         return "too few trials to test whether the set gives away whose the answers are"
     hidden, visible = (
-        "{detectability:.2f} ({low:.2f} to {high:.2f})".format(**entry[name]) for name in ("hidden", "shown")
+        "{detectability:.2f} ({low:.2f} to {high:.2f}, p {p:.3f})".format(**entry[name]) for name in ("hidden", "shown")
     )
-    warning = "; something beside the answers gives them away" if entry["hidden"]["low"] > 0.5 else ""
+    warning = "; something beside the answers gives them away, or chance, as of one set in 20: draw with another --seed"
+    warning = warning if entry["hidden"]["p"] < 0.05 else ""
     return (
-        f"a classifier detects machines at {hidden} by order, names and files{warning}; "
+        f"a classifier detects machines at {hidden} by orders, names and files{warning}; "
         f"at {visible} by the answers' length, numbers and punctuation"
     )

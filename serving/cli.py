@@ -43,7 +43,6 @@ from serving.scheduling.interrupts import watched
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
     parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
@@ -215,7 +214,6 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command line; returns its exit code."""
     return carry_out(_parsed(arguments))
 
 

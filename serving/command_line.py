@@ -251,7 +251,6 @@ def open_standard_streams() -> None:
 
 
 def complain(error: TuringlikeError) -> None:
-    """Print an error and its problems on stderr."""
     problems = error.problems if isinstance(error, InputError) else ()
     for problem in problems[:SHOWN]:
         print(problem, file=sys.stderr)

@@ -24,7 +24,6 @@ def columns() -> int:
 
 
 def print_table(table: Table) -> None:
-    """Print a table at the terminal's width."""
     Console(markup=False, highlight=False, width=columns()).print(table)
 
 

@@ -19,8 +19,10 @@ from agents.answers import Message, TurnAnswer, is_blank
 from agents.language.filters.policies import MEASURE, THRESHOLDS
 from agents.stimuli import as_dict
 from judging.study.agent_server import LONGEST_MESSAGE, AgentClient, NoAnswerError, text_of, tidy
-from judging.study.events import Judge, OnlineTest, Talk
+from judging.study.events import Judge
 from judging.study.materials import TalkMaterial
+from judging.study.meetings import OnlineTest, Talk
+from judging.study.page_answers import Refused
 from judging.study.settings import Talk as TalkSettings
 from judging.study.settings import Tests as TestSettings
 from serving.conversations.scenario import SIDES, speaker_name
@@ -60,10 +62,12 @@ class Lobby(ABC, Generic[M]):
         return meeting if isinstance(meeting, self.meeting) else None
 
     async def at(self, judge: Judge, known: Any) -> View:
-        """What a participant sees; held open, within limits, until there is news."""
+        """What a participant sees; held open, within limits, until there is news. Raises Refused after they left."""
         until = time.monotonic() + HELD
         await self._has_left(judge)
         while True:
+            if judge.ended:  # in another request
+                raise Refused("not_yet")
             self.seen[judge.code] = time.monotonic()
             view = await self.look(judge)
             if self.closing or time.monotonic() > until or self.is_news(view, known):
@@ -123,10 +127,14 @@ class Lobby(ABC, Generic[M]):
 
     async def end_if_left(self, meeting: M) -> None:
         if meeting.void is None and not self.is_over(meeting) and (why := self.why_void(meeting)) is not None:
-            for (name, _), task in self.tasks.items():
-                if name == meeting.id:
-                    task.cancel()
+            self.stop(meeting.id)
             await self.make_void(meeting, why)
+
+    def stop(self, meeting: str | None) -> None:
+        """No machine answers there any more."""
+        for (name, _), task in self.tasks.items():
+            if name == meeting:
+                task.cancel()
 
     def why_void(self, meeting: M) -> str | None:
         now = time.monotonic()

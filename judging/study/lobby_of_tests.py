@@ -18,8 +18,9 @@ import orjson
 
 from agents.answers import is_blank
 from judging.study.agent_server import LONGEST_MESSAGE, NoAnswerError, text_of, tidy
-from judging.study.events import PARTS, SIDES, Condition, Judge, Move, OnlineTest, Pair
+from judging.study.events import Judge
 from judging.study.lobby import Lobby, View
+from judging.study.meetings import PARTS, SIDES, Condition, Move, OnlineTest, Pair
 from judging.study.page_answers import LONGEST_REASON
 from judging.study.settings import OnlineSettings
 from judging.study.settings import Tests as TestSettings

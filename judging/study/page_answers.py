@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from serving.runs.row_problems import field_problems
+from agents.stimuli import Asked
+from agents.vision.colors import WORDS
+from serving.runs.row_problems import count, field_problems
 
 HumanOrMachine = Literal["human", "machine"]
 LONGEST_REASON = 2000
@@ -24,6 +26,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "difficult": tuple(map(str, range(11))),
 }
 """As on the 2022 and 2025 papers' forms, and ages below 18 and above 50; ``country`` and ``comments`` are text."""
+LONGEST_ANSWER = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
 LONGEST_FIELD = {"country": 60, "comments": 4000}
 UNFILLED = re.compile(
     r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|assignment_id_not_available|", re.IGNORECASE | re.DOTALL
@@ -32,6 +35,23 @@ UNFILLED = re.compile(
 
 class BadAnswer(Exception):
     """An answer that no page sends."""
+
+
+class Refused(Exception):
+    """``why`` is the name of a phrase."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class ToldError(Exception):
+    """The answer ``text`` is to be replaced; ``flags`` are phrases."""
+
+    def __init__(self, flags: list[str], text: str) -> None:
+        super().__init__(", ".join(flags))
+        self.flags = flags
+        self.text = text
 
 
 def writable(text: Any) -> Any:
@@ -117,3 +137,16 @@ def read_panel_id(text: str | None, parameter: str) -> str:
     text = (text or "").strip()[:200]
     is_name = re.sub(r"\W|_", "", text.casefold()) == re.sub(r"\W|_", "", parameter.casefold())
     return "" if not parameter or is_name or UNFILLED.fullmatch(text) else text
+
+
+def read_texts(task: Asked, sent: str | list[str]) -> list[str]:
+    """An answer to a stimulus. Raises BadAnswer."""
+    number = 3 if task == "object_detection" else 1
+    texts = [" ".join(text.split()) for text in ([sent] if isinstance(sent, str) else sent)]
+    if len(texts) != number:
+        raise BadAnswer(f"answer: must be {count(number, 'text')}")
+    if not all(texts) or max(map(len, texts)) > LONGEST_ANSWER.get(task, 40):
+        raise BadAnswer("answer: is empty or too long")
+    if task == "color_estimation" and texts[0] not in WORDS:
+        raise BadAnswer("answer: must be a colour of the eleven")
+    return texts

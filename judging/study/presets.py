@@ -14,6 +14,7 @@ from judging.study.settings import Exclude, Trials
 from judging.trials import PRESETS
 
 Tables = tuple[dict[str, Any], dict[str, Any]]
+BREAK = 25  # trials between breaks; the papers tell of none
 
 
 def preset(name: str, task: Asked) -> Tables:
@@ -58,6 +59,7 @@ def study_of_judges(
         wanted=50,
         most=60,
         screen=600 if task == "attention_prediction" else 0,
+        break_every=BREAK if name == "plain" else 0,
         trials={key: _toml(value) for key, value in {**Trials(number=1).model_dump(), **trials}.items()},
         exclude={key: _toml(value) for key, value in {**Exclude().model_dump(), **exclude}.items()},
     )
@@ -66,13 +68,14 @@ def study_of_judges(
 def study_of_participants(stimulus_set: str, task: Asked, most: int) -> str:
     """Where people answer a stimulus set, each at ``most`` so many stimuli."""
     values = {"people": "participants", "wanted": 50, "most": 60, "screen": 0}
+    values["break_every"] = 0 if task == "conversation" else BREAK
     return _render("participants.toml", stimulus_set=_toml(stimulus_set), task=task, there=most, **values)
 
 
 def study_of_online_tests() -> str:
     """With the 2025 paper's conditions, numbers of exchanges and lengths."""
     # With the tests' ids, which judges are sent, a seed that is known tells whose place is whose.
-    values = {"people": "participants", "wanted": 100, "most": 120, "screen": 0}
+    values = {"people": "participants", "wanted": 100, "most": 120, "screen": 0, "break_every": 0}
     return _render("online.toml", seed=secrets.randbelow(1 << 53), **values)
 
 

@@ -40,7 +40,6 @@ class Column:
     of_stimulus: bool = False
 
     def value(self, record: exporting.Record, stimulus: Row) -> Any:
-        """The value in a record."""
         if self.name == "rejected_attempts":
             return sum(any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in record["attempts"])
         part: Any = stimulus if self.of_stimulus else record
@@ -50,7 +49,6 @@ class Column:
 
 
 def write_jsonl(chosen: Export) -> dict[str, Any]:
-    """Write the selected records as lines."""
     file = chosen.open()
     for record in chosen.everything():
         file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
@@ -105,7 +103,6 @@ def _about(columns: Iterable[Column]) -> dict[str, Any]:
 
 
 def columns_of(tasks: Collection[Task], stimuli: Iterable[Row]) -> list[Column]:
-    """The columns for the tasks' answers and the stimuli."""
     columns = []
     answers = [BY_TASK[task].model_fields for task in ALL_TASKS if task in tasks]
     for name, field in Record.model_fields.items():

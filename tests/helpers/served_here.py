@@ -101,7 +101,7 @@ async def serve(
     """Serve the agents that ``settings`` has, with these; their records are kept in ``out``."""
     entries = {name: catalogue.get(name) for name in settings}
     agents = {name: entry.make(settings[name]) for name, entry in entries.items()}
-    chosen = ServeOptions(entries, settings, **options)
+    chosen = ServeOptions(entries=entries, settings=settings, **options)
     described = {name: run_entry([(entries[name], agent)]) for name, agent in agents.items()}
     async with AsyncExitStack() as held:
         records = None

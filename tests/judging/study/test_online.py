@@ -18,11 +18,13 @@ import server_process
 from online_studies import made, replies, take_part
 from study_folders import BAD, arrivals, arrived, begin_in, changed, lobby_of, run, serving
 
-from judging.study.events import PARTS, OnlineTest, read_state
+from judging.study.events import read_state
 from judging.study.lobby_of_tests import next_cell, shares, shortened
+from judging.study.meetings import PARTS, OnlineTest
+from judging.study.page_answers import Refused
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.settings import Tests as Drawn
-from judging.study.study import Refused, Study
+from judging.study.study import Study
 from judging.verdicts import open_verdicts, read_verdicts
 from serving.cli import main
 from serving.runs.records import problems
@@ -187,6 +189,40 @@ def test_who_is_left_goes_back_to_the_lobby(tmp_path: Path, monkeypatch: pytest.
     assert main(["study", "status", str(study)]) == 0
     assert str(first.void).endswith(" left")
     assert second.void is None
+
+
+def test_who_leaves_and_deletes_makes_a_test_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its middle, which sends the other back to the lobby, and after its end, which then counts for nobody."""
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        lobby, people = lobby_of(served), [await arrived(served, "test") for _ in range(3)]
+        first, stays, third = people
+        waits = asyncio.create_task(take_part(served, stays, "x"))
+        while (await lobby.at(first, ""))["state"] != "open":
+            await asyncio.sleep(0.01)
+        held = asyncio.create_task(lobby.at(first, (await lobby.at(first, ""))["version"]))
+        await served.leave(first)
+        with pytest.raises(Refused, match="not_yet"):
+            await held
+        found = (await waits)[-1]
+        assert found["state"] == "void"
+        assert await lobby.move(stays, {"test": found["test"], "act": "back"}) is None
+        both = await asyncio.gather(take_part(served, stays, "x"), take_part(served, third, "secret"))
+        assert [seen[-1]["state"] for seen in both] == ["over", "over"]
+        for one in (stays, third):
+            assert (await served.answer(one, one.step, {})).is_new
+        assert served.state.has_finished(stays)
+        await served.leave(third)
+        assert not served.state.has_finished(stays)
+        gone.extend((first.code, third.code))
+
+    gone: list[str] = []
+    run(study := made(tmp_path, exchanges=[1]), work)
+    events = (study / "events.jsonl").read_text()
+    assert not any(word in events for word in (*gone, "secret"))
+    assert {test.void for test in read_state(study).meetings.values()} == {"forgotten"}
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 2
 
 
 def test_who_does_nothing_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

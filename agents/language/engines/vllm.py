@@ -45,7 +45,7 @@ ENVIRONMENT = {
 }
 NOT_INSTALLED = "there is no command vllm in this environment or on the PATH: pip install 'turinglike[vllm]'"
 # An exception's line in a log, after a traceback that names its kind.
-ERROR = re.compile(r"(?:\(\w+ pid=\d+\) )?(?:ERROR [^\]]*\] )?(?:\w+\.)*\w*(?:Error|Exception): (.+)")
+ERROR = re.compile(r"(?:\([\w-]+ pid=\d+\) )?(?:ERROR [^\]]*\] )?(?:\w+\.)*\w*(?:Error|Exception): (.+)")
 # Errors of processes that miss another, which says why it ended unless it was killed.
 MISSED = ("Engine core initialization failed", "EngineCore encountered", "Executor failed", "WorkerProc initialization")
 KILLED = "a process ended without an error, as when the system kills it for want of memory"

@@ -244,6 +244,15 @@ def test_a_server_that_cannot_start_says_why(why: str, folder: Path, place: Path
     assert psutil.wait_procs(left, 300)[1] == []  # the guardian, until it has removed its folder
 
 
+def test_the_error_of_one_of_several_gpus_is_heard(folder: Path, tmp_path: Path) -> None:
+    """Lines as vLLM writes them; the engine's process has an error of its own afterwards."""
+    first = "(VllmWorker-1 pid=7) ERROR 11-26 16:52:55 [executor.py:948] torch.OutOfMemoryError: CUDA out of memory\n"
+    (tmp_path / "log").write_text(f"{first}RuntimeError: Engine core initialization failed. See root cause above.\n")
+    engine = _engine(folder)
+    engine._socket = tmp_path / "socket"
+    assert engine._last_words() == "CUDA out of memory"
+
+
 def test_a_server_whose_process_dies_says_so(loop: asyncio.Runner, engine: VLLMEngine, place: Path) -> None:
     processes = tiny_vllm.processes(place)
     [core] = _cores(place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from judging.measures import clusters, is_right
 from judging.tables import Estimate
 from judging.trial_set import VERDICTS
-from judging.two_way import Codes, Floats, two_way
+from judging.two_way import Codes, Floats, TwoWay, mean, several, two_way
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,31 +70,36 @@ def rankings(verdicts: pd.DataFrame) -> Iterator[Ranking]:
 def area(score: Floats, is_positive: Marks, judges: Codes, stimuli: Codes, wider: Floats) -> Estimate:
     """The mean of the judges' areas under the ROC curve, of those with both kinds; the two-way interval is of the
     placements of each verdict (DeLong 1988; clusters as by Obuchowski 1997)."""
-    errors, areas = np.zeros(len(score)), {}
+    weights, placed = np.zeros((2, len(score))), np.zeros(len(score))
     for judge in np.unique(judges):
-        of_judge = np.flatnonzero(judges == judge)
-        if 0 < is_positive[of_judge].sum() < len(of_judge):
-            areas[judge], errors[of_judge] = _placements(score[of_judge], is_positive[of_judge])
-    if not areas:
+        of_judge = judges == judge
+        number = np.array([(of_judge & ~is_positive).sum(), (of_judge & is_positive).sum()])
+        if number.all():
+            placed[of_judge] = _placed(score[of_judge], is_positive[of_judge])
+            weights += [of_judge & ~is_positive, of_judge & is_positive] / number[:, None]
+    if not weights.any():
         return Estimate()
-    mean = float(np.mean(list(areas.values())))
-    for judge, value in areas.items():
-        errors[judges == judge] += (value - mean) / (judges == judge).sum()
-    used = np.isin(judges, list(areas))
-    cells = np.ones((1, int(used.sum())), dtype=bool)
-    result = two_way(np.array([mean]), errors[used][None] / len(areas), cells, judges[used], stimuli[used], wider[used])
-    result = replace(result, is_exact=np.array([False]))  # which holds for shares
+    used = weights.any(axis=0)
+    terms = np.stack([weights, weights * placed])[..., used]
+    kinds = two_way(terms, mean, judges[used], stimuli[used], wider[used], several(judges, stimuli))
+    result = TwoWay(
+        value=kinds.value[:1],
+        number=kinds.number.sum(keepdims=True),
+        clusters=kinds.clusters.min(axis=1, keepdims=True),
+        freedom=kinds.freedom.min(keepdims=True),  # of the rarer kind
+        products=kinds.products.sum(axis=(1, 2), keepdims=True),  # both kinds add to the error
+        is_exact=np.array([False]),
+    )
     low, high = result.interval(np.zeros(1, dtype=np.int64), np.ones(1))
-    return Estimate(mean, float(low), float(high))
+    return Estimate(float(result.value[0]), float(low), float(high))
 
 
-def _placements(score: Floats, is_positive: Marks) -> tuple[float, Floats]:
+def _placed(score: Floats, is_positive: Marks) -> Floats:
     placed, rank = np.empty(len(score)), rankdata(score)
     for kind in (is_positive, ~is_positive):  # the share of the other kind that is below, for positives
         placed[kind] = (rank[kind] - rankdata(score[kind])) / (~kind).sum()
     placed[~is_positive] = 1 - placed[~is_positive]
-    value = float(placed[is_positive].mean())
-    return value, (placed - value) / np.where(is_positive, is_positive.sum(), (~is_positive).sum())
+    return placed
 
 
 def true_positives(score: Floats, is_positive: Marks, false: float) -> float:

@@ -17,7 +17,7 @@ from agents.stimuli import TASKS
 from judging.answer_statistics import CaptionMeasures, Statistic, answer_statistics, caption_measures
 from judging.conclusions import Conclusion, conclude, sentences
 from judging.contrasts import AgainstPeople, Test
-from judging.measures import ALL, Score, SettingsByJudge, Worth, ledger, summarize
+from judging.measures import ALL, Score, SettingsByJudge, Worth, clusters, ledger, summarize
 from judging.pass_rate import PassRates, pass_rates, words_per_message
 from judging.published import CLASSIFIER, PublishedFigure, beside_published, differences_from_paper, kind
 from judging.ranking import Ranking, rankings
@@ -25,6 +25,7 @@ from judging.score_page import TASK_NAMES, figures, methods, page, without_repet
 from judging.significance import Agreement, agreement, all_tests
 from judging.tables import Table, as_json
 from judging.trial_set import VERDICTS
+from judging.two_way import several
 from judging.verdicts import AND, ELSEWHERE, by_judge, counted, open_verdicts, read_answers, read_verdicts, settings_of
 from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
@@ -166,8 +167,10 @@ def compute_scores(
             ranked += [replace(row, task=task, judge=judge) for row in rankings(verdicts)]
             for column in by:
                 place: dict[str, Any] = {"task": task, "judge": judge, "column": column}
-                for value, part in counted(of_judge, column).groupby(column):
-                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents)]
+                whole = counted(of_judge, column)
+                drawn = several(*clusters(whole)[:2])
+                for value, part in whole.groupby(column):
+                    by_columns += [replace(row, **place, value=value) for row in summarize(part, agents, drawn)]
         rows += of_judges
         worth += ledger(of_task, of_judges, settings)
         agreements[task] = agreement(of_task)

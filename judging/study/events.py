@@ -26,6 +26,17 @@ def is_counted(step: Step) -> bool:
     return step["kind"] in ASKED and step["phase"] != "practice"
 
 
+def with_breaks(steps: Iterable[Step], every: int) -> Iterator[Step]:
+    """A break comes after ``every`` trials if more follow; 0: there is none."""
+    done = 0
+    for step in steps:
+        if is_counted(step):
+            if every and done and done % every == 0:
+                yield {"kind": "break"}
+            done += 1
+        yield step
+
+
 @dataclass(slots=True)
 class Judge:
     """``told`` are answers that were to be replaced; ``ended``: finished, declined, screened_out, blocked or left;
@@ -129,6 +140,8 @@ class State:
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:
                         meeting.void = "forgotten"
+            case "restarted":  # of earlier versions
+                judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
             case "step" if event["step"] == judge.step:
                 judge.answers.append(event)
                 if event["kind"] in ("talk", "test"):

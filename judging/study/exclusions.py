@@ -98,10 +98,10 @@ def outcome_of(judge: Judge, settings: StudySettings) -> str | None:
 
 def completion_code(judge: Judge, settings: StudySettings) -> str:
     """The code that a panel gets for the outcome; empty for none."""
-    end, outcome = settings.end, outcome_of(judge, settings)
-    codes = {"screened_out": end.screened_out, "finished": judge.end_code}
-    codes |= dict.fromkeys(("no_consent", "left"), end.no_consent)
-    return codes.get(outcome or "", "") if outcome != "failed_checks" else end.failed_checks or judge.end_code
+    end = settings.end
+    codes = {"finished": judge.end_code, "failed_checks": end.failed_checks or judge.end_code}
+    codes |= {"screened_out": end.screened_out, "no_consent": end.no_consent, "left": end.no_consent}
+    return codes.get(outcome_of(judge, settings) or "", "")
 
 
 def _below(right: list[bool], share: float) -> bool:

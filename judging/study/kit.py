@@ -59,14 +59,12 @@ def _judge(study: Study, judge: Judge) -> dict[str, Any]:
     for at, step in enumerate(judge.steps):
         steps.append({"view": view(study, judge, at), "truth": study.material.truth(step)})
     # The judge's code, which proves nothing: a file can be read without a single answer.
-    end = {
-        "kind": "end",
-        "step": len(steps),
-        "list": judge.code,
-        "text": study.settings.texts.thanks,
-        "code": judge.code,
+    code, text = judge.code, study.settings.texts.thanks
+    return {
+        "judge": code,
+        "steps": steps,
+        "end": {"kind": "end", "step": len(steps), "list": code, "text": text, "code": code},
     }
-    return {"judge": judge.code, "steps": steps, "end": end}
 
 
 def _data_address(path: Path) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import random
 import secrets
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import resources
@@ -18,43 +18,23 @@ from urllib.parse import quote
 import orjson
 
 from agents.errors import InputError
-from judging.study.events import (
-    ASKED,
-    EVENTS,
-    PERSONAL,
-    Judge,
-    State,
-    Step,
-    count_pages,
-    forget,
-    is_counted,
-    read_links,
-    read_personal,
-    read_state,
-)
+from judging.study import events
+from judging.study.events import ASKED, EVENTS, PERSONAL, Judge, State, Step
 from judging.study.exclusions import completion_code
 from judging.study.lobby import Lobby, TalkLobby
 from judging.study.lobby_of_tests import OnlineLobby
-from judging.study.materials import (
-    AskMaterial,
-    Material,
-    OnlineMaterial,
-    TalkMaterial,
-    ToldError,
-    TrialMaterial,
-    read_stimuli,
-)
+from judging.study.materials import Material, TalkMaterial, TrialMaterial
 from judging.study.page_answers import (
     OPTIONS,
     BadAnswer,
     InstructionsAnswer,
     Refused,
+    ToldError,
     parsed,
     read_panel_id,
     read_questions,
 )
-from judging.study.pool import TrialPool
-from judging.study.settings import JudgesSettings, OnlineSettings, StudySettings, read_settings
+from judging.study.settings import JudgesSettings, OnlineSettings, StudySettings
 from serving.runs.run import Store
 from serving.timestamps import now
 
@@ -72,20 +52,6 @@ class Receipt:
     truth: list[str] | None = None
 
 
-def material_of(folder: Path) -> Material:
-    """Raises InputError."""
-    settings = read_settings(folder)
-    source = (folder / settings.source).resolve()
-    if isinstance(settings, OnlineSettings):
-        return OnlineMaterial(settings, source)
-    if isinstance(settings, JudgesSettings):
-        return TrialMaterial(TrialPool(source, settings), folder)
-    stimuli, digest = read_stimuli(source, settings.task)
-    if settings.task != "conversation":
-        return AskMaterial(settings, source, stimuli, digest)
-    return TalkMaterial(settings, source, stimuli, digest)
-
-
 class Study:
     """A study, whose lock the caller holds (``check``). Raises InputError where anything is missing or has changed."""
 
@@ -93,11 +59,11 @@ class Study:
         self.folder = folder
         self.settings = material.settings
         self.material = material
-        self._forget(read_state(folder))  # who has left a server that was killed
-        self.state: State = read_state(folder)
+        self._forget(events.read_state(folder))  # who has left a server that was killed
+        self.state: State = events.read_state(folder)
         self.store = Store(check, interval=0.01)
         self._writer: asyncio.Task[None] | None = None
-        self.personal = read_personal(folder)
+        self.personal = events.read_personal(folder)
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(f"{folder}: the people of this study began with {began_with}")
@@ -135,7 +101,7 @@ class Study:
             self._forget(self.state)
 
     def _forget(self, state: State) -> None:
-        forget(self.folder, [code for code, judge in state.judges.items() if judge.ended == "left"])
+        events.forget(self.folder, [code for code, judge in state.judges.items() if judge.ended == "left"])
 
     # judges
 
@@ -156,7 +122,7 @@ class Study:
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
         panel_id = read_panel_id(panel_id, settings.worker)
         personal = hashed(link) if link and settings.entry == "links" else None
-        if settings.entry == "links" and personal not in read_links(self.folder):
+        if settings.entry == "links" and personal not in events.read_links(self.folder):
             raise Refused("no_link")
         for code, judge in self.state.judges.items():
             if (personal and judge.link == personal) or (panel_id and self.panel_id(code) == panel_id):
@@ -241,14 +207,11 @@ class Study:
                 if not isinstance(answer.get("agree"), bool):
                     raise BadAnswer("agree: must be true or false")
                 return {"agree": answer["agree"]}, {}
-            case "questions":
+            case "questions" | "after" as kind:
                 chosen = self.settings.questions
-                about = read_questions(chosen.before, chosen.required, answer)
+                about = read_questions(chosen.before if kind == "questions" else chosen.after, chosen.required, answer)
                 is_out = any(value in chosen.out.get(name, ()) for name, value in about.items())  # type: ignore[call-overload]
                 return ({"screened": True}, {}) if is_out else ({}, about)
-            case "after":
-                chosen = self.settings.questions
-                return {}, read_questions(chosen.after, chosen.required, answer)
             case "instructions":
                 return parsed(InstructionsAnswer, answer).model_dump(exclude_none=True), {}
             case "break":
@@ -294,25 +257,14 @@ class Study:
         before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
         before += [{"kind": "questions"}] if settings.questions.before else []
         after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
-        seen = count_pages(self.state.judges.values(), self.away())
-        steps = with_breaks(self.material.steps(seen, chance), settings.judges.break_every)
+        seen = events.count_pages(self.state.judges.values(), self.away())
+        steps = events.with_breaks(self.material.steps(seen, chance), settings.judges.break_every)
         return [*before, *steps, *after]
 
     def away(self) -> set[str]:
         oldest = datetime.now(UTC) - timedelta(hours=self.settings.judges.hours)
         at_it = [judge for judge in self.state.judges.values() if judge.ended is None and judge.kit is None]
         return {judge.code for judge in at_it if datetime.fromisoformat(judge.at) < oldest}
-
-
-def with_breaks(steps: Iterable[Step], every: int) -> Iterator[Step]:
-    """A break comes after ``every`` trials if more follow; 0: there is none."""
-    done = 0
-    for step in steps:
-        if is_counted(step):
-            if every and done and done % every == 0:
-                yield {"kind": "break"}
-            done += 1
-        yield step
 
 
 def hashed(token: str) -> str:
@@ -353,10 +305,9 @@ def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
     match step["kind"]:
         case "consent":
             return page | {"text": settings.texts.consent}
-        case "questions":
-            return page | {"fields": settings.questions.before, "required": settings.questions.required}
-        case "after":
-            return page | {"fields": settings.questions.after, "required": settings.questions.required}
+        case "questions" | "after" as kind:
+            fields = settings.questions.before if kind == "questions" else settings.questions.after
+            return page | {"fields": fields, "required": settings.questions.required}
         case "instructions":
             page |= {"text": settings.texts.instructions, **study.material.instructions(judge, step)}
         case "break":

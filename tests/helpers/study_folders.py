@@ -22,8 +22,9 @@ from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
 from judging.study.events import Judge
+from judging.study.materials import material_of
 from judging.study.presets import study_of_judges
-from judging.study.study import Study, material_of
+from judging.study.study import Study
 from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 from serving.cli import main
 from serving.runs.records import problems

@@ -17,10 +17,10 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.events import read_personal, read_state
-from judging.study.materials import TrialMaterial
+from judging.study.materials import TrialMaterial, material_of
 from judging.study.page_answers import BadAnswer
 from judging.study.settings import read_settings
-from judging.study.study import Study, material_of, view
+from judging.study.study import Study, view
 from serving.cli import main
 
 Keys = Sequence[dict[str, Any]]

@@ -30,7 +30,6 @@ from scipy.special import ndtr, ndtri
 
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
-from judging.classifier import judge_trials
 from judging.contrasts import between_judges, by_column, of_agents
 from judging.measures import MEASURES, difference, share, summarize
 from judging.ranking import area
@@ -334,8 +333,8 @@ def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
             is_machine[order[study % 2 :: 2]] = True
             truth = [{**keys[trial["id"]], "truth": "machine" if is_half else "human", "agent": "half"}
                      for trial, is_half in zip(trials, is_machine, strict=True)]  # fmt: skip
-            chosen = judge.settings.model_copy(update={"seed": study})
-            margins = judge_trials(trials, truth, inputs, chosen, judge.new_model)
+            judge.settings = judge.settings.model_copy(update={"seed": study})
+            margins = judge.judge_trials(trials, truth, inputs)
             judged = np.array([at for at, trial in enumerate(trials) if trial["id"] in margins])
             says_machine = np.array([margins[trials[at]["id"]]["margin"] > 0 for at in judged])
             agent = is_machine[judged].astype(int)

@@ -21,6 +21,9 @@ from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of rates, whose scale is 1: a smaller deviation is rounding, and none
+# Rates that no cluster parts may still be parted in 3.7 of G clusters (0.025 ** (1 / G)): errors that cancel in all of
+# them have a correlation of -1 + UNSEEN / G at least.
+UNSEEN = 7.0
 LEAST_P = 1e-15  # less counts as so much
 
 Floats = NDArray[np.float64]
@@ -104,7 +107,8 @@ class TwoWay:
         size = np.sqrt(variance[..., :, None] * variance[..., None, :])
         with np.errstate(invalid="ignore", divide="ignore"):
             alike = (with_other - variance[..., :, None] - variance[..., None, :]) / (2 * size)
-        known = np.where(size > 0, np.clip(alike, -1, 1), 0.0)
+        clusters = self.freedom[cells].min(axis=-1)[..., None, None] + 1
+        known = np.where(size > 0, np.clip(alike, np.minimum(UNSEEN / clusters - 1, 0), 1), 0.0)
         return np.where(np.eye(len(signs), dtype=bool), 1.0, known)
 
     def _products(self, cells: Codes) -> Floats:

@@ -333,8 +333,8 @@ def people_against_people(folder: Path, studies: int) -> Iterator[Share]:
             is_machine[order[study % 2 :: 2]] = True
             truth = [{**keys[trial["id"]], "truth": "machine" if is_half else "human", "agent": "half"}
                      for trial, is_half in zip(trials, is_machine, strict=True)]  # fmt: skip
-            judge.settings = judge.settings.model_copy(update={"seed": study})
-            margins = judge.judge_trials(trials, truth, inputs)
+            of_study = type(judge)(judge.settings.model_copy(update={"seed": study}), judge.name)
+            margins = of_study.judge_trials(trials, truth, inputs)
             judged = np.array([at for at, trial in enumerate(trials) if trial["id"] in margins])
             says_machine = np.array([margins[trials[at]["id"]]["margin"] > 0 for at in judged])
             agent = is_machine[judged].astype(int)

@@ -28,7 +28,7 @@ from rich.text import Text
 from agents.errors import InputError, printable
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
-from serving.assignments import ConversingPair, all_of, check_usage, nothing_to_answer, run_entries, tasks_asked
+from serving.assignments import ConversingPair, check_usage, nothing_to_answer, run_entries, tasks_asked
 from serving.conversations.scenario import as_conversation, next_turn
 from serving.runs.checked_stimuli import CheckedStimuli, check_stimuli
 from serving.runs.records import RecordHeader
@@ -36,6 +36,7 @@ from serving.runs.run import is_asked, task_of
 from serving.runs.stimulus_set import SET_SUFFIXES
 from serving.scheduling.placement import DeviceChoice
 from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
+from serving.scheduling.tasks import all_of
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
 from serving.terminal import plain_table, print_table

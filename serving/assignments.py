@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import orjson
 
@@ -22,8 +21,6 @@ from serving.runs.run import Kind, Run, is_asked, named
 from serving.runs.run_json import run_entry
 from serving.runs.run_opening import Maker, ResumeState
 from serving.scheduling.scheduler import WorkerOptions
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -96,16 +93,6 @@ def share_out(
     if problems:
         raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
     return assignments
-
-
-async def all_of(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results; the first error cancels the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in works]
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]
 
 
 def check_usage(

@@ -21,7 +21,6 @@ from serving.assignments import (
     Assignment,
     ConversingPair,
     GenerateOptions,
-    all_of,
     check_usage,
     run_entries,
     share_out,
@@ -40,6 +39,7 @@ from serving.scheduling.cluster import Cluster, begun_ahead, check_installed
 from serving.scheduling.interrupts import declare_answers_here, started
 from serving.scheduling.local_ray import RayHead
 from serving.scheduling.scheduler import ReplicaPool, Scheduler
+from serving.scheduling.tasks import all_of, cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
 from serving.terminal import printed_log
@@ -184,9 +184,7 @@ class Generation:
                         if task.done():
                             task.result()
                 finally:
-                    work.cancel()
-                    watch.cancel()
-                    await asyncio.gather(work, watch, return_exceptions=True)
+                    await cancel(work, watch)
                     await self.pool.close()
                     await self.store.finish(writer)
                     shown.cancel()

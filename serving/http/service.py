@@ -28,6 +28,7 @@ from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import declare_answers_here
 from serving.scheduling.recovery import describe
 from serving.scheduling.scheduler import ReplicaPool, Scheduler, WorkerOptions
+from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest
 
@@ -109,9 +110,7 @@ class Service:
 
     async def close(self) -> None:
         self.draining = True
-        for task in self._loading.values():
-            task.cancel()
-        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+        await cancel(*self._loading.values())
         if self._replicas is not None:
             await self._replicas.close()
         await self._cluster.stop()
@@ -332,9 +331,7 @@ class Service:
                 for task in finished:
                     yield task.result()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel(*tasks)
 
     async def _or_failed(
         self,

@@ -28,6 +28,7 @@ from serving.scheduling.placement import (
     most_replicas,
     sizes,
 )
+from serving.scheduling.tasks import cancel
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import AgentRequest, WorkerSpec
 
@@ -243,10 +244,7 @@ class ReplicaPool:
         await self.cluster.keep_places(())
 
     async def _end_loads(self, *names: str) -> None:
-        loads = [self._loads.pop(name) for name in names if name in self._loads]
-        for load in loads:
-            load.cancel()
-        await asyncio.gather(*loads, return_exceptions=True)
+        await cancel(*(self._loads.pop(name) for name in names if name in self._loads))
 
     async def _load(self, name: str) -> None:
         need, agent, options = self.admission.needs[name], self.agents[name], self.options

@@ -393,3 +393,13 @@ def test_trends_are_slopes_of_judges_and_a_regression_of_all() -> None:
     assert tests[2].p == pytest.approx(2 * stats.norm.sf(abs(best.x[1] / error)), rel=1e-3)
     assert {test.type for test in trends(table, "length")} == {"all", "H-H", "H-M"}
     assert trends(table.assign(length="long"), "length") == []
+
+
+def test_a_judge_who_goes_by_the_stimulus_alone_is_not_surely_at_chance() -> None:
+    """Person and agent get the same verdict on each of 12 stimuli: 0.26 of stimuli may part them, at 0.025."""
+    by_stimulus = _verdicts({"a": [0.5]}, 12).sort_values("stimulus")
+    by_stimulus["verdict"] = np.where(by_stimulus["stimulus"].str[1:].astype(int) % 2, "human", "machine")
+    result = detectabilities(by_stimulus, [np.ones(len(by_stimulus), dtype=bool)])
+    [low], [high] = result.interval(np.array([[0, 1]]), np.array([0.5, 0.5]))
+    assert (low + high) / 2 == pytest.approx(0.5)
+    assert high - 0.5 >= (1 - 0.025 ** (1 / 12)) / 2 * 0.95

@@ -270,8 +270,7 @@ def pseudo_turns(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Seq
 
 def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:
     """What a speaker says before the other does."""
-    begins = [at for at, line in enumerate(lines) if at == 0 or line.speaker != lines[at - 1].speaker]
-    return [lines[begin:end] for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True)]
+    return [list(turn) for _, turn in groupby(lines, key=lambda line: line.speaker)]
 
 
 def is_person(agent: str) -> bool:

@@ -35,7 +35,7 @@ def register(commands: Commands) -> None:
                      help="a folder of `turinglike trials`, or a stimulus set; none for --preset online")  # fmt: skip
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
     new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
-    new.add_argument("--preset", choices=("plain", "2022", "2025", "online"), default="plain",
+    new.add_argument("--preset", choices=("plain", "2022", "2025", "feedback", "online"), default="plain",
                      help="plain, or as in a paper; online: a judge asks a person and a machine, live")  # fmt: skip
 
     add("check", "whether all that study.toml asks for can be done")

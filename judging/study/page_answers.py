@@ -92,6 +92,7 @@ class TrialAnswer(_Timed):
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     reason: Annotated[Written, Field(max_length=LONGEST_REASON)] = ""
     control: str | None = None
+    sexes: list[Literal["female", "male"]] = Field(default_factory=list)
 
 
 class StimulusAnswer(_Timed):

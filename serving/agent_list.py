@@ -15,7 +15,7 @@ from rich.text import Text
 
 from agents import __version__, catalogue
 from agents.contract import GIB, Entry
-from agents.errors import TuringlikeError, printable
+from agents.errors import TuringlikeError, UnavailableError, printable
 from agents.hub import readable
 from agents.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
@@ -109,7 +109,10 @@ def about(entry: Entry) -> dict[str, Any]:
     if is_here or agent.is_elsewhere():  # a folder that is no checkpoint may be large
         checkpoint, revision = agent.checkpoint()
     if is_here:
-        agent.open()
+        try:
+            agent.open()
+        except UnavailableError as error:  # a processor may want a package of its own
+            is_here, needs["missing"] = False, str(error)
     return {
         "name": entry.name,
         "runs_here": is_here,
